@@ -1,0 +1,43 @@
+# Everything runs in .venv, set up from the locked requirements; the second run needs no network.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+LOCKS := requirements/uv.txt requirements/lock.txt
+
+.PHONY: help run test check format bench conformance soak lock clean
+
+help: ## say what can be made
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+$(STAMP): $(LOCKS) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Crow needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/lock.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(STAMP) ## set everything up and play the demo conversation
+	@$(BIN)/crow demo
+
+test: $(STAMP) ## set everything up and run every test
+	@$(BIN)/python -m pytest -q
+
+check: $(STAMP) ## types, style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright --warnings
+
+format: $(STAMP) ## lay out the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --upgrade --python-version 3.11 \
+		--group dev pyproject.toml -o requirements/lock.txt
+	@echo uv | $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --upgrade --python-version 3.11 \
+		- -o requirements/uv.txt
+
+clean: ## remove what was set up
+	@rm -rf $(VENV) .pytest_cache .ruff_cache bench/results

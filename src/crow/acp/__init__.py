@@ -1,0 +1,1 @@
+"""The protocol edge: the only room that knows a wire type."""

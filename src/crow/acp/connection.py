@@ -1,0 +1,250 @@
+"""A JSON-RPC peer over two file descriptors that survives any line its peer sends.
+
+Rules kept here: a request is answered exactly once, a notification never; notifications are handled in the order
+they came, requests run side by side; what we write keeps its order; a peer that stops reading slows us down
+instead of filling our memory.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from crow.acp import jsonrpc
+from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError, Unreadable
+from crow.acp.transport import LineReader, Writer
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class ConnectionLost(Exception):
+    """The peer is gone; nothing it was asked will be answered."""
+
+
+class BadAnswer(RpcError):
+    """The peer answered, but not in the shape that the method promises."""
+
+
+class Call:
+    """A request of the peer's that is being answered."""
+
+    def __init__(self, id: bytes) -> None:
+        self.id = id
+        self.on_cancel: Callable[[], None] | None = None
+        """What `$/cancel_request` does; without it the work is cancelled and answered with -32800."""
+        self._task: asyncio.Task[None] | None = None
+        self._afterwards: list[Callable[[], None]] = []
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Runs once the answer has been written, for what the peer can only understand after it."""
+        self._afterwards.append(action)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.get_running_loop().create_task(work)
+
+    def answered(self) -> None:
+        for action in self._afterwards:
+            action()
+
+    def cancel(self) -> None:
+        if self.on_cancel is not None:
+            self.on_cancel()
+        elif self._task is not None:
+            self._task.cancel()
+
+    async def abandon(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=1)
+
+
+class Route(NamedTuple):
+    """How a method is served: the type of its parameters and what handles them.
+
+    The handler is called at once, in the order of arrival, so what it does before it returns an awaitable cannot
+    be overtaken by a later message. A notification's handler gets no Call and returns nothing.
+    """
+
+    params: type[Any]
+    handle: Callable[..., Any]
+
+
+class Connection:
+    def __init__(
+        self, reader: int, writer: int, requests: Mapping[str, Route], notifications: Mapping[str, Route]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._input = LineReader(reader, self._receive, self._on_end)
+        self._output = Writer(writer, self._on_end, self._input)
+        self._requests = requests
+        self._notifications = notifications
+        self._decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+        self._calls: dict[bytes, Call] = {}
+        self._waiting: dict[bytes, asyncio.Future[msgspec.Raw]] = {}
+        self._last_id = 0
+        self._ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serves until the peer is gone."""
+        self._input.start()
+        await self._ended.wait()
+
+    async def close(self) -> None:
+        """Ends what is still being answered and sends what can be sent at once."""
+        self._on_end()
+        self._input.stop()
+        await asyncio.gather(*(call.abandon() for call in list(self._calls.values())))
+        self._output.stop()
+
+    # --- what we ask of the peer
+
+    def notify(self, method: str, params: object) -> None:
+        self._output.send(jsonrpc.write_notification(method, params))
+
+    async def request(self, method: str, params: object, result: type[Result]) -> Result:
+        """The peer's answer. Cancelling the wait withdraws the request with `$/cancel_request`."""
+        if self._ended.is_set():
+            raise ConnectionLost
+        self._last_id += 1
+        key = b"%d" % self._last_id
+        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+        self._waiting[key] = future
+        self._output.send(jsonrpc.write_request(self._last_id, method, params))
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            if self._waiting.pop(key, None):
+                self.notify("$/cancel_request", {"requestId": int(key)})
+            raise
+        try:
+            return self._decode(result, answer)
+        except RpcError as error:
+            raise BadAnswer(error.code, f"{method} was answered with something unusable: {error.message}") from None
+
+    @property
+    def has_room(self) -> bool:
+        return self._output.has_room
+
+    async def room(self) -> None:
+        await self._output.room()
+
+    # --- what the peer asks of us
+
+    def _receive(self, line: bytes | Unreadable) -> None:
+        try:
+            if isinstance(line, Unreadable):
+                raise line
+            message = jsonrpc.read_line(line)
+        except Unreadable as error:
+            logger.warning("unreadable line: %s", error.message)
+            self._output.send(jsonrpc.write_error(error.id, error))
+            return
+        match message:
+            case Request():
+                self._serve(message)
+            case Notification():
+                self._take_notice(message)
+            case Response():
+                self._settle(message)
+
+    def _serve(self, request: Request) -> None:
+        call = Call(request.id)
+        try:
+            route = self._requests.get(request.method)
+            if route is None:
+                name = request.method[:200]
+                raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name}", {"method": name})
+            answer = route.handle(self._decode(route.params, request.params), call)
+        except RpcError as error:
+            self._answer_error(call, error)
+            return
+        except Exception as error:  # noqa: BLE001 -- the edge: whatever fails in here becomes an answer
+            self._answer_error(call, _unforeseen(request.method, error))
+            return
+        if isinstance(answer, Awaitable):
+            self._calls[request.id] = call
+            call.run(self._answer(request, call, answer))  # pyright: ignore[reportUnknownArgumentType] -- a handler's result
+        else:
+            self._answer_result(call, answer)
+
+    async def _answer(self, request: Request, call: Call, answer: Awaitable[object]) -> None:
+        try:
+            result = await answer
+        except RpcError as error:
+            self._answer_error(call, error)
+        except asyncio.CancelledError:
+            self._answer_error(call, RpcError(ErrorCode.REQUEST_CANCELLED, "Request cancelled"))
+        except Exception as error:  # noqa: BLE001 -- the edge, as above
+            self._answer_error(call, _unforeseen(request.method, error))
+        else:
+            self._answer_result(call, result)
+        finally:
+            if self._calls.get(request.id) is call:
+                del self._calls[request.id]
+
+    def _answer_result(self, call: Call, result: object) -> None:
+        self._output.send(jsonrpc.write_result(call.id, result))
+        call.answered()
+
+    def _answer_error(self, call: Call, error: RpcError) -> None:
+        self._output.send(jsonrpc.write_error(call.id, error))
+
+    def _take_notice(self, notification: Notification) -> None:
+        try:
+            if notification.method == "$/cancel_request":
+                self._cancel(self._decode(_CancelRequest, notification.params))
+                return
+            route = self._notifications.get(notification.method)
+            if route is None:
+                logger.debug("ignored notification %s", notification.method[:200])
+                return
+            route.handle(self._decode(route.params, notification.params))
+        except RpcError as error:
+            logger.warning("ignored %s: %s", notification.method[:200], error.message)
+        except Exception:
+            logger.exception("notification %s failed", notification.method[:200])
+
+    def _cancel(self, request: "_CancelRequest") -> None:
+        call = self._calls.get(bytes(request.request_id))
+        if call is not None:
+            call.cancel()
+
+    def _settle(self, response: Response) -> None:
+        future = self._waiting.pop(response.id, None)
+        if future is None or future.done():
+            logger.debug("ignored an answer to nothing")
+        elif response.error is not None:
+            error = response.error
+            future.set_exception(RpcError(error.code, error.message, error.data))
+        else:
+            future.set_result(response.result or msgspec.Raw(b"null"))
+
+    def _decode(self, kind: type[Result], raw: msgspec.Raw) -> Result:
+        decoder = self._decoders.get(kind)
+        if decoder is None:
+            decoder = self._decoders[kind] = msgspec.json.Decoder(kind)
+        try:
+            return decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}"[:500]) from None
+
+    def _on_end(self) -> None:
+        self._ended.set()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ConnectionLost())
+        self._waiting.clear()
+
+
+class _CancelRequest(msgspec.Struct, frozen=True, rename="camel"):
+    request_id: msgspec.Raw
+
+
+def _unforeseen(method: str, error: Exception) -> RpcError:
+    logger.error("%s failed", method, exc_info=error)
+    details = f"{method} failed with an unforeseen {type(error).__name__}; the log has the details."
+    return RpcError(ErrorCode.INTERNAL_ERROR, details, {"details": details})

@@ -1,0 +1,191 @@
+"""JSON-RPC 2.0 messages: reading any line into one of three shapes, and writing ours.
+
+Ids are kept as the raw bytes that the peer sent, so that they are echoed to the letter, whatever they are.
+"""
+
+import enum
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class ErrorCode(enum.IntEnum):
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    REQUEST_CANCELLED = -32800
+    AUTH_REQUIRED = -32000
+    RESOURCE_NOT_FOUND = -32002
+
+
+class RpcError(Exception):
+    """An error answer: raised by a handler to send one, raised to a caller who got one."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Unreadable(RpcError):
+    """A line that is no message. `id` is what can be echoed of it: `null` if nothing can."""
+
+    def __init__(self, code: int, message: str, id: bytes = b"null") -> None:
+        super().__init__(code, message)
+        self.id = id
+
+
+class Request(NamedTuple):
+    id: bytes
+    method: str
+    params: msgspec.Raw
+
+
+class Notification(NamedTuple):
+    method: str
+    params: msgspec.Raw
+
+
+class Response(NamedTuple):
+    id: bytes
+    result: msgspec.Raw
+    error: "ErrorBody | None"
+
+
+class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    code: int = ErrorCode.INTERNAL_ERROR
+    message: str = ""
+    data: Any = None
+
+
+ABSENT = msgspec.Raw()
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    jsonrpc: msgspec.Raw = ABSENT
+    id: msgspec.Raw = ABSENT
+    method: msgspec.Raw = ABSENT
+    params: msgspec.Raw = ABSENT
+    result: msgspec.Raw = ABSENT
+    error: msgspec.Raw = ABSENT
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_string = msgspec.json.Decoder(str)
+_error_body = msgspec.json.Decoder(ErrorBody)
+_encoder = msgspec.json.Encoder()
+
+
+def read_line(line: bytes) -> Request | Notification | Response:
+    """The message in a line; raises Unreadable with the error that the peer should get."""
+    message = _read_envelope(line)
+    id = _readable_id(bytes(message.id))
+    if bytes(message.jsonrpc) != b'"2.0"':
+        raise Unreadable(ErrorCode.INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"', id or b"null")
+    if message.method:
+        return _read_call(message, id)
+    if id is None or not (message.result or message.error):
+        raise Unreadable(ErrorCode.INVALID_REQUEST, 'Invalid request: "method" is missing', id or b"null")
+    return Response(id, message.result, _read_error(message.error))
+
+
+def _read_envelope(line: bytes) -> _Envelope:
+    try:
+        if not line.isascii():
+            line.decode()  # strings that are skipped over are not checked by the decoder
+        return _envelope.decode(line)
+    except msgspec.ValidationError as error:
+        text = f"Invalid request: {_lower_first(str(error))}"
+        raise Unreadable(ErrorCode.INVALID_REQUEST, text) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if b"\\u" in line and (mended := _without_lone_surrogates(line)):
+            return _envelope.decode(mended)
+        raise Unreadable(ErrorCode.PARSE_ERROR, f"Parse error: {_lower_first(str(error))}") from None
+    except RecursionError:
+        raise Unreadable(ErrorCode.PARSE_ERROR, "Parse error: nested too deeply") from None
+
+
+def _read_call(message: _Envelope, id: bytes | None) -> Request | Notification:
+    try:
+        method = _string.decode(message.method)
+    except (msgspec.DecodeError, UnicodeError):
+        text = 'Invalid request: "method" must be a string'
+        raise Unreadable(ErrorCode.INVALID_REQUEST, text, id or b"null") from None
+    params = message.params
+    if not params or bytes(memoryview(params)[:5]) == b"null":
+        params = msgspec.Raw(b"{}")
+    if not message.id:
+        return Notification(method, params)
+    if id is None:
+        raise Unreadable(ErrorCode.INVALID_REQUEST, 'Invalid request: "id" must be a number, a string or null')
+    return Request(id, method, params)
+
+
+def _readable_id(raw: bytes) -> bytes | None:
+    """Numbers, strings and null are ids; everything else is none."""
+    return raw if raw == b"null" or raw[:1] in (b'"', b"-") or raw[:1].isdigit() else None
+
+
+def _read_error(raw: msgspec.Raw) -> ErrorBody | None:
+    if not raw or bytes(raw) == b"null":
+        return None
+    try:
+        return _error_body.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ErrorBody(message="the error could not be read")
+
+
+def _without_lone_surrogates(line: bytes) -> bytes | None:
+    """JavaScript clients escape half a character as `\\ud83d`: strict parsers refuse the line, we mend it."""
+    import json
+
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return _encoder.encode(clean(value)) if isinstance(value, dict) else None
+
+
+def clean(value: Any) -> Any:
+    """The same JSON value with every lone surrogate replaced by U+FFFD."""
+    match value:
+        case str():
+            return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not value.isascii() else value
+        case dict():
+            return {clean(k): clean(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case list():
+            return [clean(v) for v in value]  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case _:
+            return value
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        # A model or a tool produced half a character; it must not cost the message.
+        return _encoder.encode(clean(msgspec.to_builtins(value)))
+
+
+def write_request(id: int, method: str, params: object) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}\n' % (id, _encode(method), _encode(params))
+
+
+def write_notification(method: str, params: object) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (_encode(method), _encode(params))
+
+
+def write_result(id: bytes, result: object) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, _encode(result))
+
+
+def write_error(id: bytes, error: RpcError) -> bytes:
+    body = ErrorBody(int(error.code), error.message, error.data)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, _encode(body))
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

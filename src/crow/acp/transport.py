@@ -1,0 +1,195 @@
+"""Lines in, bytes out, over two file descriptors: the bottom of the protocol edge.
+
+Reading looks at each byte once and never hands on a line that is too long. Writing goes straight to the peer while
+it reads; what it does not take is kept in order, and its amount is known, so that others can wait.
+"""
+
+import asyncio
+import contextlib
+import os
+import stat
+from collections import deque
+from collections.abc import Callable
+
+from crow.acp.jsonrpc import ErrorCode, Unreadable
+
+LONGEST_LINE = 64 * 1024 * 1024
+CHUNK = 256 * 1024
+ROOM = 256 * 1024
+"""Unsent bytes above which producers of updates have to wait."""
+FLOOD = 32 * 1024 * 1024
+"""Unsent bytes above which we stop reading: the peer asks and does not take the answers."""
+
+
+class LineReader:
+    def __init__(self, fd: int, receive: Callable[[bytes | Unreadable], None], on_end: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd
+        self._receive = receive
+        self._on_end = on_end
+        self._parts: list[bytes] = []
+        self._length = 0
+        self._skipping = False
+        self._paused = False
+        self._pump: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        try:
+            self._loop.add_reader(self._fd, self._on_readable)
+        except PermissionError:  # a regular file: always readable, and epoll does not take it
+            self._pump = self._loop.create_task(self._pump_file())
+
+    def stop(self) -> None:
+        self._paused = False
+        if self._pump is not None:
+            self._pump.cancel()
+        else:
+            self._loop.remove_reader(self._fd)
+
+    def pause(self) -> None:
+        if self._pump is None and not self._paused:
+            self._paused = True
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def _on_readable(self) -> None:
+        try:
+            data = os.read(self._fd, CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._feed(data)
+        else:
+            self.stop()
+            self._finish()
+
+    async def _pump_file(self) -> None:
+        while data := await asyncio.to_thread(os.read, self._fd, CHUNK):
+            self._feed(data)
+            await asyncio.sleep(0)
+        self._finish()
+
+    def _feed(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            if self._skipping:
+                self._skipping = False
+            elif self._parts:
+                self._parts.append(line)
+                whole = b"".join(self._parts)
+                self._parts.clear()
+                self._take(whole)
+            else:
+                self._take(line)
+            self._length = 0
+        if rest and not self._skipping:
+            self._parts.append(rest)
+            self._length += len(rest)
+            if self._length > LONGEST_LINE:
+                self._parts.clear()
+                self._skipping = True
+                self._receive(_too_long())
+
+    def _take(self, line: bytes) -> None:
+        if len(line) > LONGEST_LINE:
+            self._receive(_too_long())
+        elif line and not line.isspace():
+            self._receive(line)
+
+    def _finish(self) -> None:
+        if self._parts:
+            self._take(b"".join(self._parts))
+            self._parts.clear()
+        self._on_end()
+
+
+def _too_long() -> Unreadable:
+    return Unreadable(
+        ErrorCode.INVALID_REQUEST, f"Invalid request: a line over {LONGEST_LINE // 2**20} MiB was skipped"
+    )
+
+
+class Writer:
+    def __init__(self, fd: int, on_gone: Callable[[], None], reader: LineReader) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._fd = fd
+        self._on_gone = on_gone
+        self._reader = reader
+        self._backlog: deque[memoryview] = deque()
+        self._unsent = 0
+        self._gone = False
+        self._room = asyncio.Event()
+        self._room.set()
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            os.set_blocking(fd, False)  # our end only; a terminal or a file would share the flag with others
+
+    @property
+    def has_room(self) -> bool:
+        return self._room.is_set()
+
+    async def room(self) -> None:
+        await self._room.wait()
+
+    def send(self, data: bytes) -> None:
+        if self._gone:
+            return
+        if self._backlog:
+            self._keep(memoryview(data))
+        elif (rest := self._write(memoryview(data))) and not self._gone:
+            self._keep(rest)
+            self._loop.add_writer(self._fd, self._on_writable)
+
+    def stop(self) -> None:
+        if self._backlog and not self._gone:
+            self._on_writable()
+        self._drop()
+
+    def _write(self, data: memoryview) -> memoryview:
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._drop()
+            self._on_gone()
+        return data
+
+    def _keep(self, data: memoryview) -> None:
+        self._backlog.append(data)
+        self._unsent += len(data)
+        if self._unsent > ROOM:
+            self._room.clear()
+        if self._unsent > FLOOD:
+            self._reader.pause()
+
+    def _on_writable(self) -> None:
+        while self._backlog:
+            whole = self._backlog[0]
+            rest = self._write(whole)
+            if self._gone:
+                return
+            self._unsent -= len(whole) - len(rest)
+            if rest:
+                self._backlog[0] = rest
+                break
+            self._backlog.popleft()
+        if self._unsent <= ROOM // 2:
+            self._room.set()
+            self._reader.resume()
+        if not self._backlog:
+            self._loop.remove_writer(self._fd)
+
+    def _drop(self) -> None:
+        self._gone = True
+        self._backlog.clear()
+        self._room.set()
+        with contextlib.suppress(ValueError, OSError, PermissionError):
+            self._loop.remove_writer(self._fd)

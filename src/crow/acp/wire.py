@@ -1,0 +1,351 @@
+"""ACP v1 as types: what clients send, what we answer, what we tell them. Nothing outside `crow.acp` sees these.
+
+Reading is lenient where the protocol is: unknown keys are skipped, `null` counts as left out. `_meta` is never
+read as a parameter. Keys become camelCase on the wire; fields that hold their default are not sent.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+PROTOCOL_VERSION = 1
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    pass
+
+
+class Empty(Wire, frozen=True):
+    """A result that says only: done. Also what is read of an answer that has nothing for us."""
+
+
+# --- initialize
+
+
+class FileSystemCapabilities(Wire, frozen=True):
+    read_text_file: bool | None = None
+    write_text_file: bool | None = None
+
+
+class ClientAuthCapabilities(Wire, frozen=True):
+    terminal: bool | None = None
+
+
+class ElicitationCapabilities(Wire, frozen=True):
+    form: dict[str, Any] | None = None
+    url: dict[str, Any] | None = None
+
+
+class BooleanOptionCapabilities(Wire, frozen=True):
+    boolean: dict[str, Any] | None = None
+
+
+class ClientSessionCapabilities(Wire, frozen=True):
+    config_options: BooleanOptionCapabilities | None = None
+    compaction: dict[str, Any] | None = None
+    notices: dict[str, Any] | None = None
+
+
+class ClientCapabilities(Wire, frozen=True):
+    fs: FileSystemCapabilities | None = None
+    terminal: bool | None = None
+    auth: ClientAuthCapabilities | None = None
+    elicitation: ElicitationCapabilities | None = None
+    session: ClientSessionCapabilities | None = None
+
+
+class Implementation(Wire, frozen=True):
+    name: str
+    version: str
+    title: str | None = None
+
+
+class InitializeRequest(Wire, frozen=True):
+    protocol_version: int
+    client_capabilities: ClientCapabilities | None = None
+    client_info: Implementation | None = None
+
+
+class PromptCapabilities(Wire, frozen=True):
+    image: bool = False
+    audio: bool = False
+    embedded_context: bool = False
+
+
+class SessionCapabilities(Wire, frozen=True):
+    additional_directories: Empty | None = None
+    close: Empty | None = None
+
+
+class AgentCapabilities(Wire, frozen=True):
+    load_session: bool = False
+    prompt_capabilities: PromptCapabilities = PromptCapabilities()
+    session_capabilities: SessionCapabilities = SessionCapabilities()
+
+
+class AuthMethod(Wire, frozen=True):
+    id: str
+    name: str
+    description: str | None = None
+    type: Literal["agent", "terminal"] | None = None
+    args: list[str] | None = None
+
+
+class InitializeResponse(Wire, frozen=True, omit_defaults=False):
+    protocol_version: int
+    agent_capabilities: AgentCapabilities
+    auth_methods: list[AuthMethod]
+    agent_info: Implementation
+
+
+class AuthenticateRequest(Wire, frozen=True):
+    method_id: str
+
+
+# --- sessions
+
+
+class EnvVariable(Wire, frozen=True):
+    name: str
+    value: str
+
+
+class HttpHeader(Wire, frozen=True):
+    name: str
+    value: str
+
+
+class McpServer(Wire, frozen=True):
+    """All transports in one: `type` is absent for stdio in v1."""
+
+    name: str
+    type: str | None = None
+    command: str | None = None
+    args: list[str] | None = None
+    env: list[EnvVariable] | None = None
+    url: str | None = None
+    headers: list[HttpHeader] | None = None
+
+
+class NewSessionRequest(Wire, frozen=True):
+    cwd: str
+    mcp_servers: list[McpServer] | None = None
+    additional_directories: list[str] | None = None
+
+
+class NewSessionResponse(Wire, frozen=True):
+    session_id: str
+
+
+class CloseSessionRequest(Wire, frozen=True):
+    session_id: str
+
+
+# --- content
+
+
+class Annotations(Wire, frozen=True):
+    audience: list[str] | None = None
+
+
+class TextContent(Wire, frozen=True, tag_field="type", tag="text"):
+    text: str
+    annotations: Annotations | None = None
+
+
+class ImageContent(Wire, frozen=True, tag_field="type", tag="image"):
+    data: str
+    mime_type: str
+    uri: str | None = None
+    annotations: Annotations | None = None
+
+
+class AudioContent(Wire, frozen=True, tag_field="type", tag="audio"):
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+
+class ResourceLink(Wire, frozen=True, tag_field="type", tag="resource_link"):
+    uri: str
+    name: str
+    mime_type: str | None = None
+    title: str | None = None
+    description: str | None = None
+    size: int | None = None
+    annotations: Annotations | None = None
+
+
+class ResourceContents(Wire, frozen=True):
+    """Text or a blob (base64), never both."""
+
+    uri: str
+    text: str | None = None
+    blob: str | None = None
+    mime_type: str | None = None
+
+
+class EmbeddedResource(Wire, frozen=True, tag_field="type", tag="resource"):
+    resource: ResourceContents
+    annotations: Annotations | None = None
+
+
+ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+
+
+# --- the prompt turn
+
+
+class PromptRequest(Wire, frozen=True):
+    session_id: str
+    prompt: list[ContentBlock]
+
+
+class PromptResponse(Wire, frozen=True):
+    stop_reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+
+
+class CancelNotification(Wire, frozen=True):
+    session_id: str
+
+
+# --- tool calls
+
+
+class ContentToolContent(Wire, frozen=True, tag_field="type", tag="content"):
+    content: ContentBlock
+
+
+class DiffToolContent(Wire, frozen=True, tag_field="type", tag="diff"):
+    path: str
+    new_text: str
+    old_text: str | None = None
+
+
+class TerminalToolContent(Wire, frozen=True, tag_field="type", tag="terminal"):
+    terminal_id: str
+
+
+ToolContent = ContentToolContent | DiffToolContent | TerminalToolContent
+
+
+class ToolCallLocation(Wire, frozen=True):
+    path: str
+    line: int | None = None
+
+
+# --- updates
+
+
+class MessageChunk(Wire, frozen=True, tag_field="sessionUpdate"):
+    content: ContentBlock
+    message_id: str | None = None
+
+
+class UserMessageChunk(MessageChunk, frozen=True, tag="user_message_chunk"):
+    pass
+
+
+class AgentMessageChunk(MessageChunk, frozen=True, tag="agent_message_chunk"):
+    pass
+
+
+class AgentThoughtChunk(MessageChunk, frozen=True, tag="agent_thought_chunk"):
+    pass
+
+
+class ToolCall(Wire, frozen=True, tag_field="sessionUpdate", tag="tool_call"):
+    tool_call_id: str
+    title: str
+    name: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    content: list[ToolContent] | None = None
+    locations: list[ToolCallLocation] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+
+
+class ToolCallFields(Wire, frozen=True):
+    """What may change of a call; also the `toolCall` of a permission request, which has no `sessionUpdate`."""
+
+    tool_call_id: str
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    content: list[ToolContent] | None = None
+    locations: list[ToolCallLocation] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+
+
+class ToolCallUpdate(ToolCallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
+    pass
+
+
+class PlanEntry(Wire, frozen=True):
+    content: str
+    priority: str
+    status: str
+
+
+class Plan(Wire, frozen=True, tag_field="sessionUpdate", tag="plan"):
+    entries: list[PlanEntry]
+
+
+class UsageUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="usage_update"):
+    used: int
+    size: int
+
+
+class Notice(Wire, frozen=True, tag_field="sessionUpdate", tag="notice"):
+    severity: str
+    title: str
+    description: str | None = None
+
+
+Update = (
+    UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCall | ToolCallUpdate | Plan | UsageUpdate | Notice
+)
+
+
+class SessionNotification(Wire, frozen=True):
+    session_id: str
+    update: Update
+
+
+# --- what we ask of the client
+
+
+class PermissionOption(Wire, frozen=True):
+    option_id: str
+    name: str
+    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+
+
+class RequestPermissionRequest(Wire, frozen=True):
+    session_id: str
+    tool_call: ToolCallFields
+    options: list[PermissionOption]
+
+
+class PermissionOutcome(Wire, frozen=True):
+    """`selected` with an option, `cancelled`, or something a newer client made up: then it is no consent."""
+
+    outcome: str
+    option_id: str | None = None
+
+
+class RequestPermissionResponse(Wire, frozen=True):
+    outcome: PermissionOutcome
+
+
+class ReadTextFileRequest(Wire, frozen=True):
+    session_id: str
+    path: str
+    line: int | None = None
+    limit: int | None = None
+
+
+class ReadTextFileResponse(Wire, frozen=True):
+    content: str

@@ -1,0 +1,85 @@
+"""What can be configured, and its defaults. The names are fixed: users' files and the documentation rely on them."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+SecondsOrNone = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    context_window: AtLeastOne | None = None
+    max_output: AtLeastOne | None = None
+    images: bool | None = None
+    audio: bool | None = None
+
+
+class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: Literal["openai", "anthropic", "scripted"]
+    base_url: str = ""
+    api_key_env: str = ""
+    api_key: str = ""
+    script: str = ""
+    """For `scripted`: the script's path, relative to the file that names it."""
+    record: str = ""
+    """For `scripted`: a file that gets every request it was sent, one JSON object a line."""
+    models: dict[str, ModelSettings] = {}
+
+
+class TerminalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    use_client: bool = True
+    timeout: Seconds = 120
+
+
+class WebSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    search: str = ""
+    url: str = ""
+    api_key_env: str = ""
+    api_key: str = ""
+    allow_private: list[str] = []
+
+
+class McpServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    url: str = ""
+    type: Literal["stdio", "http", "sse", ""] = ""
+    headers: dict[str, str] = {}
+    mcp_start: Seconds | None = None
+    mcp_call: Seconds | None = None
+
+
+class PermissionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tool: str
+    decision: Literal["allow", "ask", "deny"]
+    command: str | None = None
+    path: str | None = None
+    host: str | None = None
+
+
+class PermissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rules: list[PermissionRule] = []
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds, but for `model_calls`."""
+
+    model_calls: AtLeastOne = 100
+    retry_wait: SecondsOrNone = 120
+    stream_idle: Seconds = 120
+    mcp_start: Seconds = 10
+    mcp_call: Seconds = 60
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: str = ""
+    mode: Literal["ask", "edit", "plan", "auto"] = "ask"
+    providers: dict[str, ProviderSettings] = {}
+    terminal: TerminalSettings = TerminalSettings()
+    web: WebSettings = WebSettings()
+    mcp_servers: dict[str, McpServerSettings] = {}
+    permission: PermissionSettings = PermissionSettings()
+    limits: Limits = Limits()

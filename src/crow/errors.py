@@ -1,0 +1,93 @@
+"""Everything that Crow raises on purpose.
+
+CrowError                      a sentence for a person, and what to do about it
+├── ConfigError                a setting is wrong: which file, which key, what was expected
+├── SetupNeeded                there is no model to talk to yet
+├── WorkspaceError             a path that cannot be read, said in words
+├── PersonGone                 nobody is there to be asked: the client left or broke its answer
+└── ModelError                 the provider failed; knows provider, status and what was said
+    ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
+    ├── ModelRejected          the request itself is at fault: sending it again would change nothing
+    │   └── ContextOverflow    the conversation no longer fits the model's window
+    ├── ModelUnavailable       worth another try: overload, rate limit, no connection
+    └── ReplyBroken            the stream stopped or became unreadable in the middle
+"""
+
+
+class CrowError(Exception):
+    """Carries what went wrong and, apart from it, the remedy; `str()` gives both."""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class ConfigError(CrowError):
+    pass
+
+
+class SetupNeeded(CrowError):
+    pass
+
+
+class WorkspaceError(CrowError):
+    pass
+
+
+class PersonGone(CrowError):
+    pass
+
+
+class ModelError(CrowError):
+    """`provider` and `status` name who failed and how; `said` is the provider's own wording, shortened."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        status: int | None = None,
+        said: str = "",
+        remedy: str = "",
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.provider = provider
+        self.status = status
+        self.said = said
+
+
+class ModelRefusedKey(ModelError):
+    pass
+
+
+class ModelRejected(ModelError):
+    pass
+
+
+class ContextOverflow(ModelRejected):
+    pass
+
+
+class ModelUnavailable(ModelError):
+    """`retry_after` is how long the provider asked us to wait, in seconds, if it did."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        status: int | None = None,
+        said: str = "",
+        remedy: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+        self.retry_after = retry_after
+
+
+class ReplyBroken(ModelError):
+    pass

@@ -1,0 +1,101 @@
+"""The model's side of a conversation: what is sent to a provider, in nobody's wire format.
+
+Each adapter in `crow.model` turns these into its provider's JSON and nothing else does.
+"""
+
+import enum
+from typing import Any
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="role"):
+    """One entry of the history. Subclasses: UserMessage, AssistantMessage, ToolMessage."""
+
+
+class Part(msgspec.Struct, frozen=True, tag_field="part"):
+    """A piece of a message."""
+
+
+class Text(Part, frozen=True, tag="text"):
+    text: str
+
+
+class Image(Part, frozen=True, tag="image"):
+    data: str
+    """Base64."""
+    mime_type: str
+
+
+class Audio(Part, frozen=True, tag="audio"):
+    data: str
+    mime_type: str
+
+
+class Thought(Part, frozen=True, tag="thought"):
+    """Reasoning that the model showed. Only the provider it came from may get it back."""
+
+    text: str
+    origin: str
+    """The provider (its name in the configuration) that said it."""
+    signature: str = ""
+    """The provider's seal over the text; without it the provider does not take the thought back."""
+    redacted: bool = False
+    """The text was withheld; `signature` then holds the provider's opaque data."""
+
+
+class ToolCall(Part, frozen=True, tag="call"):
+    id: str
+    """Ours, unique in the session, whatever the provider called it."""
+    name: str
+    arguments: str
+    """The JSON text as the model wrote it; it may be no JSON at all."""
+
+    def arguments_object(self) -> dict[str, Any]:
+        """The arguments for providers that insist on an object; `{}` if the model wrote something else."""
+        try:
+            value = msgspec.json.decode(self.arguments or "{}")
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+
+UserPart = Text | Image | Audio
+AssistantPart = Text | Thought | ToolCall
+
+
+class UserMessage(Message, frozen=True, tag="user"):
+    parts: tuple[UserPart, ...]
+
+
+class AssistantMessage(Message, frozen=True, tag="assistant"):
+    parts: tuple[AssistantPart, ...]
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+
+class ToolMessage(Message, frozen=True, tag="tool"):
+    """The answer to one call. Every call of an AssistantMessage has exactly one, directly after it."""
+
+    call_id: str
+    text: str
+    ok: bool = True
+    images: tuple[Image, ...] = ()
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as the model is told of it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class StopReason(enum.StrEnum):
+    END_TURN = "end_turn"
+    MAX_TOKENS = "max_tokens"
+    MAX_TURN_REQUESTS = "max_turn_requests"
+    REFUSAL = "refusal"
+    CANCELLED = "cancelled"

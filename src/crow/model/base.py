@@ -1,0 +1,101 @@
+"""What the rest of Crow knows of a language model."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from crow.messages import Message, StopReason, ToolSpec
+
+
+class ModelInfo(msgspec.Struct, frozen=True):
+    """A model as it is chosen and described: `provider/model`, and what it can take."""
+
+    provider: str
+    model: str
+    context_window: int | None = None
+    max_output: int | None = None
+    images: bool = False
+    audio: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+
+
+# --- what a reply consists of, in the order it arrives
+
+
+class Said(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Thinking(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ThinkingSealed(msgspec.Struct, frozen=True):
+    """Ends the thought before it with its signature, or (redacted) stands for a thought that was withheld."""
+
+    signature: str
+    redacted: bool = False
+
+
+class CallBegan(msgspec.Struct, frozen=True):
+    """A tool call begins. `index` tells the reply's calls apart: their fragments may interleave."""
+
+    index: int
+    name: str
+
+
+class CallGrew(msgspec.Struct, frozen=True):
+    index: int
+    fragment: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """`input_tokens` counts everything that was read, from a cache or not."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_written_tokens: int = 0
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The retry layer is about to wait and try again, for a reason that the person should see."""
+
+    reason: str
+    seconds: float
+    attempt: int
+    attempts: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The last event of every reply that arrived whole."""
+
+    stop_reason: StopReason
+
+
+ModelEvent = Said | Thinking | ThinkingSealed | CallBegan | CallGrew | Usage | Waiting | Done
+
+
+class Model(Protocol):
+    """`reply` streams one answer and ends with Done, or raises a ModelError.
+
+    Closing the iterator (or cancelling the task that runs it) ends the request at once. An instance serves one
+    session and may keep connections open between replies; `close` lets go of them.
+    """
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def reply(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""May this action run? Pure decisions from rules, modes and paths."""

@@ -1,0 +1,72 @@
+"""What a tool gives back, for two audiences: `text` for the model; `message` and `display` for the person.
+
+The blocks say what is to be shown, not how: `crow.acp.translate` makes protocol content of them.
+"""
+
+import enum
+from typing import Literal
+
+import msgspec
+
+from crow.messages import Image
+
+
+class ToolKind(enum.StrEnum):
+    READ = "read"
+    EDIT = "edit"
+    DELETE = "delete"
+    MOVE = "move"
+    SEARCH = "search"
+    EXECUTE = "execute"
+    THINK = "think"
+    FETCH = "fetch"
+    SWITCH_MODE = "switch_mode"
+    OTHER = "other"
+
+
+class Location(msgspec.Struct, frozen=True):
+    path: str
+    """Absolute."""
+    line: int | None = None
+    """Counted from 1."""
+
+
+class TextBlock(msgspec.Struct, frozen=True, tag="text", tag_field="block"):
+    text: str
+
+
+class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="block"):
+    image: Image
+
+
+class DiffBlock(msgspec.Struct, frozen=True, tag="diff", tag_field="block"):
+    path: str
+    operation: Literal["add", "delete", "modify"]
+    old_text: str
+    new_text: str
+
+
+class HiddenOutput(msgspec.Struct, frozen=True, tag="hidden", tag_field="block"):
+    """The person already sees the output elsewhere: nothing is added to the call."""
+
+
+DisplayBlock = TextBlock | ImageBlock | DiffBlock | HiddenOutput
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    ok: bool
+    text: str
+    """For the model."""
+    message: str = ""
+    """For the person: one line. Shown when there is nothing else to show."""
+    display: tuple[DisplayBlock, ...] = ()
+    images: tuple[Image, ...] = ()
+    """For a model that sees."""
+
+    @classmethod
+    def refused(cls, reason: str) -> "ToolResult":
+        return cls(ok=False, text=f"Not done: {reason}", message=reason)
+
+    @classmethod
+    def failed(cls, text: str, message: str = "") -> "ToolResult":
+        return cls(ok=False, text=text, message=message or text)

@@ -1,0 +1,1 @@
+"""One conversation's life: its journal, its one running turn, what it was set up with."""

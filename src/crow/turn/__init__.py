@@ -1,0 +1,1 @@
+"""One turn: ask the model, run what it calls for, until it has no more to ask."""

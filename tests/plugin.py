@@ -1,0 +1,1 @@
+"""Registered by pyproject: the project's own pytest additions."""
