@@ -146,6 +146,10 @@ class CallSettled(Event, frozen=True, tag="call_settled"):
     result: ToolResult
 
 
+class ReplyEnded(Event, frozen=True, tag="reply_ended"):
+    """One answer of the model and all its calls are over; what follows belongs to the next."""
+
+
 # --- what surrounds it
 
 

@@ -1,6 +1,6 @@
 """What the rest of Crow knows of a language model."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -96,6 +96,6 @@ class Model(Protocol):
     @property
     def info(self) -> ModelInfo: ...
 
-    def reply(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+    def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]: ...
 
     async def close(self) -> None: ...

@@ -1,0 +1,175 @@
+"""Between Crow's own words and ACP v1's. Pure: no state, no time, no connection.
+
+A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes too fast) → a chunk made here.
+A second protocol version is a second file like this one.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+import msgspec
+
+from crow import events
+from crow.acp import wire
+from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.actions import PermissionQuestion
+from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
+from crow.markdown import fence
+from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, Location, TextBlock, ToolResult
+from crow.visible import one_line
+
+LARGEST_RAW = 64 * 1024
+
+
+# --- from the client
+
+
+def sent_by(prompt: Iterable[wire.ContentBlock]) -> list[Sent]:
+    """What the person sent. A block that is meant for the person alone is not for the model and left out."""
+    return [_sent(block) for block in prompt if _is_for_the_model(block.annotations)]
+
+
+def _is_for_the_model(annotations: wire.Annotations | None) -> bool:
+    return annotations is None or not annotations.audience or "assistant" in annotations.audience
+
+
+def _sent(block: wire.ContentBlock) -> Sent:
+    match block:
+        case wire.TextContent():
+            return SentText(block.text)
+        case wire.ImageContent():
+            return SentMedia("image", block.data, block.mime_type, block.uri or "")
+        case wire.AudioContent():
+            return SentMedia("audio", block.data, block.mime_type)
+        case wire.ResourceLink():
+            return SentLink(
+                block.uri, block.name, block.mime_type or "", block.title or "", block.description or "", block.size
+            )
+        case wire.EmbeddedResource(resource=resource):
+            if resource.text is None and resource.blob is None:
+                raise RpcError(ErrorCode.INVALID_PARAMS, "Invalid params: a resource needs `text` or `blob`")
+            return SentResource(resource.uri, resource.text, resource.blob, resource.mime_type or "")
+
+
+# --- to the client
+
+
+def text_chunk(event: events.TextDelta | events.ThoughtDelta, text: str) -> wire.Update:
+    """A piece of a message; `text` may be that of several deltas."""
+    content = wire.TextContent(text=text)
+    if isinstance(event, events.TextDelta):
+        return wire.AgentMessageChunk(content=content, message_id=event.message_id)
+    return wire.AgentThoughtChunk(content=content, message_id=event.message_id)
+
+
+def updates(event: events.Event) -> Iterator[wire.Update]:
+    """What the client is told of an event, apart from text and notices, which depend on time and client."""
+    match event:
+        case events.CallOpened():
+            yield wire.ToolCall(
+                tool_call_id=event.call_id,
+                title=one_line(event.title),
+                name=event.tool[:200],
+                kind=event.kind,
+                status="pending",
+            )
+        case events.CallRequested():
+            yield wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=_raw_input(event.arguments))
+        case events.CallDescribed():
+            yield wire.ToolCallUpdate(
+                tool_call_id=event.call_id,
+                title=one_line(event.title),
+                kind=event.kind,
+                locations=_locations(event.locations),
+                content=tool_content(event.display) or None,
+            )
+        case events.CallStarted():
+            yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
+        case events.CallSettled(call_id=call_id, result=result):
+            status = "completed" if result.ok else "failed"
+            yield wire.ToolCallUpdate(tool_call_id=call_id, status=status, content=_result_content(result))
+        case events.PlanChanged():
+            yield wire.Plan(
+                entries=[
+                    wire.PlanEntry(content=entry.content, priority=entry.priority, status=entry.status)
+                    for entry in event.entries
+                ]
+            )
+        case events.UsageReported(context_window=int(size)):
+            yield wire.UsageUpdate(used=event.input_tokens + event.output_tokens, size=size)
+        case _:
+            pass  # the client learns of it in another way, or not at all
+
+
+def notice(event: events.Notice) -> wire.Update:
+    return wire.Notice(severity=event.severity, title=event.title, description=event.description or None)
+
+
+def notice_as_message(event: events.Notice, message_id: str) -> wire.Update:
+    """For clients that know no notices: a message of its own."""
+    text = f"> {event.title}\n\n" + (f"> {event.description}\n\n" if event.description else "")
+    return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
+
+
+def permission_request(session_id: str, question: PermissionQuestion) -> wire.RequestPermissionRequest:
+    """The question with everything in it that is needed to answer: some clients show nothing else of the call."""
+    options = [wire.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
+    if question.session_scope:
+        label = one_line(question.session_scope)
+        options.append(wire.PermissionOption(option_id="session", name=label, kind="allow_always"))
+    options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
+    reason = wire.ContentToolContent(content=wire.TextContent(text=one_line(question.reason, 1000)))
+    return wire.RequestPermissionRequest(
+        session_id=session_id,
+        tool_call=wire.ToolCallFields(
+            tool_call_id=question.call_id,
+            title=one_line(question.title),
+            kind=question.kind,
+            status="pending",
+            locations=_locations(question.locations),
+            content=[*tool_content(question.display), reason],
+        ),
+        options=options,
+    )
+
+
+def tool_content(display: Iterable[DisplayBlock]) -> list[wire.ToolContent]:
+    return [content for block in display if (content := _block(block)) is not None]
+
+
+def _block(block: DisplayBlock) -> wire.ToolContent | None:
+    match block:
+        case TextBlock():
+            return wire.ContentToolContent(content=wire.TextContent(text=fence(block.text)))
+        case ImageBlock(image=image):
+            return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
+        case DiffBlock():
+            old_text = None if block.operation == "add" else block.old_text
+            return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text)
+        case HiddenOutput():
+            return None
+        case _:
+            assert_never(block)
+
+
+def _result_content(result: ToolResult) -> list[wire.ToolContent]:
+    """The blocks; with none to show, the message; nothing if the output is hidden on purpose."""
+    content = tool_content(result.display)
+    hidden = any(isinstance(block, HiddenOutput) for block in result.display)
+    if not content and not hidden and result.message:
+        content.append(wire.ContentToolContent(content=wire.TextContent(text=result.message)))
+    return content
+
+
+def _locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] | None:
+    return [wire.ToolCallLocation(path=location.path, line=location.line) for location in locations] or None
+
+
+def _raw_input(arguments: str) -> object:
+    """The arguments as they will be used; as text if they are no JSON, and cut if they are long."""
+    if len(arguments) > LARGEST_RAW:
+        return {"cut": arguments[:LARGEST_RAW]}
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {"text": arguments}

@@ -1,0 +1,36 @@
+"""`crow acp`: the agent, on standard input and output."""
+
+import argparse
+import asyncio
+import os
+import sys
+
+from crow.acp import stdio
+from crow.acp.serve import serve
+from crow.cli.log import log_to_file
+from crow.config.home import home
+
+HINT = "crow acp speaks the Agent Client Protocol on standard input and output: editors start it. Try `crow demo`."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def main(arguments: argparse.Namespace | None) -> int:
+    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
+        print(HINT, file=sys.stderr)
+    try:
+        reader, writer = stdio.take()
+    except OSError:
+        print("crow: crow acp needs an open standard input and output.", file=sys.stderr)
+        return 1
+    folder = home(os.environ)
+    log_to_file(folder)
+    return asyncio.run(_serve_and_leave(reader, writer, folder))
+
+
+async def _serve_and_leave(reader: int, writer: int, folder: str) -> int:
+    status = await serve(reader, writer, folder, os.environ)
+    # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
+    os._exit(status)

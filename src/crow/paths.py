@@ -1,0 +1,13 @@
+"""Arithmetic on resolved, absolute paths."""
+
+import os
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether one path lies in (or is) a folder: by whole components, never by the prefix of a name."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def relative_to(path: str, folder: str) -> str:
+    """As short as it can be said from the folder: relative if it lies inside, else as it is."""
+    return os.path.relpath(path, folder) if is_inside(path, folder) else path

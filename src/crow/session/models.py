@@ -1,0 +1,102 @@
+"""Which model a new session talks to: what is configured, what the environment offers, or the demo."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+
+from crow.config.discovery import discover, from_environment
+from crow.config.load import load_settings
+from crow.config.settings import Limits, ProviderSettings, Settings
+from crow.errors import ConfigError, SetupNeeded
+from crow.model import catalog
+from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
+
+logger = logging.getLogger(__name__)
+
+NOTHING_SET_UP = "No model is set up."
+HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
+
+
+class ModelChoice:
+    """A model that was found fit to use. Its adapter is imported in the background, before the first prompt."""
+
+    def __init__(
+        self, name: str, providers: Mapping[str, ProviderSettings], settings: Settings, environ: Mapping[str, str]
+    ) -> None:
+        self.info = catalog.describe(name, providers)
+        self.settings = settings
+        self._name = name
+        self._providers = providers
+        self._environ = environ
+
+    def create(self, limits: Limits) -> Model:
+        return catalog.create(self._name, self._providers, limits, self._environ)
+
+    def warm_up(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, self._import_adapter)
+
+    def _import_adapter(self) -> None:
+        try:
+            catalog.warm(self._name, self._providers)
+        except Exception:
+            logger.exception("the adapter of %s could not be loaded ahead", self._name)
+
+
+class LateModel:
+    """A model that is created with its first request, so that opening a session costs next to nothing."""
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self._choice = choice
+        self._model: Model | None = None
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._choice.info
+
+    def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self._model is None:
+            self._model = self._choice.create(self._choice.settings.limits)
+        return self._model.reply(request)
+
+    async def close(self) -> None:
+        if self._model is not None:
+            await self._model.close()
+
+
+class Models:
+    """Reads the configuration anew for each session, so that a mended file needs no restart."""
+
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self._home = home
+        self._environ = environ
+        self._demo = False
+
+    def use_demo(self) -> None:
+        self._demo = True
+
+    async def choose(self) -> ModelChoice:
+        """The model for a new session; SetupNeeded if there is none, ConfigError if the configuration is wrong."""
+        settings = load_settings(self._home)
+        found = await discover(settings, self._environ)
+        name = found.default or (catalog.DEMO if self._demo else "")
+        if not name:
+            raise SetupNeeded(NOTHING_SET_UP, remedy=HOW_TO_SET_UP)
+        return ModelChoice(name, found.providers, settings, self._environ)
+
+    def may_see(self) -> bool:
+        """Whether pictures make sense: only a model that is known not to see rules them out."""
+        info = self._configured()
+        return info is None or info.images
+
+    def may_hear(self) -> bool:
+        info = self._configured()
+        return info is not None and info.audio
+
+    def _configured(self) -> ModelInfo | None:
+        try:
+            settings = load_settings(self._home)
+            found = from_environment(settings, self._environ)
+            return catalog.describe(found.default, found.providers) if found.default else None
+        except ConfigError:
+            return None  # said when a session is opened: the client can show it then

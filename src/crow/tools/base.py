@@ -1,0 +1,90 @@
+"""What a tool is. The few types here are all that a tool and its callers know of each other."""
+
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from crow.actions import Deed
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.workspace.base import Workspace
+
+
+class Action(Protocol):
+    """A prepared call: it can show itself to the policy and to the person, and then be performed.
+
+    Nothing has happened yet. What `perform` does is what was shown.
+    """
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def deed(self) -> Deed: ...
+
+    @property
+    def locations(self) -> tuple[Location, ...]: ...
+
+    @property
+    def display(self) -> tuple[DisplayBlock, ...]:
+        """What is shown before it is done, such as a diff."""
+        ...
+
+    async def perform(self, journal: Journal) -> ToolResult: ...
+
+
+class Tool(Protocol):
+    """Something the model may do.
+
+    `prepare` only looks: it checks the arguments and computes what would be done. It raises BadArguments if they
+    make no sense, and WorkspaceError if what they name cannot be used.
+    """
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def kind(self) -> ToolKind: ...
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        """One line for the person from what is known of the arguments so far: verb and target."""
+        ...
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action: ...
+
+
+class BadArguments(Exception):
+    """The arguments do not fit the tool's schema; the message says how, in the schema's words."""
+
+
+Arguments = TypeVar("Arguments", bound=msgspec.Struct)
+
+
+class ArgumentReader(Generic[Arguments]):
+    """Reads a model's arguments into a struct: strict about meaning, lenient about form (`"5"` is 5)."""
+
+    def __init__(self, kind: type[Arguments]) -> None:
+        self._kind = kind
+        self._known = frozenset(kind.__struct_encode_fields__)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema that the model is given, made from the struct, so that the two cannot differ."""
+        _, components = msgspec.json.schema_components([self._kind])
+        schema = dict(components[self._kind.__name__])
+        schema.pop("title", None)
+        return schema
+
+    def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
+        """The arguments, and the names of those that the tool does not know."""
+        try:
+            raw = msgspec.json.decode(call.arguments or "{}")
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
+        if not isinstance(raw, dict):
+            raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
+        try:
+            arguments = msgspec.convert(raw, self._kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadArguments(f"The arguments of `{call.name}` do not fit: {error}.") from None
+        return arguments, tuple(str(key) for key in raw if key not in self._known)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- JSON

@@ -1,0 +1,149 @@
+"""`read`: a file's lines, an image, or a folder's listing."""
+
+import base64
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import WorkspaceError
+from crow.events import Journal
+from crow.messages import Image, ToolCall, ToolSpec
+from crow.paths import relative_to
+from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader
+from crow.workspace.base import FileInfo, Workspace
+
+MOST_LINES = 2000
+MOST_BYTES = 256 * 1024
+LONGEST_LINE = 2000
+LARGEST_IMAGE = 5 * 1024 * 1024
+MOST_NAMES = 1000
+
+DESCRIPTION = (
+    "Read a file as numbered lines, look at an image, or list a folder. "
+    f"Gives at most {MOST_LINES} lines a call: go on with `offset`. "
+    "To look for something in many files, do not read them one by one."
+)
+
+_IMAGES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+
+class ReadArguments(msgspec.Struct, frozen=True):
+    path: Annotated[str, msgspec.Meta(min_length=1, description="absolute, or relative to the working directory")]
+    offset: Annotated[int, msgspec.Meta(ge=1, description="first line, counted from 1")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, description="number of lines")] = MOST_LINES
+
+
+_reader = ArgumentReader(ReadArguments)
+
+
+class Read:
+    kind = ToolKind.READ
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec("read", DESCRIPTION, _reader.schema())
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        path = arguments.get("path")
+        return f"Read {path}" if isinstance(path, str) and path else "Read"
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
+        arguments, unknown = _reader.read(call)
+        path = workspace.resolve(arguments.path)
+        return ReadAction(workspace, path, arguments, unknown)
+
+
+class ReadAction:
+    def __init__(self, workspace: Workspace, path: str, arguments: ReadArguments, unknown: tuple[str, ...]) -> None:
+        self._workspace = workspace
+        self._path = path
+        self._arguments = arguments
+        self._unknown = unknown
+        self.deed = Deed("read", ToolKind.READ, reads=(path,))
+        self.locations = (Location(path, arguments.offset),)
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    @property
+    def title(self) -> str:
+        first, limit = self._arguments.offset, self._arguments.limit
+        part = "" if first == 1 and limit == MOST_LINES else f":{first}-{first + limit - 1}"
+        return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        info = await self._workspace.stat(self._path)
+        match info.kind:
+            case "folder":
+                return await self._list()
+            case "file":
+                return await self._read_image(info) or await self._read_lines()
+            case "other":
+                raise WorkspaceError(f"{self._path} is neither a file nor a folder: it cannot be read.")
+
+    async def _list(self) -> ToolResult:
+        names = await self._workspace.list_folder(self._path)
+        text = "\n".join(names[:MOST_NAMES]) or "(an empty folder)"
+        if len(names) > MOST_NAMES:
+            text += f"\n({len(names) - MOST_NAMES} more names left out)"
+        return self._result(text, f"{len(names)} entries")
+
+    async def _read_image(self, info: FileInfo) -> ToolResult | None:
+        head = await self._workspace.read_bytes(self._path, 16)
+        mime_type = image_type(head)
+        if mime_type is None:
+            return None
+        if info.size > LARGEST_IMAGE:
+            raise WorkspaceError(f"{self._path} is an image of {info.size:,} bytes, more than models take.")
+        content = await self._workspace.read_bytes(self._path, LARGEST_IMAGE)
+        image = Image(base64.b64encode(content).decode(), mime_type)
+        message = f"{mime_type}, {info.size:,} bytes"
+        return ToolResult(ok=True, text=message, message=message, display=(ImageBlock(image),), images=(image,))
+
+    async def _read_lines(self) -> ToolResult:
+        text = await self._workspace.read_text(self._path)
+        lines = text.split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        if not lines:
+            return self._result("(an empty file)", "empty")
+        first = self._arguments.offset
+        if first > len(lines):
+            raise WorkspaceError(f"{self._path} has {len(lines)} lines: there is no line {first}.")
+        numbered, last = number_lines(lines, first, min(self._arguments.limit, MOST_LINES))
+        message = f"{last - first + 1} lines"
+        if last < len(lines):
+            numbered += f"\n({len(lines) - last} more lines: go on with offset {last + 1})"
+            message = f"lines {first}-{last} of {len(lines)}"
+        return self._result(numbered, message)
+
+    def _result(self, text: str, message: str) -> ToolResult:
+        told = text
+        if self._unknown:
+            told += f"\n(ignored unknown arguments: {', '.join(self._unknown)})"
+        return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
+
+
+def number_lines(lines: list[str], first: int, limit: int) -> tuple[str, int]:
+    """Lines with their numbers, as many as fit the budget, and the number of the last one."""
+    numbered: list[str] = []
+    size = 0
+    for number, line in enumerate(lines[first - 1 : first - 1 + limit], first):
+        shown = line.removesuffix("\r")
+        if len(shown) > LONGEST_LINE:
+            shown = f"{shown[:LONGEST_LINE]} … (line of {len(shown)} characters, cut)"
+        size += len(shown.encode("utf-8", "surrogatepass")) + 8
+        if size > MOST_BYTES and numbered:
+            break
+        numbered.append(f"{number:>6}\t{shown}")
+    return "\n".join(numbered), first + len(numbered) - 1
+
+
+def image_type(head: bytes) -> str | None:
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for magic, mime in _IMAGES.items() if head.startswith(magic)), None)

@@ -1,0 +1,140 @@
+"""The tool calls of one reply: followed while they arrive, judged, run, and settled, however the turn goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from itertools import groupby
+from types import TracebackType
+from typing import Self
+
+from crow import events
+from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.messages import ToolCall
+from crow.policy.base import Allow, Ask, Deny
+from crow.results import ToolKind, ToolResult
+from crow.tools.base import Action
+from crow.tools.toolbox import failure
+from crow.turn.conversation import Conversation
+
+SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH})
+"""Kinds that change nothing, so that calls of them cannot get in each other's way."""
+
+INTERRUPTED = "Interrupted by the user before it was done."
+CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
+
+
+class TurnCancelled(Exception):
+    """The person answered a question by ending the turn."""
+
+
+class CallBatch:
+    """Settles every call it has seen when it is left, whatever the reason."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._journal = conversation.journal
+        self._names: dict[str, str] = {}
+        self._fragments: dict[str, list[str]] = {}
+        self._settled: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        cancelled = isinstance(error, asyncio.CancelledError | TurnCancelled)
+        for call_id in self._names:
+            if call_id not in self._settled:
+                self._settle(call_id, ToolResult.failed(INTERRUPTED if cancelled else CUT_OFF))
+        self._journal.append(events.ReplyEnded())
+
+    def follow(self, event: events.Event) -> None:
+        match event:
+            case events.ArgumentsGrew():
+                self._fragments[event.call_id].append(event.fragment)
+            case events.CallOpened():
+                self._names[event.call_id] = event.tool
+                self._fragments[event.call_id] = []
+            case _:
+                pass
+
+    async def run(self) -> None:
+        """Reads side by side, the rest one after the other, in the order that the model gave."""
+        calls = [ToolCall(id, name, "".join(self._fragments[id])) for id, name in self._names.items()]
+        for call in calls:
+            self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
+        for together, group in groupby(calls, self._can_run_together):
+            if together:
+                await _all_of(self._run(call) for call in group)
+            else:
+                for call in group:
+                    await self._run(call)
+
+    def _can_run_together(self, call: ToolCall) -> bool:
+        return self._conversation.tools.find(call.name).kind in SIDE_BY_SIDE
+
+    async def _run(self, call: ToolCall) -> None:
+        try:
+            result = await run_call(self._conversation, call)
+        except TurnCancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
+            result = failure(call, error)
+        self._settle(call.id, result)
+
+    def _settle(self, call_id: str, result: ToolResult) -> None:
+        self._settled.add(call_id)
+        self._journal.append(events.CallSettled(call_id, result))
+
+
+async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
+    """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
+    journal = conversation.journal
+    tool = conversation.tools.find(call.name)
+    action = await tool.prepare(call, conversation.workspace)
+    journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations, action.display))
+    match conversation.policy.judge(action.deed):
+        case Deny(reason=reason):
+            return ToolResult.refused(reason)
+        case Ask() as ask:
+            answer = await _ask_person(conversation, call, action, ask)
+            if not answer.allowed:
+                return ToolResult.refused(answer.reason or "the user rejected it.")
+        case Allow():
+            pass
+    journal.append(events.CallStarted(call.id))
+    return await action.perform(journal)
+
+
+async def _ask_person(conversation: Conversation, call: ToolCall, action: Action, ask: Ask) -> PermissionAnswer:
+    conversation.journal.append(events.PermissionAsked(call.id, ask.reason))
+    question = PermissionQuestion(
+        call_id=call.id,
+        kind=action.deed.kind,
+        title=action.title,
+        reason=ask.reason,
+        locations=action.locations,
+        display=action.display,
+        session_scope=ask.scope.label if ask.scope else "",
+    )
+    answer = await conversation.person.permit(question)
+    conversation.journal.append(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
+    if answer.choice == "cancelled":
+        raise TurnCancelled
+    if answer.choice == "session" and ask.scope is not None:
+        conversation.policy.remember(ask.scope)
+    return answer
+
+
+async def _all_of(work: Iterator[Awaitable[None]]) -> None:
+    """Runs all at once; if one fails or we are cancelled, the others are ended before the error goes on."""
+    tasks = [asyncio.ensure_future(item) for item in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

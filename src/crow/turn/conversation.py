@@ -1,0 +1,48 @@
+"""The few things that a turn may know."""
+
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from crow.actions import Person
+from crow.config.settings import Limits
+from crow.events import Journal
+from crow.model.base import Model, ModelEvent, ModelRequest
+from crow.policy.base import Policy
+from crow.tools.toolbox import Toolbox
+from crow.turn.history import History
+from crow.workspace.base import Workspace
+
+
+class Conversation(msgspec.Struct):
+    """A session has one and hands it to each of its turns."""
+
+    model: Model
+    tools: Toolbox
+    workspace: Workspace
+    policy: Policy
+    person: Person
+    journal: Journal
+    history: History
+    limits: Limits
+    system_prompt: str
+
+    def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
+        return self.model.reply(ModelRequest(self.system_prompt, self.history.messages(), self.tools.specs))
+
+
+class TurnIds:
+    """Ids that are unique in the session: the turn's own, and a counter for each kind."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self._messages = 0
+        self._calls = 0
+
+    def message(self) -> str:
+        self._messages += 1
+        return f"{self.turn_id}-m{self._messages}"
+
+    def call(self) -> str:
+        self._calls += 1
+        return f"{self.turn_id}-c{self._calls}"

@@ -1,0 +1,81 @@
+"""One reply of the model, as events for the journal: deltas get their message's id, calls get ours."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from crow import events
+from crow.messages import StopReason
+from crow.model import base as model
+from crow.tools.toolbox import Toolbox
+from crow.turn.conversation import TurnIds
+
+
+class Reply:
+    """Reads a model's stream to its end. `stop_reason` is known afterwards, `spoke` says whether text came."""
+
+    def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox) -> None:
+        self.stop_reason = StopReason.END_TURN
+        self.spoke = False
+        self._ids = ids
+        self._info = info
+        self._tools = tools
+        self._text_id = ""
+        self._thought_id = ""
+        self._calls: dict[int, str] = {}
+
+    async def read(self, stream: AsyncGenerator[model.ModelEvent, None]) -> AsyncGenerator[events.Event, None]:
+        async with aclosing(stream):
+            async for event in stream:
+                match event:
+                    case model.Said():
+                        yield self._said(event)
+                    case model.Thinking() | model.ThinkingSealed():
+                        yield self._thought(event)
+                    case model.CallGrew():
+                        yield events.ArgumentsGrew(self._calls[event.index], event.fragment)
+                    case model.CallBegan():
+                        yield self._call_began(event)
+                    case model.Usage():
+                        yield self._usage(event)
+                    case model.Waiting():
+                        yield _waiting(event)
+                    case model.Done():
+                        self.stop_reason = event.stop_reason
+
+    def _said(self, event: model.Said) -> events.Event:
+        self.spoke = True
+        self._thought_id = ""
+        if not self._text_id:
+            self._text_id = self._ids.message()
+        return events.TextDelta(self._text_id, event.text)
+
+    def _thought(self, event: model.Thinking | model.ThinkingSealed) -> events.Event:
+        self._text_id = ""
+        if not self._thought_id:
+            self._thought_id = self._ids.message()
+        message_id, origin = self._thought_id, self._info.provider
+        if isinstance(event, model.Thinking):
+            return events.ThoughtDelta(message_id, event.text, origin)
+        self._thought_id = ""
+        return events.ThoughtSealed(message_id, origin, event.signature, redacted=event.redacted)
+
+    def _call_began(self, event: model.CallBegan) -> events.Event:
+        self._text_id = self._thought_id = ""
+        call_id = self._calls[event.index] = self._ids.call()
+        tool = self._tools.find(event.name)
+        return events.CallOpened(call_id, event.name, tool.kind, tool.title({}))
+
+    def _usage(self, event: model.Usage) -> events.Event:
+        return events.UsageReported(
+            event.input_tokens,
+            event.output_tokens,
+            event.cached_tokens,
+            event.cache_written_tokens,
+            self._info.context_window,
+        )
+
+
+def _waiting(event: model.Waiting) -> events.Event:
+    when = f"Trying again in {event.seconds:.0f} s" if event.seconds >= 1 else "Trying again at once"
+    title = f"{event.reason} {when} (attempt {event.attempt} of {event.attempts})."
+    return events.Notice("warning", title)
