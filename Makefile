@@ -33,6 +33,9 @@ format: $(STAMP) ## lay out the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+bench: $(STAMP) ## measure speed and memory against the targets
+	@$(BIN)/python bench/run.py $(BENCH)
+
 lock: ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --upgrade --python-version 3.11 \
 		--group dev pyproject.toml -o requirements/lock.txt

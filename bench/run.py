@@ -1,0 +1,207 @@
+"""make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
+
+python bench/run.py [--rounds 3] [--stages start,stream,turns,memory,parallel] [--crow PATH]
+
+Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
+streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from acp_client import cpu_seconds
+from stages import Bench
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STAGES = ("start", "stream", "turns", "memory", "parallel")
+
+CONFIG = """
+model = "bench/fake"
+[providers.bench]
+type = "openai"
+base_url = "http://127.0.0.1:{PORT}/v1"
+api_key = "none"
+[providers.bench.models.fake]
+context_window = 1000000
+"""
+
+EMPTY = """
+import asyncio, sys
+async def main():
+    print("ready", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+asyncio.run(main())
+"""
+
+BARE = """
+import asyncio, json, sys, time
+import httpx2
+BODY = {"model": "fake", "stream": True, "tools": [{"type": "function", "function": {"name": "read", "parameters": {}}}]}
+async def ask(client, prompt):
+    count = 0
+    body = {**BODY, "messages": [{"role": "user", "content": prompt}]}
+    async with client.stream("POST", sys.argv[1] + "/chat/completions", json=body) as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data: {"):
+                for choice in json.loads(line[6:])["choices"]:
+                    count += choice["delta"].get("content", "") != ""
+    return count
+async def main():
+    async with httpx2.AsyncClient(timeout=60) as client:
+        await ask(client, "bench:tokens:1")
+        start = time.process_time()
+        count = await ask(client, "bench:tokens:5000")
+        print(json.dumps({"cpu": time.process_time() - start, "count": count}), flush=True)
+asyncio.run(main())
+"""
+
+# name of our figure, what it says, unit, target, how it is judged against yardsticks, the peers' figure
+ROWS = [
+    ("start_ratio", "CPU until `initialize` is answered, in empty asyncio processes", "×", 2.5, None),
+    ("initialize_cpu_s", "CPU until `initialize` is answered", "s", None, "initialize_cpu_s"),
+    ("new_ratio", "CPU that `session/new` adds, in empty asyncio processes", "×", 0.5, None),
+    ("session_new_cpu_s", "CPU until `session/new` is answered", "s", None, "session_new_cpu_s"),
+    ("first_prompt_to_llm_s", "first prompt → model request", "s", None, "first_prompt_to_llm_s"),
+    ("prompt_to_llm_s", "later prompt → model request", "s", None, "prompt_to_llm_s"),
+    ("request_kb", "first request", "kB", 10, "request_kb"),
+    ("delta_median_ms", "a slow delta is delayed by, median", "ms", 2, "delta_median_ms"),
+    ("delta_p95_ms", "the same, 95th percentile", "ms", 20, "delta_p95_ms"),
+    ("stream_ratio", "CPU of 5,000 deltas, in bare httpx2-and-JSON loops", "×", 2, None),
+    ("stream5000_cpu_us", "CPU a delta at full speed", "µs", 60, None),
+    ("stream5000_cpu_s", "CPU of 5,000 deltas", "s", None, "stream5000_cpu_s"),
+    ("chunks_per_s", "messages a second to the client at full speed", "", 75, None),
+    ("stream5000_chunks", "messages for 5,000 deltas", "", None, "stream5000_chunks"),
+    ("turns50_gap_ms", "tool round: answer's end → next request", "ms", 10, "turns50_gap_ms"),
+    ("turns50_last5_gap_ms", "the same, last 5 of 50 rounds", "ms", 10, "turns50_last5_gap_ms"),
+    ("mem_1_session_mb", "memory (Pss) after the first prompt", "MB", 45, "mem_1_session_mb"),
+    ("mem_further_mb", "memory of each further idle session", "MB", 1, None),
+    ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
+]
+
+
+def empty_process_cpu():
+    process = subprocess.Popen([sys.executable, "-c", EMPTY], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    process.stdout.readline()
+    cpu = cpu_seconds(process.pid)
+    process.stdin.close()
+    process.wait()
+    return cpu
+
+
+def bare_loop_cpu(port):
+    out = subprocess.run([sys.executable, "-c", BARE, f"http://127.0.0.1:{port}/v1"], capture_output=True, check=True)
+    result = json.loads(out.stdout)
+    assert result["count"] == 5000, result
+    return result["cpu"]
+
+
+def measure(options):
+    figures: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="crow-bench-") as work:
+        bench = Bench(options.port, work)
+        home = os.path.join(work, "home")
+        os.makedirs(home, mode=0o700)
+        with open(os.path.join(home, "config.toml"), "w") as f:
+            f.write(CONFIG.replace("{PORT}", str(options.port)))
+        agent = {"name": "crow", "cmd": [options.crow, "acp"], "env": {"CROW_HOME": home, "CROW_LOCAL_SERVERS": ""}}
+        try:
+            for number in range(options.rounds):
+                for stage in options.stages.split(","):
+                    began, m = time.monotonic(), {}
+                    if stage == "start":
+                        m["empty_cpu_s"] = empty_process_cpu()
+                    if stage == "stream":
+                        m["bare_cpu_s"] = bare_loop_cpu(options.port)
+                    getattr(bench, stage)(agent, m)
+                    derive(stage, m)
+                    for key, value in m.items():
+                        if isinstance(value, int | float):
+                            figures.setdefault(key, []).append(value)
+                    print(
+                        f"round {number + 1} {stage:9} {time.monotonic() - began:5.1f} s", file=sys.stderr, flush=True
+                    )
+        finally:
+            bench.close()
+    return figures
+
+
+def derive(stage, m):
+    """The ratios that the targets are about."""
+    if stage == "start":
+        m["start_ratio"] = m["initialize_cpu_s"] / m["empty_cpu_s"]
+        m["new_ratio"] = (m["session_new_cpu_s"] - m["initialize_cpu_s"]) / m["empty_cpu_s"]
+    if stage == "stream":
+        m["stream_ratio"] = m["stream5000_cpu_s"] / m["bare_cpu_s"]
+        m["stream5000_cpu_us"] = m["stream5000_cpu_s"] / 5000 * 1e6
+        m["chunks_per_s"] = m["stream5000_chunks"] / m["stream5000_s"]
+    if stage == "memory":
+        m["mem_further_mb"] = (m["mem_21_sessions_mb"] - m["mem_1_session_mb"]) / 20
+
+
+def table(figures, peers):
+    """Markdown, and whether every target was met."""
+    lines, met = ["| what | Crow | target | best peer | typical peer |", "|---|---|---|---|---|"], True
+    for key, what, unit, target, peer_key in ROWS:
+        if key not in figures:
+            continue
+        ours = statistics.median(figures[key])
+        good = target is None or ours <= target
+        met = met and good
+        mark = "" if target is None else f"≤ {target:g} {unit} {'✓' if good else '✗ MISSED'}"
+        theirs = peer_figures(peers, peer_key)
+        lines.append(f"| {what} | {show(ours)} {unit} | {mark} | {theirs[0]} | {theirs[1]} |")
+    return "\n".join(lines), met
+
+
+def peer_figures(peers, key):
+    values = []
+    for name, figures in peers.items():
+        numbers = [v for v in figures.get(key, []) if isinstance(v, int | float)] if name != "stub" else []
+        if numbers:
+            values.append(statistics.median(numbers))
+    if not values:
+        return "", ""
+    best = max(values) if key == "parallel8_at_once" else min(values)
+    return show(best), show(statistics.median(values))
+
+
+def show(x):
+    return (
+        f"{x:.0f}"
+        if abs(x) >= 100 or x == int(x)
+        else f"{x:.1f}"
+        if abs(x) >= 10
+        else f"{x:.2f}"
+        if abs(x) >= 1
+        else f"{x:.3f}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--stages", default=",".join(STAGES))
+    parser.add_argument("--port", type=int, default=8901)
+    parser.add_argument("--crow", default=os.path.join(os.path.dirname(sys.executable), "crow"))
+    options = parser.parse_args()
+    figures = measure(options)
+    with open(os.path.join(HERE, "peers.json")) as f:
+        text, met = table(figures, json.load(f))
+    results = os.path.join(HERE, "results")
+    os.makedirs(results, exist_ok=True)
+    with open(os.path.join(results, "latest.json"), "w") as f:
+        json.dump(figures, f, indent=1)
+    print(text)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
