@@ -1,0 +1,84 @@
+"""The `crow` command. Each sub-command is a module of `crow.cli`, imported only when it is called."""
+
+import sys
+from io import TextIOWrapper
+
+COMMANDS = {
+    "acp": "be the agent, on standard input and output (editors start this)",
+    "run": "answer one prompt here, without an editor",
+    "demo": "play a scripted conversation; needs no key and no network",
+    "setup": "print or write the configuration that connects an editor",
+    "login": "choose a provider and a model, and store the key",
+    "doctor": "check everything and say how to mend it",
+}
+"""Name and help of each; the module of the same name has `add_arguments(parser)` and `main(arguments) -> int`."""
+
+EXAMPLES = """\
+examples:
+  crow                      what is set up, and what to do next
+  crow login                choose a model
+  crow setup zed --write    connect Zed
+  crow run "explain this repository"
+"""
+
+
+def main() -> int:
+    try:
+        try:
+            return _dispatch(sys.argv[1:])
+        finally:
+            print(end="", flush=True)  # noqa: T201  a reader that left shows here, not at interpreter exit
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001  the edge of the program: told in one line, logged in full
+        from crow.cli.failure import report
+
+        return report(error)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments == ["acp"]:  # the editor is waiting: no argparse on this path
+        from crow.cli.acp import main as serve
+
+        return serve(None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a path may hold what the terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
+    if arguments[:2] == ["acp", "login"]:
+        # A client logs in by starting its agent command line with our arguments behind it.
+        arguments = arguments[1:]
+    if not arguments:
+        from crow.cli.status import main as show_status
+
+        return show_status()
+    return _parse_and_run(arguments)
+
+
+def _parse_and_run(arguments: list[str]) -> int:
+    """Each command's own arguments are only known once its module is imported, so only the called one is."""
+    import argparse
+    from importlib import import_module
+
+    from crow import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="crow",
+        description="A coding agent for every editor. Without arguments: what is set up, and what to do next.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"crow {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    called = next((argument for argument in arguments if not argument.startswith("-")), "")
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == called:
+            module = import_module(f"crow.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.main)
+    parsed = parser.parse_args(arguments)
+    return parsed.run(parsed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""`crow doctor`: checks everything that Crow needs, and says how to mend what is wrong."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Iterable
+
+from crow.cli.health import Check, failed, fine, warn
+from crow.cli.health_machine import check_home, check_log, check_programs, check_python
+from crow.cli.health_models import check_models
+from crow.cli.terminal import speaks_utf8
+from crow.config.discovery import Discovery, add_local_servers, from_environment
+from crow.config.home import config_path, home
+from crow.config.load import load_settings
+from crow.config.settings import Settings
+from crow.errors import ConfigError
+
+PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
+MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--offline", action="store_true", help="ask no provider and no server")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    place = home(os.environ)
+    checks = [*check_python(), *check_home(place)]
+    try:
+        settings = load_settings(place)
+        checks += _check_config(config_path(place), settings)
+        checks += asyncio.run(_check_models(settings, offline=arguments.offline))
+    except ConfigError as error:
+        checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
+    checks += [*check_programs(), *check_log(place)]
+    return _report(checks)
+
+
+async def _check_models(settings: Settings, *, offline: bool) -> list[Check]:
+    found: Discovery = from_environment(settings, os.environ)
+    if not offline:
+        found = await add_local_servers(found, os.environ)
+    return await check_models(found, settings, offline=offline)
+
+
+def _check_config(path: str, settings: Settings) -> Iterable[Check]:
+    if not os.path.exists(path):
+        yield fine(f"no configuration yet ({path}), which is fine")
+        return
+    yield fine(f"the configuration {path} is valid")
+    mode = os.stat(path).st_mode & 0o777
+    holds_key = settings.web.api_key or any(provider.api_key for provider in settings.providers.values())
+    if holds_key and mode & 0o077:
+        yield warn(f"{path} holds a key and others can read it (mode {mode:o})", f"chmod 600 {path}")
+    for number, rule in enumerate(settings.permission.rules):
+        if rule.tool == "terminal" and rule.command is None:
+            yield warn(
+                f"permission.rules[{number}] covers every command line ({rule.decision})",
+                'Name the commands it is meant for: command = "npm test *".',
+            )
+
+
+def _report(checks: list[Check]) -> int:
+    marks = MARKS if speaks_utf8() else PLAIN_MARKS
+    for check in checks:
+        mark = marks[check.outcome]
+        print(f"{mark} {check.text}")
+        for line in check.remedy.splitlines():
+            print(f"{' ' * len(mark)}   {line}")
+    failures = sum(check.outcome == "failed" for check in checks)
+    warnings = sum(check.outcome == "warn" for check in checks)
+    print("\nAll is well." if not failures + warnings else f"\n{_count(failures, warnings)}.")
+    return 1 if failures else 0
+
+
+def _count(failures: int, warnings: int) -> str:
+    counts = ((failures, "failure"), (warnings, "warning"))
+    return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)

@@ -1,0 +1,45 @@
+"""How a command fails: one line for the person; what nobody foresaw goes into the log in full."""
+
+import os
+import sys
+import time
+
+from crow.config.home import create_folder, home, log_path
+from crow.errors import CrowError
+
+
+def report(error: Exception) -> int:
+    """Says what went wrong and returns the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has left. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    print(f"crow: {_one_line(_describe(error))}", file=sys.stderr)
+    return 1
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, CrowError):
+        return str(error)
+    said = f"unexpected {type(error).__name__}: {error}" if str(error) else f"unexpected {type(error).__name__}"
+    try:
+        return f"{said} (details in {log_crash(error)})"
+    except (OSError, CrowError) as trouble:
+        return f"{said} (and the log cannot be written: {_one_line(str(trouble))})"
+
+
+def log_crash(error: Exception) -> str:
+    """Appends the traceback to the log and returns the log's path."""
+    import traceback
+
+    path = log_path(home(os.environ))
+    create_folder(os.path.dirname(path))
+    text = "".join(traceback.format_exception(error))
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} crow {' '.join(sys.argv[1:2])} failed\n{text}")
+    return path
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

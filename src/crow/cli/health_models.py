@@ -1,0 +1,130 @@
+"""Checks of the providers and of the default model. All providers are asked at the same time, for a few seconds."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+import msgspec
+
+from crow.cli.health import Check, failed, fine, warn
+from crow.config.discovery import Discovery, has_key, shown_address, split_model
+from crow.config.settings import ProviderSettings, Settings
+from crow.config.toml import toml_key
+from crow.errors import CrowError
+from crow.model.base import ModelInfo
+
+TIME_LIMIT = 5
+SHORTEST_KEY = 8
+"""Anything shorter is no secret, and would tear holes into ordinary words."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a provider said when it was asked for its models; None if it was not asked or failed."""
+
+    check: Check
+    models: list[ModelInfo] | None = None
+
+
+async def check_models(found: Discovery, settings: Settings, *, offline: bool) -> list[Check]:
+    main = split_model(found.default)[0]
+    answers = await asyncio.gather(
+        *(
+            _check_provider(name, provider, needed=name == main, offline=offline)
+            for name, provider in found.providers.items()
+        )
+    )
+    models = dict(zip(found.providers, (answer.models for answer in answers), strict=True))
+    checks = [answer.check for answer in answers]
+    checks += _check_default(found, models.get(main))
+    return [_without_secrets(check, found, settings) for check in checks]
+
+
+async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool, offline: bool) -> Answer:
+    # What the default model does not depend on is worth a warning only.
+    bad = failed if needed else warn
+    if provider.type == "scripted":
+        return Answer(_check_script(name, provider, needed=needed))
+    if not has_key(provider, os.environ):
+        return Answer(
+            bad(
+                f"{name}: its key is missing, as the variable {provider.api_key_env} is not set",
+                f"Set it where crow is started, or store a key: crow login --provider {name}",
+            )
+        )
+    if offline:
+        return Answer(fine(f"{name} at {shown_address(provider)} (not asked)"))
+    try:
+        models = await _list_models(name, provider)
+    except TimeoutError:
+        return Answer(
+            bad(
+                f"{name}: no answer from {shown_address(provider)} in {TIME_LIMIT} s",
+                "Check the network and the address.",
+            )
+        )
+    except CrowError as error:
+        return Answer(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
+    return Answer(fine(f"{name} at {shown_address(provider)} has {_count(models)}"), models)
+
+
+async def _list_models(name: str, provider: ProviderSettings) -> list[ModelInfo]:
+    from crow.model.listing import list_models
+
+    async with asyncio.timeout(TIME_LIMIT):
+        return await list_models(name, provider, os.environ)
+
+
+def _check_script(name: str, provider: ProviderSettings, *, needed: bool) -> Check:
+    if os.path.isfile(provider.script):
+        return fine(f"{name} plays {provider.script}")
+    return (failed if needed else warn)(f"{name}: there is no script {provider.script}", "Mend the path in the config.")
+
+
+def _check_default(found: Discovery, listed: list[ModelInfo] | None) -> Iterable[Check]:
+    from crow.model.catalog import describe
+
+    if not found.default:
+        yield failed(
+            "there is no model to talk to",
+            "Run crow login, set a key such as ANTHROPIC_API_KEY, or start a server such as Ollama.",
+        )
+        return
+    try:
+        info = describe(found.default, found.providers)
+    except CrowError as error:
+        yield failed(f"the model {found.default} (from {found.chosen_by}): {error.message}", error.remedy)
+        return
+    same = [other for other in listed or [] if _is_same(other.model, info.model)]
+    if listed is not None and not same:
+        yield failed(
+            f"the model {found.default} (from {found.chosen_by}) is not among the models of {info.provider}",
+            f"Choose another: crow login --provider {info.provider}",
+        )
+        return
+    yield fine(f"the model is {found.default} (from {found.chosen_by})")
+    if info.context_window is None:
+        window = next((other.context_window for other in same if other.context_window), 65536)
+        yield warn(
+            f"the context window of {found.default} is not known",
+            f"Say it in the config:\n[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\n"
+            f"context_window = {window}",
+        )
+
+
+def _is_same(listed: str, model: str) -> bool:
+    """Vendors list some models by a dated name or a path, and know the short name all the same."""
+    return listed == model or listed.startswith(f"{model}-") or listed.endswith(f"/{model}")
+
+
+def _count(models: list[ModelInfo]) -> str:
+    return "1 model" if len(models) == 1 else f"{len(models)} models"
+
+
+def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Check:
+    """Providers may quote what they were sent."""
+    text, remedy = check.text, check.remedy
+    for provider in (*found.providers.values(), *settings.providers.values()):
+        key = provider.api_key or os.environ.get(provider.api_key_env, "").strip()
+        if len(key) >= SHORTEST_KEY:
+            text, remedy = text.replace(key, "[key]"), remedy.replace(key, "[key]")
+    return Check(check.outcome, text, remedy)

@@ -1,0 +1,154 @@
+"""`crow login`: choose a provider and a model, try the key with one request, and store all of it."""
+
+import argparse
+import os
+import sys
+
+from crow.cli.pick_model import pick_model
+from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
+from crow.cli.terminal import ask_secret, confirm, is_interactive
+from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
+from crow.config.home import config_path, home, write_file
+from crow.config.load import load_settings
+from crow.config.settings import ProviderSettings
+from crow.config.vendors import VENDORS
+from crow.errors import ConfigError, CrowError, ModelRefusedKey, ModelRejected
+
+ATTEMPTS = 3
+NO_TERMINAL = """\
+crow: login asks questions, and there is no terminal to ask them in. Without one, name the provider and pipe the key:
+  crow login --provider anthropic --key-stdin < key-file
+  crow login --provider local --base-url http://127.0.0.1:8080/v1 --model qwen3-coder --key-stdin < /dev/null"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--provider", metavar="P", help="a vendor's name, or a name for your own server")
+    parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
+    parser.add_argument("--model", metavar="M", help="the model, as the provider calls it")
+    parser.add_argument("--key-stdin", action="store_true", help="read the key from standard input, ask nothing")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    path = config_path(home(os.environ))
+    settings = load_settings(home(os.environ))  # a broken config is reported before anything is asked
+    if arguments.key_stdin:
+        if not arguments.provider and not arguments.base_url:
+            print("crow: --key-stdin needs --provider, or --base-url", file=sys.stderr)
+            return 2
+        candidate = find_candidate(arguments.provider, arguments.base_url, settings)
+        provider = _with_key(candidate, sys.stdin.read().strip())
+        model = _choose_silently(candidate, arguments.model, _list_models(candidate.name, provider))
+    elif is_interactive():
+        try:
+            if arguments.provider or arguments.base_url:
+                candidate = find_candidate(arguments.provider, arguments.base_url, settings)
+            else:
+                candidate = pick_candidate(settings)
+            provider, listed = _ask_for_key(candidate)
+            model = arguments.model or pick_model(listed, candidate.first_model)
+        except EOFError:
+            print("\ncrow: nothing was changed", file=sys.stderr)
+            return 1
+    else:
+        print(NO_TERMINAL, file=sys.stderr)
+        return 2
+    return _store(path, candidate.name, provider, model)
+
+
+# --- the key
+
+
+def _ask_for_key(candidate: Candidate) -> tuple[ProviderSettings, list[str] | None]:
+    """Asks until the provider accepts the key; its models, or None if it has no list of them."""
+    variable = candidate.key_variable
+    if variable and os.environ.get(variable, "").strip():
+        if confirm(f"The variable {variable} is set. Use it, and store only its name?"):
+            provider = _connection(candidate, api_key_env=variable)
+            return provider, _list_models(candidate.name, provider)
+    elif not candidate.may_need_key:
+        return candidate.provider, _list_models(candidate.name, candidate.provider)
+    if candidate.keys_page:
+        print(f"A key can be made at {candidate.keys_page}")
+    for attempt in range(1, ATTEMPTS + 1):
+        optional = "" if candidate.needs_key else " (empty if it needs none)"
+        key = ask_secret(f"Key for {candidate.title}{optional}")
+        try:
+            provider = _with_key(candidate, key)
+            return provider, _list_models(candidate.name, provider)
+        except (ModelRefusedKey, ConfigError) as error:
+            if attempt == ATTEMPTS:
+                raise
+            print(error.message)
+    raise AssertionError
+
+
+def _with_key(candidate: Candidate, key: str) -> ProviderSettings:
+    if not key and candidate.needs_key:
+        raise ConfigError(f"{candidate.title} needs a key, and there is none.")
+    return _connection(candidate, api_key=key)
+
+
+def _connection(candidate: Candidate, *, api_key: str = "", api_key_env: str = "") -> ProviderSettings:
+    return ProviderSettings(
+        type=candidate.provider.type,
+        base_url=candidate.provider.base_url,
+        api_key=api_key,
+        api_key_env=api_key_env,
+    )
+
+
+# --- the model
+
+
+def _list_models(name: str, provider: ProviderSettings) -> list[str] | None:
+    """The one request that tries the key. None if the server has no list of its models."""
+    import asyncio
+
+    from crow.model.listing import list_models
+
+    try:
+        return [info.model for info in asyncio.run(list_models(name, provider, os.environ))]
+    except ModelRejected as error:
+        if error.status in (404, 405, 501):
+            return None
+        raise
+
+
+def _choose_silently(candidate: Candidate, wanted: str | None, listed: list[str] | None) -> str:
+    model = wanted or candidate.first_model
+    if not wanted and listed and model not in listed:
+        model = listed[0]
+    if not model:
+        raise CrowError(f"{candidate.title} does not say which models it has.", remedy="Name one with --model.")
+    return model
+
+
+# --- the file
+
+
+def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
+    connection = {"type": provider.type, "base_url": provider.base_url}
+    if name in VENDORS and VENDORS[name].base_url == provider.base_url:
+        del connection["base_url"]
+    connection |= {"api_key": provider.api_key} if provider.api_key else {}
+    connection |= {"api_key_env": provider.api_key_env} if provider.api_key_env else {}
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode()
+    except FileNotFoundError:
+        text = ""
+    full_name = f"{name}/{model}"
+    try:
+        changed = choose_model(text, path, full_name, name, connection)
+    except CannotEdit:
+        print(f"crow: {path} was not changed: its layout is one that crow does not dare to edit", file=sys.stderr)
+        hidden = connection | ({"api_key": "YOUR KEY"} if provider.api_key else {})
+        print(f"Put this into it by hand:\n\n{model_line(full_name)}{provider_table(name, hidden)}", end="")
+        return 1
+    write_file(path, changed.encode())
+    kept = "the key is stored there, for your eyes only" if provider.api_key else "no key is stored there"
+    if provider.api_key_env:
+        kept = f"the key stays in the variable {provider.api_key_env}, which your editor must see too"
+    print(f"Crow will use {full_name}. Saved in {path}; {kept}.")
+    print('Next: crow setup zed (or another editor), or try it here: crow run "hello"')
+    return 0

@@ -1,0 +1,41 @@
+"""Which of a provider's models to use: picked by number, by name, or by a part of the name."""
+
+from crow.cli.terminal import ask
+from crow.config.discovery import can_chat
+
+SHOWN = 20
+
+
+def pick_model(listed: list[str] | None, preferred: str) -> str:
+    """`listed` is None if the provider has no list; then the name must be typed."""
+    if not listed:
+        print("The provider does not list its models; type the name of one." if listed is None else "It has no model.")
+        return _ask_for_name(preferred)
+    models = sorted(listed, key=lambda model: (model != preferred, not can_chat(model)))
+    shown: list[str] = models
+    while True:
+        _show(shown)
+        answer = ask("Model (a number, a name, or a part of one)", models[0])
+        if answer.isdecimal() and 0 < int(answer) <= len(shown[:SHOWN]):
+            return shown[int(answer) - 1]
+        if answer in models:
+            return answer
+        matches = [model for model in models if answer.lower() in model.lower()]
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
+            print(f'No model has "{answer}" in its name.')
+        shown = matches or models
+
+
+def _ask_for_name(preferred: str) -> str:
+    while not (name := ask("Model", preferred)):
+        pass
+    return name
+
+
+def _show(models: list[str]) -> None:
+    for number, model in enumerate(models[:SHOWN], start=1):
+        print(f"  {number:>2}  {model}")
+    if len(models) > SHOWN:
+        print(f"      and {len(models) - SHOWN} more")

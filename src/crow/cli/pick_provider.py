@@ -1,0 +1,140 @@
+"""Which provider a login is for: named on the command line, or picked from a list."""
+
+import os
+import re
+from urllib.parse import urlsplit
+
+import msgspec
+
+from crow.cli.terminal import ask, choose
+from crow.config.discovery import (
+    Discovery,
+    add_local_servers,
+    can_chat,
+    first_model,
+    local_provider,
+    local_servers,
+    shown_address,
+    vendor_address,
+)
+from crow.config.settings import ProviderSettings, Settings
+from crow.config.vendors import VENDORS
+from crow.errors import ConfigError
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A provider that could be logged in to; `provider` says how to reach it, still without a key."""
+
+    name: str
+    title: str
+    provider: ProviderSettings
+    needs_key: bool = False
+    may_need_key: bool = True
+    key_variable: str = ""
+    keys_page: str = ""
+    first_model: str = ""
+
+
+def find_candidate(name: str | None, base_url: str | None, settings: Settings) -> Candidate:
+    """The provider that the command line names, by a known name, an address, or both."""
+    if base_url and not re.match(r"https?://[^/\s]+", base_url):
+        raise ConfigError("The address must begin with http:// or https:// and a host.")
+    if base_url:
+        name = name or name_for(base_url)
+        kind = VENDORS[name].type if name in VENDORS else "openai"
+        return _own_server(name, ProviderSettings(type=kind, base_url=base_url))
+    if name in VENDORS:
+        return _vendor(name)
+    if name in settings.providers and settings.providers[name].type != "scripted":
+        return _own_server(name, settings.providers[name])
+    servers = local_servers(os.environ)
+    if name in servers:
+        return _local(name, servers[name], [])
+    known = ", ".join([*VENDORS, *servers])
+    raise ConfigError(f'Nothing is known of a provider "{name}".', remedy=f"Give its --base-url, or one of {known}.")
+
+
+def pick_candidate(settings: Settings) -> Candidate:
+    import asyncio
+
+    found = asyncio.run(add_local_servers(Discovery(providers={}), os.environ))
+    servers = local_servers(os.environ)
+    candidates = [_local(name, servers[name], models) for name, models in found.local_models.items()]
+    candidates += [_vendor(name) for name in VENDORS]
+    candidates += [
+        _own_server(name, provider)
+        for name, provider in settings.providers.items()
+        if provider.type != "scripted" and name not in VENDORS and name not in found.providers
+    ]
+    titles = [candidate.title + _note(candidate) for candidate in candidates]
+    print("Who runs the model?")
+    chosen = choose("Provider", [*titles, "Another OpenAI-compatible server"], _preferred(candidates))
+    return candidates[chosen] if chosen < len(candidates) else _ask_for_server()
+
+
+def _preferred(candidates: list[Candidate]) -> int:
+    ready = (index for index, candidate in enumerate(candidates) if _note(candidate) or not candidate.may_need_key)
+    return next(ready, 0)
+
+
+def _note(candidate: Candidate) -> str:
+    variable = candidate.key_variable
+    return f" ({variable} is set)" if variable and os.environ.get(variable, "").strip() else ""
+
+
+def _ask_for_server() -> Candidate:
+    while True:
+        base_url = ask("Its address", "http://127.0.0.1:8080/v1")
+        name = ask("A short name for it", name_for(base_url))
+        try:
+            if not re.fullmatch(r"[\w.-]+", name) or name in VENDORS:
+                raise ConfigError("The name must be letters, digits, - or _, and not a vendor's.")
+            return find_candidate(name, base_url, Settings())
+        except ConfigError as error:
+            print(error.message)
+
+
+def name_for(base_url: str) -> str:
+    """A name for a server: `local` on this machine, else the telling part of its host."""
+    host = urlsplit(base_url).hostname or ""
+    if host in ("localhost", "127.0.0.1", "::1") or host.endswith(".localhost"):
+        return "local"
+    parts = host.split(".")
+    telling = host if host.replace(".", "").isdecimal() else parts[-2] if len(parts) > 1 else host
+    return re.sub(r"[^\w-]+", "-", telling).strip("-") or "server"
+
+
+def _vendor(name: str) -> Candidate:
+    vendor = VENDORS[name]
+    address = vendor_address(name, os.environ)
+    return Candidate(
+        name=name,
+        title=vendor.title if address == vendor.base_url else f"{vendor.title} at {address}",
+        provider=ProviderSettings(type=vendor.type, base_url=address),
+        needs_key=True,
+        key_variable=vendor.key_variable,
+        keys_page=vendor.keys_page,
+        first_model=vendor.default_model,
+    )
+
+
+def _local(name: str, port: int, models: list[str]) -> Candidate:
+    usable = [model for model in models if can_chat(model)]
+    count = "1 model" if len(usable) == 1 else f"{len(usable)} models"
+    return Candidate(
+        name=name,
+        title=f"{name} on this machine, port {port}" + (f" ({count})" if models else ""),
+        provider=local_provider(port),
+        may_need_key=False,
+        first_model=usable[0] if usable else "",
+    )
+
+
+def _own_server(name: str, provider: ProviderSettings) -> Candidate:
+    return Candidate(
+        name=name,
+        title=f"{name} at {shown_address(provider)}",
+        provider=provider,
+        key_variable=provider.api_key_env,
+        first_model=first_model(name, provider),
+    )

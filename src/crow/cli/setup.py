@@ -1,0 +1,141 @@
+"""`crow setup EDITOR`: what connects an editor, to paste or (where it is a JSON file) merged with `--write`."""
+
+import argparse
+import os
+import stat
+import sys
+
+from crow.cli.editors import AGENT_NAME, EDITORS, Editor, Launch, launch
+from crow.cli.jsonc import Node, NotJson, add_member, parse
+from crow.config.home import reason, write_file
+from crow.errors import CrowError
+
+SECTION = "agent_servers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("editor", metavar="EDITOR", nargs="?", help=", ".join(EDITORS))
+    parser.add_argument("--write", action="store_true", help="merge it into the editor's settings (zed, jetbrains)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    name: str | None = arguments.editor
+    if name is None:
+        print("Editors that crow can be connected to:\n")
+        print("\n".join(f"  crow setup {name:<12}{editor.title}" for name, editor in EDITORS.items()))
+        return 0
+    editor = EDITORS.get(name.lower())
+    if editor is None:
+        print(f'crow: unknown editor "{name}"; known are {", ".join(EDITORS)}', file=sys.stderr)
+        return 2
+    how = launch(os.environ)
+    if not arguments.write:
+        _print_text(name.lower(), editor, how)
+        return 0
+    if editor.settings_file is None or editor.entry is None:
+        print(f"crow only prints what {editor.title} needs; it does not write there.\n")
+        _print_text(name.lower(), editor, how)
+        return 0
+    return _write(editor, how, editor.settings_file(os.environ), editor.entry(how))
+
+
+def _print_text(name: str, editor: Editor, how: Launch) -> None:
+    place = f"{editor.settings_file(os.environ)}, {editor.where}" if editor.settings_file else editor.where
+    print(f"Paste this into {place}:\n")
+    print(editor.text(how))
+    print()
+    if editor.settings_file:
+        print(f"If there are settings already, add only what is new; or let crow do it: crow setup {name} --write")
+    print(editor.then)
+
+
+def _write(editor: Editor, how: Launch, path: str, entry: dict[str, object]) -> int:
+    try:
+        old = _read(path)
+        new = merge(old or "", entry)
+    except (CannotMerge, NotJson) as trouble:
+        print(f"crow: {path} was not changed: {trouble}", file=sys.stderr)
+        print(f"Add this by hand to {editor.where}:\n\n{editor.text(how)}")
+        return 1
+    if new == old:
+        print(f"{editor.title} is set up already: {path} has the agent {AGENT_NAME}. Nothing was changed.")
+        return 0
+    if old is None:
+        write_file(path, new.encode(), mode=0o644)
+        print(f"Wrote {path}.")
+    else:
+        backup = _keep_old(path)
+        write_file(path, new.encode(), mode=stat.S_IMODE(os.stat(path).st_mode))
+        print(f"Added the agent {AGENT_NAME} to {path}; the file as it was is kept in {backup}.")
+    print(editor.then)
+    return 0
+
+
+class CannotMerge(Exception):
+    pass
+
+
+def merge(text: str, entry: dict[str, object]) -> str:
+    """The settings with the agent in them: the same text if it is there, else the text with the entry put in.
+
+    Every other byte stays. Raises CannotMerge where that cannot be done for certain.
+    """
+    if not text.strip("\ufeff \t\r\n"):
+        text += "{}\n"
+    root = parse(text)
+    if not isinstance(root.value, dict):
+        raise CannotMerge("it does not hold a JSON object")
+    section = root.members.get(SECTION)
+    if section is None:
+        changed = add_member(text, root, SECTION, {AGENT_NAME: entry})
+    elif not isinstance(section.value, dict):
+        raise CannotMerge(f'its "{SECTION}" is not an object')
+    elif AGENT_NAME in section.members:
+        _check_same(section.members[AGENT_NAME], entry)
+        return text
+    else:
+        changed = add_member(text, section, AGENT_NAME, entry)
+    # What was inserted must mean the old settings and the entry, nothing else.
+    if _plain(parse(changed)) != _expected(root, section, entry):
+        raise CannotMerge("its layout is one that crow does not dare to edit")
+    return changed
+
+
+def _check_same(present: Node, entry: dict[str, object]) -> None:
+    value = _plain(present)
+    if value.get("command") != entry["command"] or value.get("args") != entry["args"]:
+        raise CannotMerge(f'it has an agent "{AGENT_NAME}" that starts another command: {value.get("command")}')
+
+
+def _expected(root: Node, section: Node | None, entry: dict[str, object]) -> dict[str, object]:
+    agents = _plain(section) if section else {}
+    return _plain(root) | {SECTION: agents | {AGENT_NAME: entry}}
+
+
+def _plain(node: Node) -> dict[str, object]:
+    return {name: member.value for name, member in node.members.items()}
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise CannotMerge("it is not UTF-8 text") from None
+    except OSError as error:
+        raise CannotMerge(f"it cannot be read ({reason(error)})") from None
+
+
+def _keep_old(path: str) -> str:
+    """Copies the file beside itself, under a name that is free, and returns that name."""
+    with open(path, "rb") as file:
+        content = file.read()
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    for number in range(1, 1000):
+        backup = f"{path}.before-crow" + (f"-{number}" if number > 1 else "")
+        if not os.path.lexists(backup):
+            write_file(backup, content, mode=mode)
+            return backup
+    raise CrowError(f"{path} was not changed: there are too many backups beside it.")

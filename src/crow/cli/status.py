@@ -1,0 +1,96 @@
+"""Bare `crow`: what is set up, what is not, and the next step."""
+
+import asyncio
+import os
+
+from crow import __version__
+from crow.config.discovery import Discovery, add_local_servers, from_environment, has_key, split_model
+from crow.config.home import config_path, home
+from crow.config.load import load_settings
+from crow.config.settings import Settings
+from crow.config.vendors import VENDORS
+from crow.errors import ConfigError, CrowError
+
+LOG_IN = ("crow login", "choose a provider and a model")
+DEMO = ("crow demo", "see it work first; needs no key")
+CONNECT = ("crow setup EDITOR", "connect zed, jetbrains, neovim, emacs, toad or vscode")
+TRY = ('crow run "hello"', "try it here")
+CHECK = ("crow doctor", "check everything")
+
+
+def main() -> int:
+    print(f"Crow {__version__}, a coding agent for every editor\n")
+    path = config_path(home(os.environ))
+    try:
+        settings = load_settings(home(os.environ))
+        found = asyncio.run(_discover(settings))
+    except ConfigError as error:
+        _line("config", f"broken. {error}")
+        _next_steps(("mend it", "then run crow again"), CHECK)
+        return 1
+    problem = _problem(found)
+    _line("model", _model(found, problem))
+    _line("keys", ", ".join(_keys_set()) or "none in the environment")
+    _line("servers", _servers(found))
+    _line("config", path if os.path.exists(path) else f"none yet ({path})")
+    if found.default and not problem:
+        _next_steps(CONNECT, TRY)
+    elif problem:
+        _next_steps(LOG_IN, CHECK)
+    else:
+        _next_steps(LOG_IN, DEMO)
+    return 0
+
+
+async def _discover(settings: Settings) -> Discovery:
+    """Servers are always looked for here, as this command says what there is."""
+    return await add_local_servers(from_environment(settings, os.environ), os.environ)
+
+
+def _model(found: Discovery, problem: str) -> str:
+    if not found.default:
+        return "none yet"
+    named = f"{found.default} (from {found.chosen_by})"
+    return f"{named}, but it cannot be used. {problem}" if problem else named
+
+
+def _problem(found: Discovery) -> str:
+    """Why the default model cannot be used as things are; empty if nothing is known against it."""
+    from crow.model.catalog import describe
+
+    if not found.default:
+        return ""
+    try:
+        describe(found.default, found.providers)
+    except CrowError as error:
+        return error.message
+    provider = found.providers.get(split_model(found.default)[0])
+    if provider and not has_key(provider, os.environ):
+        return f"The variable {provider.api_key_env}, which should hold its key, is not set."
+    return ""
+
+
+def _keys_set() -> list[str]:
+    variables = (vendor.key_variable for vendor in VENDORS.values())
+    return [variable for variable in variables if os.environ.get(variable, "").strip()]
+
+
+def _servers(found: Discovery) -> str:
+    if not found.local_models:
+        return "none found on this machine"
+    return "; ".join(
+        f"{name} with {', '.join(models[:3])}{' and more' if len(models) > 3 else ''}"
+        if models
+        else f"{name}, which has no model yet"
+        for name, models in found.local_models.items()
+    )
+
+
+def _line(name: str, text: str) -> None:
+    print(f"  {name:<9}{text}")
+
+
+def _next_steps(*steps: tuple[str, str]) -> None:
+    print("\nNext:")
+    for command, purpose in steps:
+        print(f"  {command:<20}{purpose}")

@@ -1,0 +1,55 @@
+"""Asking a person in a terminal, and knowing whether there is one."""
+
+import sys
+
+
+def is_interactive() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]  a closed one is None
+
+
+def speaks_utf8() -> bool:
+    return (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "") == "utf8"
+
+
+def ask(question: str, default: str = "") -> str:
+    """The answer without surrounding space; an empty one means the default."""
+    hint = f" [{default}]" if default else ""
+    return input(f"{question}{hint}: ").strip() or default
+
+
+def confirm(question: str) -> bool:
+    """Yes unless the person says no."""
+    while True:
+        answer = ask(f"{question} [Y/n]").lower()
+        if answer in ("", "y", "yes"):
+            return True
+        if answer in ("n", "no"):
+            return False
+
+
+def choose(question: str, options: list[str], default: int = 0) -> int:
+    """Shows a numbered list and returns the index of the chosen one."""
+    for number, option in enumerate(options, start=1):
+        print(f"  {number:>2}  {option}")
+    while True:
+        answer = ask(question, str(default + 1))
+        if answer.isdecimal() and 0 < int(answer) <= len(options):
+            return int(answer) - 1
+        print(f"A number from 1 to {len(options)}, please.")
+
+
+def ask_secret(question: str) -> str:
+    """Never shown while it is typed: if the terminal cannot hide it, nothing is asked."""
+    import getpass
+    import warnings
+
+    from crow.errors import CrowError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            return getpass.getpass(f"{question}: ").strip()
+        except getpass.GetPassWarning:
+            raise CrowError(
+                "This terminal would show the key while it is typed.", remedy="Use `crow login --key-stdin`."
+            ) from None

@@ -1,0 +1,134 @@
+"""What can be used without a configuration: keys in the environment, and model servers on this machine."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from crow.config.settings import ProviderSettings, Settings
+from crow.config.vendors import VENDORS
+from crow.errors import ConfigError
+
+LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
+"""Where the usual model servers listen; the variable CROW_LOCAL_SERVERS ("name=port,name=port") says otherwise."""
+
+
+class Discovery(msgspec.Struct, frozen=True):
+    """The providers there are: configured ones first, then those of the environment, then servers on this machine."""
+
+    providers: dict[str, ProviderSettings]
+    local_models: dict[str, list[str]] = {}
+    """What each server on this machine offers; a server without a model yet has an empty list."""
+    default: str = ""
+    """The model to use, `provider/model`; empty if none is known."""
+    chosen_by: str = ""
+    """What named the default, for people: a variable, the config file, or a server."""
+
+
+def from_environment(settings: Settings, environ: Mapping[str, str]) -> Discovery:
+    """Everything that can be known without asking anyone on the network."""
+    providers = dict(settings.providers)
+    for name, vendor in VENDORS.items():
+        if name not in providers and environ.get(vendor.key_variable, "").strip():
+            providers[name] = ProviderSettings(
+                type=vendor.type, base_url=vendor_address(name, environ), api_key_env=vendor.key_variable
+            )
+    default, chosen_by = _default(settings, providers, environ)
+    name = split_model(default)[0]
+    servers = local_servers(environ)
+    if name in servers and name not in providers:
+        # A model of a server on this machine can be named without configuring the server.
+        providers[name] = local_provider(servers[name])
+    return Discovery(providers=providers, default=default, chosen_by=chosen_by)
+
+
+async def discover(settings: Settings, environ: Mapping[str, str]) -> Discovery:
+    """The same; and, if no model is known yet, what the servers on this machine offer."""
+    known = from_environment(settings, environ)
+    if known.default:
+        return known
+    return await add_local_servers(known, environ)
+
+
+async def add_local_servers(known: Discovery, environ: Mapping[str, str]) -> Discovery:
+    servers = {name: port for name, port in local_servers(environ).items() if name not in known.providers}
+    if not servers:
+        return known
+    from crow.config.probe import probe
+
+    found = await probe(servers)
+    default, chosen_by = known.default, known.chosen_by
+    for name, models in found.items():
+        usable = [model for model in models if can_chat(model)]
+        if not default and usable:
+            default, chosen_by = f"{name}/{usable[0]}", f"the server at 127.0.0.1:{servers[name]}"
+    return Discovery(
+        providers=known.providers | {name: local_provider(servers[name]) for name in found},
+        local_models=found,
+        default=default,
+        chosen_by=chosen_by,
+    )
+
+
+def _default(settings: Settings, providers: dict[str, ProviderSettings], environ: Mapping[str, str]) -> tuple[str, str]:
+    if environ.get("CROW_MODEL"):
+        return environ["CROW_MODEL"], "CROW_MODEL"
+    if settings.model:
+        return settings.model, "the config file"
+    for name, provider in providers.items():
+        model = first_model(name, provider)
+        if model and has_key(provider, environ):
+            configured = name in settings.providers
+            return f"{name}/{model}", "the config file" if configured else provider.api_key_env
+    return "", ""
+
+
+def first_model(name: str, provider: ProviderSettings) -> str:
+    """The model to begin with: the first that the config describes, else the vendor's; empty if neither is there."""
+    if provider.models:
+        return next(iter(provider.models))
+    vendor = VENDORS.get(name)
+    return vendor.default_model if vendor and vendor.base_url == provider.base_url else ""
+
+
+def has_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:
+    """False if the provider wants its key from a variable that is not set."""
+    return not provider.api_key_env or bool(environ.get(provider.api_key_env, "").strip())
+
+
+def shown_address(provider: ProviderSettings) -> str:
+    """The address without a password that may stand in it."""
+    return re.sub(r"(?<=//)[^/@]*@", "", provider.base_url)
+
+
+def can_chat(model: str) -> bool:
+    return "embed" not in model.lower()
+
+
+def split_model(name: str) -> tuple[str, str]:
+    """`provider/model` in two; a model's own name may hold further slashes."""
+    provider, _, model = name.partition("/")
+    return provider, model
+
+
+def vendor_address(name: str, environ: Mapping[str, str]) -> str:
+    """Where the key in the vendor's variable is meant for: OpenAI's may belong to a gateway."""
+    return (name == "openai" and environ.get("OPENAI_BASE_URL")) or VENDORS[name].base_url
+
+
+def local_provider(port: int) -> ProviderSettings:
+    return ProviderSettings(type="openai", base_url=f"http://127.0.0.1:{port}/v1")
+
+
+def local_servers(environ: Mapping[str, str]) -> dict[str, int]:
+    """The table above, or what CROW_LOCAL_SERVERS says; empty means that none is looked for."""
+    text = environ.get("CROW_LOCAL_SERVERS")
+    if text is None:
+        return LOCAL_SERVERS
+    servers: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, _, port = item.partition("=")
+        if not re.fullmatch(r"[\w.-]+", name) or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ConfigError(f'CROW_LOCAL_SERVERS: expected "name=port,name=port", found "{item}".')
+        servers[name] = int(port)
+    return servers

@@ -1,0 +1,118 @@
+"""Reads the user's config.toml. What is wrong with it is said in one sentence: file, line or key, what was expected."""
+
+import os
+import re
+
+import msgspec
+
+from crow.config.home import config_path, reason
+from crow.config.settings import PermissionRule, ProviderSettings, Settings
+from crow.config.toml import parse_toml, toml_key
+from crow.config.vendors import VENDORS
+from crow.errors import ConfigError
+
+
+def load_settings(home: str) -> Settings:
+    """What the user's file says, checked and completed; the defaults if there is none."""
+    path = config_path(home)
+    text = read_config(path)
+    return Settings() if text is None else parse_settings(text, path)
+
+
+def read_config(path: str) -> str | None:
+    """The file's text, or None where there is no file."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {reason(error)}.") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}, line {line}: expected UTF-8 text, found a byte that is none.") from error
+
+
+def parse_settings(text: str, path: str) -> Settings:
+    """`path` is named in errors, and is what relative paths in the text are relative to."""
+    table = parse_toml(text, path)
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError:
+        from crow.config.explain import explain
+
+        raise ConfigError(f"{path}: {explain(table, Settings)}.") from None
+    try:
+        _check(settings)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}.") from None
+    folder = os.path.dirname(path)
+    providers = {name: _complete(name, provider, folder) for name, provider in settings.providers.items()}
+    return msgspec.structs.replace(settings, providers=providers)
+
+
+# --- what the types alone cannot say
+
+
+def _check(settings: Settings) -> None:
+    for name, provider in settings.providers.items():
+        _check_provider(f"providers.{toml_key(name)}", name, provider)
+    for number, rule in enumerate(settings.permission.rules):
+        _check_rule(f"permission.rules[{number}]", rule)
+    for name, server in settings.mcp_servers.items():
+        if bool(server.command) == bool(server.url):
+            raise ValueError(f"mcp_servers.{toml_key(name)}: expected either command or url")
+
+
+def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
+    if not name or "/" in name:
+        raise ValueError(f'{key}: expected a name without "/", as models are called provider/model')
+    if provider.api_key and provider.api_key_env:
+        raise ValueError(f"{key}: expected api_key or api_key_env, not both")
+    match provider.type:
+        case "scripted":
+            if not provider.script:
+                raise ValueError(f'{key}.script: expected the path of a script, as the type is "scripted"')
+        case "openai":
+            if not provider.base_url and not _is_vendor(name, provider):
+                raise ValueError(f'{key}.base_url: expected the server\'s address, like "http://127.0.0.1:8080/v1"')
+        case "anthropic":
+            pass
+    if provider.base_url and not re.match(r"https?://[^/\s]+", provider.base_url):
+        raise ValueError(f"{key}.base_url: expected an address that begins with http:// or https:// and a host")
+
+
+def _check_rule(key: str, rule: PermissionRule) -> None:
+    scopes = [name for name in ("command", "path", "host") if getattr(rule, name) is not None]
+    if len(scopes) > 1:
+        raise ValueError(f"{key}: expected at most one of command, path and host, found {' and '.join(scopes)}")
+
+
+# --- what may be left out
+
+
+def _complete(name: str, provider: ProviderSettings, folder: str) -> ProviderSettings:
+    """Paths become absolute; a vendor's address and usual key variable need not be spelled out."""
+    base_url, api_key_env = provider.base_url, provider.api_key_env
+    vendor_name = "anthropic" if provider.type == "anthropic" else name
+    if not base_url and _is_vendor(vendor_name, provider):
+        vendor = VENDORS[vendor_name]
+        base_url = vendor.base_url
+        # Only for the vendor's own address: its key must never travel to another server by default.
+        if not provider.api_key and not api_key_env:
+            api_key_env = vendor.key_variable
+    return msgspec.structs.replace(
+        provider,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        script=_absolute(provider.script, folder),
+        record=_absolute(provider.record, folder),
+    )
+
+
+def _is_vendor(name: str, provider: ProviderSettings) -> bool:
+    return name in VENDORS and VENDORS[name].type == provider.type
+
+
+def _absolute(path: str, folder: str) -> str:
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path))) if path else ""

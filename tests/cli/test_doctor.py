@@ -1,0 +1,220 @@
+"""`crow doctor`: what it finds right and wrong, and how it says so."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.config.support import ModelServer, crow, write_config
+
+KEY = "sk-right-key-1234"
+
+
+def lines_with(mark: str, output: str) -> list[str]:
+    return [line for line in output.splitlines() if line.startswith(mark)]
+
+
+def provider(url: str, more: str = "") -> str:
+    return f'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "{url}"\n{more}'
+
+
+def test_nothing_set_up_is_a_failure_with_a_remedy(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert (
+        "✗ there is no model to talk to\n"
+        "    Run crow login, set a key such as ANTHROPIC_API_KEY, or start a server such as Ollama.\n"
+    ) in said.stdout
+    assert f"✓ {tmp_path}/crow will be made when there is something to keep\n" in said.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_is_well(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "rg", "bash"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    with ModelServer("m", "n", key=KEY) as server:
+        path = write_config(
+            tmp_path, provider(server.url, f'api_key = "{KEY}"\n[providers.p.models.m]\ncontext_window = 1000\n')
+        )
+        said = crow(tmp_path, "doctor", PATH=str(programs))
+    assert (said.returncode, said.stderr) == (0, "")
+    python, versions, *rest = said.stdout.splitlines()
+    assert python.startswith("✓ Python 3.")
+    assert versions.startswith("✓ crow ")
+    assert rest == [
+        f"✓ {tmp_path}/crow is there, and yours only",
+        f"✓ the configuration {path} is valid",
+        f"✓ p at {server.url} has 2 models",
+        "✓ the model is p/m (from the config file)",
+        "✓ programs: git, rg, bash",
+        f"✓ no log yet ({tmp_path}/crow/log/crow.log)",
+        "",
+        "All is well.",
+    ]
+
+
+def test_without_utf8_the_marks_are_plain(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor", PYTHONIOENCODING="latin-1")
+    assert said.stdout.isascii()
+    assert lines_with("FAIL there is no model to talk to", said.stdout)
+    assert lines_with("ok   Python", said.stdout)
+
+
+def test_a_broken_config(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "mode = 1\n")
+    said = crow(tmp_path, "doctor")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert (
+        f'✗ {path}: mode: expected "ask", "edit", "plan" or "auto", found 1.\n'
+        "    Mend it there, then run crow doctor again.\n"
+    ) in said.stdout
+
+
+def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
+    with ModelServer("m", key=KEY) as server:
+        rule = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
+        path = write_config(tmp_path, provider(server.url, f'api_key = "{KEY}"\n{rule}'), mode=0o644)
+        path.parent.chmod(0o755)
+        said = crow(tmp_path, "doctor")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert f"! others can look into {path.parent} (mode 755)\n    chmod 700 {path.parent}\n" in said.stdout
+    assert f"! {path} holds a key and others can read it (mode 644)\n    chmod 600 {path}\n" in said.stdout
+    assert "! permission.rules[0] covers every command line (allow)\n" in said.stdout
+    assert (
+        "! the context window of p/m is not known\n"
+        "    Say it in the config:\n    [providers.p.models.m]\n    context_window = 65536\n"
+    ) in said.stdout
+    assert KEY not in said.stdout
+
+
+def test_a_refused_key_is_a_failure_and_not_shown(tmp_path: Path) -> None:
+    with ModelServer("m", key=KEY) as server:
+        write_config(tmp_path, provider(server.url, 'api_key = "sk-wrong-key-5678"\n'))
+        said = crow(tmp_path, "doctor")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert lines_with("✗ p: ", said.stdout)
+    assert "sk-wrong-key-5678" not in said.stdout
+
+
+def test_a_missing_variable(tmp_path: Path) -> None:
+    write_config(tmp_path, provider("http://127.0.0.1:1/v1", 'api_key_env = "P_KEY"\n'))
+    said = crow(tmp_path, "doctor")
+    assert said.returncode == 1
+    assert (
+        "✗ p: its key is missing, as the variable P_KEY is not set\n"
+        "    Set it where crow is started, or store a key: crow login --provider p\n"
+    ) in said.stdout
+
+
+def test_a_model_that_the_provider_does_not_have(tmp_path: Path) -> None:
+    with ModelServer("other") as server:
+        write_config(tmp_path, provider(server.url))
+        said = crow(tmp_path, "doctor")
+    assert said.returncode == 1
+    assert (
+        "✗ the model p/m (from the config file) is not among the models of p\n"
+        "    Choose another: crow login --provider p\n"
+    ) in said.stdout
+
+
+def test_a_dated_name_counts_as_the_model(tmp_path: Path) -> None:
+    with ModelServer("m-20260101") as server:
+        write_config(tmp_path, provider(server.url))
+        said = crow(tmp_path, "doctor")
+    assert said.returncode == 0
+    assert "✓ the model is p/m (from the config file)\n" in said.stdout
+
+
+def test_a_provider_that_is_not_needed_only_warns(tmp_path: Path) -> None:
+    with ModelServer("m") as server:
+        spare = '[providers.spare]\ntype = "openai"\nbase_url = "http://127.0.0.1:1/v1"\n'
+        write_config(tmp_path, provider(server.url, spare))
+        said = crow(tmp_path, "doctor")
+    assert said.returncode == 0
+    assert lines_with("! spare: ", said.stdout)
+
+
+def test_offline_asks_nobody(tmp_path: Path) -> None:
+    with ModelServer("m") as server:
+        write_config(tmp_path, provider(server.url))
+        said = crow(tmp_path, "doctor", "--offline", CROW_LOCAL_SERVERS=f"ollama={server.port}")
+    assert said.returncode == 0
+    assert f"✓ p at {server.url} (not asked)\n" in said.stdout
+    assert server.keys_seen == []
+
+
+def test_a_local_server_is_checked_too(tmp_path: Path) -> None:
+    with ModelServer("qwen3") as server:
+        said = crow(tmp_path, "doctor", CROW_LOCAL_SERVERS=f"ollama={server.port}")
+    assert said.returncode == 0
+    assert f"✓ ollama at {server.url} has 1 model\n" in said.stdout
+    assert f"✓ the model is ollama/qwen3 (from the server at 127.0.0.1:{server.port})\n" in said.stdout
+
+
+def test_an_unknown_provider_of_the_model(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor", "--offline", CROW_MODEL="nobody/m")
+    assert said.returncode == 1
+    assert lines_with("✗ the model nobody/m (from CROW_MODEL): There is no provider 'nobody'", said.stdout)
+
+
+def test_a_script(tmp_path: Path) -> None:
+    text = 'model = "play/x"\n[providers.play]\ntype = "scripted"\nscript = "play.toml"\n'
+    path = write_config(tmp_path, text)
+    said = crow(tmp_path, "doctor")
+    assert said.returncode == 1
+    assert f"✗ play: there is no script {path.parent}/play.toml\n" in said.stdout
+    (path.parent / "play.toml").write_text("")
+    assert crow(tmp_path, "doctor").returncode == 0
+
+
+def test_missing_programs_are_warnings(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor", "--offline", PATH=str(tmp_path), CROW_MODEL="scripted/demo")
+    assert said.returncode == 0
+    assert [line.split()[1] for line in lines_with("!", said.stdout)] == ["git", "rg", "bash"]
+
+
+def test_a_wrong_table_of_servers(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor", CROW_LOCAL_SERVERS="nonsense")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert '✗ CROW_LOCAL_SERVERS: expected "name=port,name=port", found "nonsense".\n' in said.stdout
+
+
+def test_a_home_that_is_a_file_or_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "crow").write_bytes(b"")
+    said = crow(tmp_path, "doctor", "--offline")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert f"✗ {tmp_path}/crow is not a folder\n" in said.stdout
+
+
+def test_a_home_that_may_not_be_written() -> None:
+    # The superuser may write anywhere, so a child without its rights looks.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        home = Path(folder) / "crow"
+        home.mkdir(mode=0o555)
+        code = (
+            "import os, sys\n"
+            "from crow.cli.health_machine import check_home\n"
+            "if os.geteuid() == 0: os.setuid(65534)\n"
+            "for place in sys.argv[1:]: print(*[(check.outcome, check.text) for check in check_home(place)])\n"
+        )
+        said = subprocess.run(
+            [sys.executable, "-c", code, str(home), str(home / "new")], capture_output=True, text=True
+        )
+        assert (said.returncode, said.stderr) == (0, "")
+        assert said.stdout == (
+            f"('failed', '{home} cannot be written')\n('failed', '{home}/new cannot be made in {home}')\n"
+        )
+
+
+def test_the_log_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "crow" / "log" / "crow.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 5000)
+    os.chmod(tmp_path / "crow", 0o700)
+    said = crow(tmp_path, "doctor", "--offline")
+    assert f"✓ the log is {log} (4 kB)\n" in said.stdout

@@ -1,0 +1,137 @@
+"""Bare `crow`, in every state: the whole text."""
+
+from pathlib import Path
+
+from tests.config.support import ModelServer, crow, write_config
+
+from crow import __version__
+
+HEAD = f"Crow {__version__}, a coding agent for every editor\n\n"
+READY = """
+Next:
+  crow setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode
+  crow run "hello"    try it here
+"""
+MEND = """
+Next:
+  crow login          choose a provider and a model
+  crow doctor         check everything
+"""
+
+
+def test_nothing_is_set_up(tmp_path: Path) -> None:
+    said = crow(tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  model    none yet
+  keys     none in the environment
+  servers  none found on this machine
+  config   none yet ({tmp_path}/crow/config.toml)
+
+Next:
+  crow login          choose a provider and a model
+  crow demo           see it work first; needs no key
+"""
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_in_the_environment(tmp_path: Path) -> None:
+    said = crow(tmp_path, ANTHROPIC_API_KEY="sk-secret", GROQ_API_KEY="sk-other")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  model    anthropic/claude-sonnet-5 (from ANTHROPIC_API_KEY)
+  keys     ANTHROPIC_API_KEY, GROQ_API_KEY
+  servers  none found on this machine
+  config   none yet ({tmp_path}/crow/config.toml)
+"""
+        + READY
+    )
+
+
+def test_servers_on_this_machine(tmp_path: Path) -> None:
+    with ModelServer("a", "b", "c", "d") as full, ModelServer() as empty:
+        said = crow(tmp_path, CROW_LOCAL_SERVERS=f"ollama={full.port},vllm={empty.port}")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  model    ollama/a (from the server at 127.0.0.1:{full.port})
+  keys     none in the environment
+  servers  ollama with a, b, c and more; vllm, which has no model yet
+  config   none yet ({tmp_path}/crow/config.toml)
+"""
+        + READY
+    )
+
+
+def test_a_config_with_a_model(tmp_path: Path) -> None:
+    path = write_config(tmp_path, 'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "http://127.0.0.1:1/v1"\n')
+    said = crow(tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  model    p/m (from the config file)
+  keys     none in the environment
+  servers  none found on this machine
+  config   {path}
+"""
+        + READY
+    )
+
+
+def test_a_model_whose_key_is_missing(tmp_path: Path) -> None:
+    path = write_config(tmp_path, 'model = "anthropic/m"\n[providers.anthropic]\ntype = "anthropic"\n')
+    said = crow(tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    problem = "The variable ANTHROPIC_API_KEY, which should hold its key, is not set."
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  model    anthropic/m (from the config file), but it cannot be used. {problem}
+  keys     none in the environment
+  servers  none found on this machine
+  config   {path}
+"""
+        + MEND
+    )
+
+
+def test_a_model_of_an_unknown_provider(tmp_path: Path) -> None:
+    said = crow(tmp_path, CROW_MODEL="nobody/m")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "model    nobody/m (from CROW_MODEL), but it cannot be used. There is no provider 'nobody'" in said.stdout
+    assert said.stdout.endswith(MEND)
+
+
+def test_the_demo_model_needs_nothing(tmp_path: Path) -> None:
+    said = crow(tmp_path, CROW_MODEL="scripted/demo")
+    assert "model    scripted/demo (from CROW_MODEL)\n" in said.stdout
+    assert said.stdout.endswith(READY)
+
+
+def test_a_broken_config(tmp_path: Path) -> None:
+    path = write_config(tmp_path, "mode = 1\n")
+    said = crow(tmp_path)
+    assert (said.returncode, said.stderr) == (1, "")
+    assert (
+        said.stdout
+        == HEAD
+        + f"""\
+  config   broken. {path}: mode: expected "ask", "edit", "plan" or "auto", found 1.
+
+Next:
+  mend it             then run crow again
+  crow doctor         check everything
+"""
+    )

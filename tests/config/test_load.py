@@ -1,0 +1,238 @@
+"""Reading config.toml: what it means, and how each mistake is told."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from crow.config.load import load_settings
+from crow.config.settings import (
+    Limits,
+    McpServerSettings,
+    ModelSettings,
+    PermissionRule,
+    PermissionSettings,
+    ProviderSettings,
+    Settings,
+    TerminalSettings,
+    WebSettings,
+)
+from crow.config.toml import toml_key, toml_string
+from crow.errors import ConfigError
+
+LOCAL = ProviderSettings(
+    type="openai",
+    base_url="http://127.0.0.1:8080/v1",
+    api_key_env="LOCAL_KEY",
+    models={"qwen3-coder": ModelSettings(context_window=65536, images=False)},
+)
+
+EVERYTHING = """\
+model = "local/qwen3-coder"            # provider/model
+mode = "edit"
+[providers.local]
+type = "openai"
+base_url = "http://127.0.0.1:8080/v1"
+api_key_env = "LOCAL_KEY"
+[providers.local.models.qwen3-coder]
+context_window = 65536
+images = false
+[terminal]
+use_client = false
+timeout = 60
+[web]
+search = "searxng"
+url = "http://search.lan"
+allow_private = ["search.lan"]
+[mcp_servers.docs]
+command = "docs-server"
+args = ["--stdio"]
+[[permission.rules]]
+tool = "terminal"
+command = "npm test *"
+decision = "allow"
+[limits]
+model_calls = 7
+"""
+
+
+def load(folder: Path, text: str | bytes) -> Settings:
+    (folder / "config.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_settings(str(folder))
+
+
+def test_without_a_file_there_are_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(str(tmp_path / "nowhere")) == Settings()
+    assert load(tmp_path, "") == Settings()
+
+
+def test_a_full_file(tmp_path: Path) -> None:
+    assert load(tmp_path, EVERYTHING) == Settings(
+        model="local/qwen3-coder",
+        mode="edit",
+        providers={"local": LOCAL},
+        terminal=TerminalSettings(use_client=False, timeout=60),
+        web=WebSettings(search="searxng", url="http://search.lan", allow_private=["search.lan"]),
+        mcp_servers={"docs": McpServerSettings(command="docs-server", args=["--stdio"])},
+        permission=PermissionSettings(rules=[PermissionRule(tool="terminal", decision="allow", command="npm test *")]),
+        limits=Limits(model_calls=7),
+    )
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    assert load(tmp_path, b'\xef\xbb\xbfmodel = "a/b"\r\nmode = "plan"\r\n') == Settings(model="a/b", mode="plan")
+
+
+MISTAKES = [
+    ("mode = ", ", line 1: invalid value."),
+    ("mode = 'ask'\n\n[providers.x\n", ", line 3, column 13: expected ']' at the end of a table declaration."),
+    ("[a]\n[a]\n", ", line 2, column 3: cannot declare ('a',) twice."),
+    ('modle = "x"', ': modle: unknown key (did you mean "model"?).'),
+    (
+        "zzz = 1",
+        ": zzz: unknown key (known here: model, mode, providers, terminal, web, mcp_servers, permission, limits).",
+    ),
+    ('mode = "aks"', ': mode: expected "ask", "edit", "plan" or "auto", found "aks" (did you mean "ask"?).'),
+    ("mode = 3", ': mode: expected "ask", "edit", "plan" or "auto", found 3.'),
+    ("model = 2026-01-01", ": model: expected a string in quotes, found a date or time."),
+    ("providers = 1", ": providers: expected a table, found 1."),
+    ("[providers]\nlocal = 'x'", ": providers.local: expected a table, found a string."),
+    (
+        "[providers.local]\ntype = 'opnai'",
+        ': providers.local.type: expected "openai", "anthropic" or "scripted", found "opnai" (did you mean "openai"?).',
+    ),
+    ("[providers.local]", ': providers.local.type: expected "openai", "anthropic" or "scripted", found nothing.'),
+    (
+        "[providers.'a b']\ntype = 'openai'\nbaseurl = 'http://x'",
+        ': providers."a b".baseurl: unknown key (did you mean "base_url"?).',
+    ),
+    (
+        "[providers.local]\ntype = 'openai'",
+        ': providers.local.base_url: expected the server\'s address, like "http://127.0.0.1:8080/v1".',
+    ),
+    (
+        "[providers.local]\ntype = 'openai'\nbase_url = 'localhost:8080'",
+        ": providers.local.base_url: expected an address that begins with http:// or https:// and a host.",
+    ),
+    (
+        "[providers.x]\ntype = 'scripted'",
+        ': providers.x.script: expected the path of a script, as the type is "scripted".',
+    ),
+    (
+        "[providers.anthropic]\ntype = 'anthropic'\napi_key = 'a'\napi_key_env = 'B'",
+        ": providers.anthropic: expected api_key or api_key_env, not both.",
+    ),
+    (
+        "[providers.'a/b']\ntype = 'anthropic'",
+        ': providers."a/b": expected a name without "/", as models are called provider/model.',
+    ),
+    (
+        "[providers.p]\ntype = 'anthropic'\n[providers.p.models.'m.1']\ncontext_window = -5",
+        ': providers.p.models."m.1".context_window: expected a whole number of at least 1, found -5.',
+    ),
+    ("[limits]\nmodel_calls = 0", ": limits.model_calls: expected a whole number of at least 1, found 0."),
+    ("[limits]\nretry_wait = -1", ": limits.retry_wait: expected a number of at least 0, found -1."),
+    ("[limits]\nstream_idle = nan", ": limits.stream_idle: expected a number above 0, found nan."),
+    ("[limits]\nmcp_call = true", ": limits.mcp_call: expected a number above 0, found true."),
+    ("[terminal]\nuse_client = 'yes'", ": terminal.use_client: expected true or false, found a string."),
+    ("[web]\nallow_private = 'a'", ": web.allow_private: expected a list in [ ], found a string."),
+    ("[web]\nallow_private = ['a', 2]", ": web.allow_private[1]: expected a string in quotes, found 2."),
+    (
+        "[[permission.rules]]\ntool = 'terminal'\ndecision = 'allow'\ncommand = 'a'\npath = 'b'",
+        ": permission.rules[0]: expected at most one of command, path and host, found command and path.",
+    ),
+    (
+        "[[permission.rules]]\ntool = 'read'\ndecision = 'ask'\n[[permission.rules]]\ntool = 'read'",
+        ': permission.rules[1].decision: expected "allow", "ask" or "deny", found nothing.',
+    ),
+    ("[mcp_servers.docs]\nargs = []", ": mcp_servers.docs: expected either command or url."),
+    (b"mode = 'ask'\nmodel = '\xff'", ", line 2: expected UTF-8 text, found a byte that is none."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_a_mistake_is_one_clear_sentence(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert str(caught.value) == f"{tmp_path}/config.toml{message}"
+
+
+def test_a_wrongly_typed_key_is_not_quoted(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, "[providers.p]\ntype = 'anthropic'\napi_key = ['sk-secret']")
+    assert str(caught.value).endswith("providers.p.api_key: expected a string in quotes, found a list.")
+
+
+def test_deep_nesting_is_an_error_not_a_crash(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load(tmp_path, "a = " + "[" * 5000)
+
+
+def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    with pytest.raises(ConfigError, match=r"/config\.toml cannot be read: is a directory\.$"):
+        load_settings(str(tmp_path))
+
+
+def test_a_file_that_may_not_be_read() -> None:
+    # The superuser may read anything, so a child without its rights tries.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "config.toml"
+        path.write_bytes(b"")
+        path.chmod(0)
+        code = (
+            "import os, sys\n"
+            "from crow.config.load import load_settings\n"
+            "from crow.errors import ConfigError\n"
+            "if os.geteuid() == 0: os.setuid(65534)\n"
+            "try: load_settings(sys.argv[1])\n"
+            "except ConfigError as error: print(error)\n"
+        )
+        said = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
+        assert (said.stdout, said.stderr) == (f"{path} cannot be read: permission denied.\n", "")
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    settings = load(tmp_path, "[providers.s]\ntype = 'scripted'\nscript = 'plays/a.toml'\nrecord = '/tmp/r.jsonl'\n")
+    assert settings.providers == {
+        "s": ProviderSettings(type="scripted", script=str(tmp_path / "plays" / "a.toml"), record="/tmp/r.jsonl")
+    }
+
+
+def test_a_vendors_address_and_variable_need_not_be_spelled_out(tmp_path: Path) -> None:
+    settings = load(tmp_path, "[providers.groq]\ntype = 'openai'\n[providers.claude]\ntype = 'anthropic'\n")
+    assert settings.providers == {
+        "groq": ProviderSettings(type="openai", base_url="https://api.groq.com/openai/v1", api_key_env="GROQ_API_KEY"),
+        "claude": ProviderSettings(
+            type="anthropic", base_url="https://api.anthropic.com", api_key_env="ANTHROPIC_API_KEY"
+        ),
+    }
+
+
+def test_a_vendors_key_never_goes_to_another_address_by_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, "[providers.openai]\ntype = 'openai'\nbase_url = 'https://proxy.example/v1'\n")
+    assert settings.providers["openai"].api_key_env == ""
+
+
+def test_a_model_of_an_unconfigured_provider_is_no_mistake(tmp_path: Path) -> None:
+    assert load(tmp_path, 'model = "ollama/qwen3"').model == "ollama/qwen3"
+
+
+def test_keys_and_strings_as_toml_writes_them() -> None:
+    assert (toml_key("a-b_1"), toml_key("a b"), toml_key("")) == ("a-b_1", '"a b"', '""')
+    assert toml_string('say "hi"\n\\\x7f') == '"say \\"hi\\"\\n\\\\\\u007f"'
+
+
+def test_loading_costs_no_import_until_there_is_a_file(tmp_path: Path) -> None:
+    code = (
+        "import sys; from crow.config.load import load_settings; load_settings(sys.argv[1]);"
+        "print(*sorted({'tomllib', 'asyncio', 'difflib', 'argparse', 'crow.config.explain'} & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, env={"PATH": os.defpath}
+    )
+    assert (said.stdout, said.stderr) == ("\n", "")
