@@ -175,18 +175,15 @@ def test_leaving_at_any_question_writes_nothing(tmp_path: Path, control: bytes, 
         arguments = ("login", "--provider", "p", "--base-url", server.url)
         with Terminal(tmp_path, "login") as terminal:
             terminal.expect("Provider [1]: ")
-            terminal.press(control)
-            assert terminal.ended() == code
+            assert terminal.ended_by(control) == code
         with Terminal(tmp_path, *arguments) as terminal:
             terminal.expect("Key for p")
-            terminal.press(control)
-            assert terminal.ended() == code
+            assert terminal.ended_by(control) == code
         with Terminal(tmp_path, *arguments) as terminal:
             terminal.expect("Key for p")
             terminal.type("")
             terminal.expect("[m]: ")
-            terminal.press(control)
-            assert terminal.ended() == code
+            assert terminal.ended_by(control) == code
             assert "Traceback" not in terminal.output
     assert list(tmp_path.iterdir()) == []
 

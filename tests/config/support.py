@@ -146,6 +146,17 @@ class Terminal:
         assert time.monotonic() < deadline, f"it did not end; the terminal shows:\n{self.output}"
         return self._process.wait(PATIENCE)
 
+    def ended_by(self, control: bytes) -> int:
+        """Presses a key until the program has ended: one that comes between a prompt and its read is lost."""
+        for _ in range(PATIENCE):
+            self.press(control)
+            deadline = time.monotonic() + 1
+            while self._read(deadline):
+                pass
+            if time.monotonic() < deadline:
+                break
+        return self.ended()
+
     def ended_after(self, line: str) -> int:
         self.type(line)
         return self.ended()
