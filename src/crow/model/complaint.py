@@ -1,0 +1,93 @@
+"""What a provider says when it refuses: found in whatever shape it was sent."""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+from crow.errors import ModelError, ReplyBroken
+from crow.model.faults import from_status
+
+LONGEST_QUOTE = 300
+
+# Errors that arrive inside a stream have a name instead of a status.
+STATUS_OF_NAME = {
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "exceed_context_size_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "internal_server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+class Complaint(msgspec.Struct, frozen=True):
+    said: str
+    name: str = ""
+    """The provider's own name for the error, if it has one."""
+    status: int | None = None
+
+
+def read(body: bytes) -> Complaint:
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        text = MARKUP.sub(" ", body.decode("utf-8", "replace"))
+        return Complaint(_shortened(text))
+    return from_json(value)
+
+
+def from_json(value: Any) -> Complaint:
+    """From `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of such."""
+    match value:
+        case [first, *_]:
+            return from_json(first)
+        case {"error": inner} if inner and not isinstance(inner, str):
+            return from_json(inner)
+        case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
+            return Complaint(_shortened(said), *_name_and_status(cast("dict[str, Any]", value)))
+        case {"detail": [*several]}:  # FastAPI: what vLLM and others say to a wrong request
+            return from_json(several)
+        case _:
+            return Complaint(_shortened(msgspec.json.encode(value).decode()) if value else "")
+
+
+def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelError:
+    """The error for a complaint that came where a reply should be."""
+    status = complaint.status or STATUS_OF_NAME.get(complaint.name)
+    if status is None:
+        said = complaint.said or complaint.name or "no reason given"
+        return ReplyBroken(
+            f"{provider} reported an error instead of a reply: {said.rstrip('.')}.",
+            provider=provider,
+            said=complaint.said,
+            remedy="Try again, or choose another model.",
+        )
+    return from_status(provider, status, complaint.said, code=complaint.name, key_name=key_name)
+
+
+def _name_and_status(fields: dict[str, Any]) -> tuple[str, int | None]:
+    """`code` is a number with some servers, a name with others; `type` is the next best name."""
+    code, kind = fields.get("code"), fields.get("type")
+    status = code if isinstance(code, int) and 400 <= code < 600 else None
+    names = [name for name in (code, kind) if isinstance(name, str)]
+    known = [name for name in names if name in STATUS_OF_NAME]
+    return (known or names or [""])[0], status
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"

@@ -1,0 +1,105 @@
+"""From what a provider answered to our errors: one table for every adapter, and for scripts.
+
+Knows statuses and wordings only, no HTTP library, so that it costs nothing to import.
+"""
+
+import http
+import re
+
+from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
+
+# What is worth sending again unchanged; every status from 500 on is, too.
+TEMPORARY = frozenset({408, 409, 425, 429})
+
+# How servers word it that a conversation no longer fits. Only some of them have a code for it.
+OVERFLOW = re.compile(
+    "|".join(
+        (
+            r"context_length_exceeded",  # OpenAI's code
+            r"maximum context length",  # OpenAI, vLLM, Mistral
+            r"exceeds? the context (window|length|limit)",  # OpenAI, Ollama
+            r"prompt is too long",  # Anthropic
+            r"exceed context limit",  # Anthropic: the input and max_tokens together
+            r"exceed_context_size_error",  # llama.cpp's type
+            r"exceeds the available context size",  # llama.cpp
+            r"longer than the maximum model length",  # vLLM
+            r"prompt too long",  # Ollama
+            r"exceed(s|ed) max(imum)? context length",  # Ollama
+            r"loaded with context length of only",  # LM Studio
+            r"greater than the context length",  # LM Studio
+            r"exceeds the maximum number of tokens allowed",  # Gemini
+            r"reduce the length of the messages",  # Groq, older OpenAI
+        )
+    ),
+    re.IGNORECASE,
+)
+
+# OpenAI answers 429 to an empty account too; waiting does not fill it.
+NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|credit balance is too low", re.IGNORECASE)
+
+
+def from_status(
+    provider: str,
+    status: int,
+    said: str = "",
+    *,
+    code: str = "",
+    retry_after: float | None = None,
+    key_name: str = "",
+) -> ModelError:
+    """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error."""
+    message = f"{provider} answered {_status_words(status)}{_quoted(said or code)}"
+    clue = f"{code} {said}"
+
+    if status == 413 or (status not in (401, 403, 429) and OVERFLOW.search(clue)):
+        return ContextOverflow(
+            message,
+            provider=provider,
+            status=status,
+            said=said,
+            remedy="The conversation no longer fits the model: use /compact, or start a new session.",
+        )
+    if status == 402 or (status < 500 and NO_MONEY.search(clue)):
+        return ModelRejected(
+            message, provider=provider, status=status, said=said, remedy="Check the account's credit with the provider."
+        )
+    if status in (401, 403):
+        return ModelRefusedKey(
+            message, provider=provider, status=status, said=said, remedy=_key_remedy(status, key_name)
+        )
+    if status in TEMPORARY or status >= 500:
+        return ModelUnavailable(
+            message,
+            provider=provider,
+            status=status,
+            said=said,
+            remedy="Try again in a while, or choose another model.",
+            retry_after=retry_after,
+        )
+    return ModelRejected(message, provider=provider, status=status, said=said, remedy=_rejected_remedy(status))
+
+
+def _status_words(status: int) -> str:
+    try:
+        return f"{status} ({http.HTTPStatus(status).phrase})"
+    except ValueError:  # such as Anthropic's 529
+        return "529 (Overloaded)" if status == 529 else str(status)
+
+
+def _quoted(said: str) -> str:
+    return f": {said.rstrip('.')}." if said else "."
+
+
+def _key_remedy(status: int, key_name: str) -> str:
+    check = f"check {key_name}" if key_name else "give the provider a key in the configuration"
+    if status == 403:
+        return f"Run `crow login` or {check}; the key may also lack the right to use this model."
+    return f"Run `crow login` or {check}."
+
+
+def _rejected_remedy(status: int) -> str:
+    if status == 404:
+        return "Check base_url and the model's name; `crow doctor` lists the models."
+    if 300 <= status < 400:
+        return "Set base_url to the address that the server really has."
+    return "Sending the same again would not help: change the request, or choose another model."

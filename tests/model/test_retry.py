@@ -1,0 +1,109 @@
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from tests.model.asking import HELLO, ask, run
+
+from crow.config.settings import Limits
+from crow.errors import ModelUnavailable, ReplyBroken
+from crow.messages import StopReason
+from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
+from crow.model.retry import RetryingModel
+from crow.model.script import Fail, reply
+from crow.model.scripted import ScriptedModel
+
+
+def retrying(*replies: object, budget: float = 120, chance: float = 1.0) -> tuple[RetryingModel, list[float]]:
+    waits: list[float] = []
+
+    async def pretend(seconds: float) -> None:
+        waits.append(seconds)
+
+    scripted = ScriptedModel([reply(event) for event in replies])  # type: ignore[arg-type]
+    return RetryingModel(scripted, Limits(retry_wait=budget), sleep=pretend, chance=lambda: chance), waits
+
+
+def test_waits_double_and_jitter_only_shortens_them() -> None:
+    calm, calm_waits = retrying(*[Fail(503)] * 5)
+    hasty, hasty_waits = retrying(*[Fail(503)] * 5, chance=0.0)
+    assert "Gave up after 5 attempts" in str(ask(calm).error)
+    assert "Gave up after 5 attempts" in str(ask(hasty).error)
+    assert calm_waits == [0.5, 1.0, 2.0, 4.0]
+    assert hasty_waits == [0.25, 0.5, 1.0, 2.0]
+
+
+def test_says_why_and_how_long_it_waits() -> None:
+    model, _ = retrying(Fail(529, "busy"), "Hello")
+    assert ask(model).events == [
+        Waiting("scripted answered 529 (Overloaded): busy.", 0.5, attempt=2, attempts=5),
+        Said("Hello"),
+        Done(StopReason.END_TURN),
+    ]
+
+
+def test_waiting_has_a_budget() -> None:
+    model, waits = retrying(*[Fail(503)] * 5, budget=2)
+    assert "Gave up after 3 attempts" in str(ask(model).error)
+    assert waits == [0.5, 1.0]
+
+
+def test_no_budget_means_no_second_attempt() -> None:
+    model, waits = retrying(Fail(503), "Hello", budget=0)
+    assert isinstance(ask(model).error, ModelUnavailable)
+    assert waits == []
+
+
+def test_what_was_shown_is_not_asked_for_again() -> None:
+    model, waits = retrying(Fail(after_text="Half of a"), "Hello")
+    outcome = ask(model)
+    assert outcome.events == [Said("Half of a")]
+    assert isinstance(outcome.error, ReplyBroken)
+    assert waits == []
+
+
+class Endless:
+    """Never stops talking; knows whether it was told to."""
+
+    info = ModelInfo("test", "endless")
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        try:
+            while True:
+                yield Said("and ")
+                await asyncio.sleep(0)
+        finally:
+            self.closed = True
+
+    async def close(self) -> None:
+        pass
+
+
+def test_closing_the_reply_ends_the_request_at_once() -> None:
+    async def leave_early() -> bool:
+        endless = Endless()
+        events = RetryingModel(endless, Limits()).reply(ModelRequest("", HELLO))
+        await anext(events)
+        await events.aclose()
+        return endless.closed
+
+    assert run(leave_early())
+
+
+def test_cancelling_while_it_waits_ends_it() -> None:
+    async def cancel() -> None:
+        model = RetryingModel(ScriptedModel([reply(Fail(503, retry_after=100))]), Limits())
+
+        async def consume() -> None:
+            async for _ in model.reply(ModelRequest("", HELLO)):
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(cancel())
