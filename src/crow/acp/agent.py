@@ -75,17 +75,15 @@ class Agent:
 
     def _authenticate(self, request: wire.AuthenticateRequest, call: Call) -> object:
         self._need_initialize()
-        match request.method_id:
-            case "crow-demo":
-                self._models.use_demo()
-                return wire.Empty()
-            case "crow-configured":
-                return self._read_configuration()
-            case "crow-login":
-                text = "Invalid params: the method `crow-login` runs in a terminal, not through `authenticate`"
-                raise RpcError(ErrorCode.INVALID_PARAMS, text)
-            case unknown:
-                raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: unknown auth method {unknown[:100]!r}")
+        if request.method_id == TRY_WITHOUT_KEY:
+            self._models.use_demo()
+            return wire.Empty()
+        if request.method_id == CONFIGURED:
+            return self._read_configuration()
+        if request.method_id == LOGIN:
+            text = f"Invalid params: the method `{LOGIN}` runs in a terminal, not through `authenticate`"
+            raise RpcError(ErrorCode.INVALID_PARAMS, text)
+        raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: unknown auth method {request.method_id[:100]!r}")
 
     async def _read_configuration(self) -> wire.Empty:
         try:

@@ -53,6 +53,15 @@ def describe(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
     )
 
 
+def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]) -> None:
+    """Raises what `create` would raise for a missing key or a wrong address, without importing an adapter."""
+    settings = _settings(name, providers)
+    if settings.type != "scripted":
+        from crow.model import endpoint
+
+        endpoint.find(_split(name)[0], settings, environ)
+
+
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 from crow.config.discovery import discover, from_environment
 from crow.config.load import load_settings
-from crow.config.settings import Limits, ProviderSettings, Settings
+from crow.config.settings import ProviderSettings, Settings
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
@@ -23,14 +23,15 @@ class ModelChoice:
     def __init__(
         self, name: str, providers: Mapping[str, ProviderSettings], settings: Settings, environ: Mapping[str, str]
     ) -> None:
+        catalog.check(name, providers, environ)
         self.info = catalog.describe(name, providers)
         self.settings = settings
         self._name = name
         self._providers = providers
         self._environ = environ
 
-    def create(self, limits: Limits) -> Model:
-        return catalog.create(self._name, self._providers, limits, self._environ)
+    def create(self) -> Model:
+        return catalog.create(self._name, self._providers, self.settings.limits, self._environ)
 
     def warm_up(self) -> None:
         loop = asyncio.get_running_loop()
@@ -56,7 +57,7 @@ class LateModel:
 
     def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if self._model is None:
-            self._model = self._choice.create(self._choice.settings.limits)
+            self._model = self._choice.create()
         return self._model.reply(request)
 
     async def close(self) -> None:
