@@ -1,23 +1,26 @@
 """`crow acp`: the agent, on standard input and output."""
 
-import argparse
 import asyncio
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from crow.acp import stdio
 from crow.acp.serve import serve
 from crow.cli.log import log_to_file
 from crow.config.home import home
 
+if TYPE_CHECKING:
+    import argparse  # only for the types: an editor that starts us does not wait for it
+
 HINT = "crow acp speaks the Agent Client Protocol on standard input and output: editors start it. Try `crow demo`."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
     pass
 
 
-def main(arguments: argparse.Namespace | None) -> int:
+def main(arguments: "argparse.Namespace | None") -> int:
     if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
         print(HINT, file=sys.stderr)
     try:

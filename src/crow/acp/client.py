@@ -1,0 +1,371 @@
+"""The other side of the protocol: starts an agent and talks to it over pipes, as an editor does.
+
+    async with start_agent(["crow", "acp"], client) as agent:
+        session = await agent.new_session("/path/to/project")
+        stop_reason = await agent.prompt(session, "Explain this repository.")
+
+While `prompt` waits, `client` is told what happens (`update`) and asked what may happen (`permit`).
+However the block is left, the agent's process has ended afterwards.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import weakref
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from crow import __version__
+from crow.acp.connection import Call, Connection, ConnectionLost, Route
+from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.wire import (
+    PROTOCOL_VERSION,
+    AgentCapabilities,
+    CancelNotification,
+    ClientCapabilities,
+    ClientSessionCapabilities,
+    CloseSessionRequest,
+    Empty,
+    Implementation,
+    InitializeRequest,
+    NewSessionRequest,
+    NewSessionResponse,
+    PermissionOutcome,
+    PromptRequest,
+    PromptResponse,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+    SessionNotification,
+    TextContent,
+    Update,
+    Wire,
+)
+from crow.errors import CrowError
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 30.0
+"""Seconds an agent may take for what should be done at once: starting, making a session."""
+GRACE = 2.0
+"""Seconds an agent has to end by itself once its input is closed, and again after SIGTERM."""
+LAST_WORDS = 8 * 1024
+"""Bytes that are kept of what the agent writes to its standard error."""
+PIPE_SIZE = 256 * 1024
+"""More than a pipe holds: one read empties it."""
+
+Result = TypeVar("Result")
+
+
+class AgentGone(CrowError):
+    """The agent could not be started, ended in the middle, or does not answer."""
+
+
+class AgentFailed(CrowError):
+    """The agent answered a request with an error; `code` is JSON-RPC's."""
+
+    def __init__(self, error: RpcError) -> None:
+        # ACP agents put the sentence for the person into `data.details`; `message` may be just a category.
+        details = error.data.get("details") if isinstance(error.data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
+        super().__init__(details if isinstance(details, str) and details else error.message)
+        self.code = error.code
+
+
+class Client(Protocol):
+    """What an agent tells its client and asks of it. What is raised in here ends the request that is waiting."""
+
+    def update(self, update: Update) -> None:
+        """Something happened in the session: text, a thought, a tool call, a plan, a notice."""
+        ...
+
+    async def permit(self, request: RequestPermissionRequest) -> str | None:
+        """The id of the option that was chosen, or None if none was. Cancelled together with the turn."""
+        ...
+
+
+@contextlib.asynccontextmanager
+async def start_agent(
+    command: Sequence[str],
+    client: Client,
+    *,
+    environment: Mapping[str, str] | None = None,
+    record: Callable[[bytes], None] | None = None,
+    patience: float = PATIENCE,
+) -> AsyncGenerator["Agent"]:
+    """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line."""
+    process = await AgentProcess.start(command, environment)
+    try:
+        agent = Agent(process, client, record, patience)
+        try:
+            await agent.initialize()
+            yield agent
+        finally:
+            await agent.hang_up()
+    finally:
+        await process.end()
+
+
+class Agent:
+    """The agent as its client sees it: the few requests of a conversation."""
+
+    def __init__(
+        self, process: "AgentProcess", client: Client, record: Callable[[bytes], None] | None, patience: float
+    ) -> None:
+        self._process = process
+        self._client = client
+        self._record = record
+        self._patience = patience
+        self._capabilities = AgentCapabilities()
+        self._questions: set[asyncio.Task[str | None]] = set()
+        self._client_failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        # Parameters are taken as raw JSON: an update of a kind that we do not know yet must not look like an error.
+        self._connection = Connection(
+            process.output,
+            process.input,
+            requests={"session/request_permission": Route(msgspec.Raw, self._permit)},
+            notifications={"session/update": Route(msgspec.Raw, self._update)},
+        )
+        self._serving = asyncio.create_task(self._connection.run())
+
+    async def initialize(self) -> None:
+        """The first request of every connection: both sides say what they can do."""
+        hello = InitializeRequest(
+            protocol_version=PROTOCOL_VERSION,
+            # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach
+            # the person as notices.
+            client_capabilities=ClientCapabilities(session=ClientSessionCapabilities(notices={})),
+            client_info=Implementation(name="crow-run", version=__version__),
+        )
+        answer = await self._request_soon("initialize", hello, _Initialized)
+        if answer.protocol_version != PROTOCOL_VERSION:
+            raise AgentGone(
+                f"The agent speaks version {answer.protocol_version} of the protocol, this client {PROTOCOL_VERSION}."
+            )
+        self._capabilities = answer.agent_capabilities or self._capabilities
+
+    async def new_session(self, cwd: str) -> str:
+        request = NewSessionRequest(cwd=cwd, mcp_servers=[])
+        answer = await self._request_soon("session/new", request, NewSessionResponse)
+        return answer.session_id
+
+    async def prompt(self, session_id: str, text: str) -> str:
+        """Plays one turn and returns why it stopped."""
+        request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text)])
+        result = await self._request("session/prompt", request, msgspec.Raw)
+        try:
+            stop_reason = msgspec.json.decode(result, type=PromptResponse).stop_reason
+        except msgspec.MsgspecError as error:
+            raise AgentGone(f"The agent ended the turn with something unusable: {error}") from None
+        if self._record is not None:
+            self._record(bytes(result))
+        return stop_reason
+
+    def cancel(self, session_id: str) -> None:
+        """Asks for the end of the running turn: its `prompt` then returns "cancelled"."""
+        self._connection.notify("session/cancel", CancelNotification(session_id=session_id))
+        for question in self._questions:  # the protocol wants them answered, with the outcome "cancelled"
+            question.cancel()
+
+    async def close_session(self, session_id: str) -> None:
+        if self._capabilities.session_capabilities.close is not None:
+            await self._request_soon("session/close", CloseSessionRequest(session_id=session_id), Empty)
+
+    def kill(self) -> None:
+        """Ends the agent at once, for a person who will not wait."""
+        self._process.kill()
+
+    async def hang_up(self) -> None:
+        self._serving.cancel()
+        await self._connection.close()
+
+    # --- what the agent sends
+
+    def _update(self, params: msgspec.Raw) -> None:
+        self._keep(params)
+        try:
+            self._client.update(msgspec.json.decode(params, type=SessionNotification).update)
+        except msgspec.MsgspecError as error:
+            logger.debug("skipped an update: %s", error)  # agents may be newer than we are
+        except Exception as error:  # noqa: BLE001 -- the client's trouble, raised where it waits
+            self._fail(error)
+
+    async def _permit(self, params: msgspec.Raw, call: Call) -> RequestPermissionResponse:
+        self._keep(params)
+        try:
+            request = msgspec.json.decode(params, type=RequestPermissionRequest)
+        except msgspec.MsgspecError as error:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}") from None
+        question = asyncio.create_task(self._client.permit(request))
+        self._questions.add(question)
+        try:
+            await asyncio.wait([question])
+        finally:
+            question.cancel()
+            self._questions.discard(question)
+        option = None if question.cancelled() else self._answer(question)
+        if option is None:
+            return RequestPermissionResponse(outcome=PermissionOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=PermissionOutcome(outcome="selected", option_id=option))
+
+    def _answer(self, question: asyncio.Task[str | None]) -> str | None:
+        error = question.exception()
+        if isinstance(error, Exception):
+            self._fail(error)
+            return None
+        return question.result()
+
+    def _keep(self, raw: msgspec.Raw) -> None:
+        if self._record is not None:
+            try:
+                self._record(bytes(raw))
+            except Exception as error:  # noqa: BLE001 -- as in `_update`
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._client_failure.done():
+            self._client_failure.set_result(error)
+
+    # --- what we ask of it
+
+    async def _request_soon(self, method: str, params: object, result: type[Result]) -> Result:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._request(method, params, result)
+        except TimeoutError:
+            raise AgentGone(f"The agent did not answer {method} within {self._patience:g} s.") from None
+
+    async def _request(self, method: str, params: object, result: type[Result]) -> Result:
+        """The answer, or the first thing that makes waiting for it pointless."""
+        answer = asyncio.create_task(self._connection.request(method, params, result))
+        try:
+            await asyncio.wait([answer, self._client_failure], return_when=asyncio.FIRST_COMPLETED)
+            if self._client_failure.done():
+                raise self._client_failure.result()
+            return answer.result()
+        except ConnectionLost:
+            raise await self._process.obituary() from None
+        except RpcError as error:
+            raise AgentFailed(error) from None
+        finally:
+            answer.cancel()
+
+
+class _Initialized(Wire, frozen=True):
+    """What we need of the answer; agents leave out the rest in many ways."""
+
+    protocol_version: int
+    agent_capabilities: AgentCapabilities | None = None
+
+
+class AgentProcess:
+    """A child process with a pipe to its standard input and one from its standard output."""
+
+    @classmethod
+    async def start(cls, command: Sequence[str], environment: Mapping[str, str] | None = None) -> "AgentProcess":
+        with contextlib.ExitStack() as ours_on_failure, contextlib.ExitStack() as theirs:
+            pipes = [os.pipe() for _ in range(3)]
+            (stdin, to_agent), (from_agent, stdout), (errors, stderr) = pipes
+            for descriptor in (stdin, stdout, stderr):
+                theirs.callback(os.close, descriptor)
+            for descriptor in (to_agent, from_agent, errors):
+                ours_on_failure.callback(os.close, descriptor)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=environment,
+                    # Ctrl-C in a terminal goes to the whole foreground group. In a session of its own the agent
+                    # does not get it, so that we can cancel the turn in the protocol's way instead.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise AgentGone(f"The agent {command[0]} cannot be started: {error.strerror}.") from error
+            ours_on_failure.pop_all()
+        return cls(process, to_agent, from_agent, errors)
+
+    def __init__(self, process: asyncio.subprocess.Process, to_agent: int, from_agent: int, errors: int) -> None:
+        self.input = to_agent
+        self.output = from_agent
+        self._errors = errors
+        self._process = process
+        self._last_words = b""
+        self._ended = False
+        os.set_blocking(errors, False)
+        asyncio.get_running_loop().add_reader(errors, self._read_errors)
+        # The last resort, if the event loop dies or the program exits before `end` could run.
+        self._safety_net = weakref.finalize(self, _kill_group, process.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def obituary(self) -> AgentGone:
+        """What can be said of an agent that no longer talks."""
+        try:
+            async with asyncio.timeout(GRACE):
+                code = await self._process.wait()
+        except TimeoutError:
+            return AgentGone("The agent closed its output in the middle of the conversation.")
+        self._read_errors()
+        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        said = self._last_words.decode("utf-8", "replace").strip()
+        return AgentGone(f"The agent {how} in the middle of the conversation." + (f" It said: {said}" if said else ""))
+
+    def kill(self) -> None:
+        """At once, and whatever it started in its process group too."""
+        if self._process.returncode is None:
+            _kill_group(self._process.pid)
+
+    async def end(self) -> None:
+        """Closes the agent's input, which tells it to end, and sees to it that it does."""
+        if self._ended:
+            return
+        self._ended = True
+        asyncio.get_running_loop().remove_reader(self._errors)
+        # Its output goes too: nobody reads any more, and an agent must not wait for us while it writes.
+        for descriptor in (self.input, self.output, self._errors):
+            os.close(descriptor)
+        try:
+            if not await self._is_over():
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.terminate()
+                await self._is_over()
+        finally:
+            self.kill()
+            await self._process.wait()
+            self._safety_net.detach()
+
+    async def _is_over(self) -> bool:
+        try:
+            async with asyncio.timeout(GRACE):
+                await self._process.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _read_errors(self) -> None:
+        try:
+            data = os.read(self._errors, PIPE_SIZE)
+        except BlockingIOError:
+            return
+        if data:
+            self._last_words = (self._last_words + data)[-LAST_WORDS:]
+        else:
+            asyncio.get_running_loop().remove_reader(self._errors)
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,354 @@
+"""A conversation as a person reads it in a terminal: fed with ACP updates, writes to a screen.
+
+On a terminal there are colours, wrapped text and a live line that says what is being waited for. In a file or a pipe
+the same things stand line by line, as plain text. Nothing that was written is ever changed.
+"""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from crow.acp.wire import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    ContentBlock,
+    ContentToolContent,
+    DiffToolContent,
+    EmbeddedResource,
+    Notice,
+    Plan,
+    RequestPermissionRequest,
+    ResourceLink,
+    TerminalToolContent,
+    TextContent,
+    ToolCall,
+    ToolCallFields,
+    ToolCallUpdate,
+    ToolContent,
+    Update,
+    UsageUpdate,
+    UserMessageChunk,
+)
+from crow.cli.render_prose import Prose, Wrapped, prose
+from crow.cli.render_screen import BAD, BOLD, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
+from crow.cli.render_text import cells, clean_prose, duration
+from crow.visible import one_line
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SILENCE = 1.0
+"""Seconds without a word after which a line that is being written gets a spinner at its end."""
+
+STOPS = {
+    "end_turn": "done (end_turn)",
+    "max_tokens": "stopped: the length limit was reached (max_tokens)",
+    "max_turn_requests": "stopped: too many requests to the model in one turn (max_turn_requests)",
+    "refusal": "stopped: the model refused to answer (refusal)",
+    "cancelled": "cancelled",
+}
+NOTICES = {"info": ("i", DIM), "warning": ("!", WARNING), "error": ("✗", BAD)}
+TICKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
+
+_RETRY = re.compile(r"[Tt]rying again in (\d+) s")
+
+
+class _Call:
+    """What is known of a tool call that has not ended."""
+
+    def __init__(self, title: str, now: float) -> None:
+        self.title = title
+        self.status = "pending"
+        self.content: list[ToolContent] = []
+        self.started = now
+
+
+class Renderer:
+    def __init__(self, screen: Screen, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._block = ""
+        """What the last line belongs to: between different things there is an empty line."""
+        self._prose: Prose | None = None
+        self._calls: dict[str, _Call] = {}
+        self._plan: dict[str, str] = {}
+        self._usage: UsageUpdate | None = None
+        self._waiting = ""
+        self._waiting_since = self._turn_since = self._last_word = clock()
+        self._retry_at: float | None = None
+        self._asking = False
+
+    # --- the frame around a turn
+
+    def scene(self, title: str) -> None:
+        """A heading over what follows."""
+        self._open_block("scene " + title)
+        self._screen.line(title, HEADING)
+        self._screen.line("─" * min(cells(title), self._screen.width or 100), DIM)
+        self._screen.flush()
+
+    def prompt(self, text: str) -> None:
+        """What the person says to the agent."""
+        self.mark("▸", text, BOLD)
+
+    def wait(self, label: str) -> None:
+        """From now on the live line says this, with the time that passes."""
+        self._waiting, self._waiting_since, self._retry_at = label, self._clock(), None
+
+    def begin_turn(self) -> None:
+        self._turn_since = self._clock()
+        self._usage = None
+        self.wait("waiting for the model")
+
+    def interrupted(self) -> None:
+        """The person pressed Ctrl-C, which most terminals show as ^C: what follows begins on a new line."""
+        self._end_prose()
+        if self._screen.live:
+            self._screen.write("\n")
+        self.wait("stopping")
+
+    def stop(self, reason: str) -> None:
+        """The turn ended: says why, how long it took and, if known, how full the model's window is."""
+        self._close_turn()
+        took = duration(self._clock() - self._turn_since)
+        words = STOPS.get(reason, one_line(f"stopped: {reason}"))
+        if self._usage is not None:
+            window = f" of {self._usage.size:,}" if self._usage.size else ""
+            usage = f"{self._usage.used:,}{window} tokens"
+        else:
+            usage = ""
+        self._open_block("end")
+        mark, style = ("✓", DIM) if reason == "end_turn" else ("■", WARNING)
+        self._screen.line(" · ".join(part for part in (f"{mark} {words}", took, usage) if part), style)
+        self._screen.flush()
+
+    def fail(self, message: str) -> None:
+        """The turn ended with an error."""
+        self._close_turn()
+        self.mark("✗", message, BAD)
+
+    def close(self) -> None:
+        """Leaves the cursor on a line of its own, whatever happened before."""
+        self._close_turn()
+        self._screen.flush()
+
+    # --- what the agent says
+
+    def update(self, update: Update) -> None:
+        match update:
+            case AgentMessageChunk():
+                self._say("text", update.content, update.message_id)
+            case AgentThoughtChunk():
+                self._say("thought", update.content, update.message_id)
+            case ToolCall() | ToolCallUpdate():
+                self._follow(update)
+            case Plan():
+                self._show_plan(update)
+            case Notice():
+                self._notice(update)
+            case UsageUpdate():
+                self._usage = update
+            case UserMessageChunk():
+                pass  # what the person said, as a replay tells it: they know
+            case _:
+                assert_never(update)
+        self._screen.flush()
+
+    def mark(self, mark: str, text: str, style: str = "") -> None:
+        """A line of our own with a sign in front; a long one is wrapped and indented."""
+        self._open_block("mark " + mark)
+        self._line(f"{mark} ", style, (clean_prose(text), style))
+        self._screen.flush()
+
+    def _say(self, kind: str, content: ContentBlock, message_id: str | None) -> None:
+        block = f"{kind} {message_id}"
+        if block != self._block or self._prose is None:
+            self._open_block(block)
+            self._prose = self._new_prose(kind)
+        self._prose.feed(_in_words(content))
+        label = "thinking" if kind == "thought" else "writing"
+        if self._waiting != label:
+            self.wait(label)
+        self._last_word = self._clock()
+
+    def _new_prose(self, kind: str) -> Prose:
+        if kind == "thought":
+            return prose(self._screen, first="… ", rest="  ", style=THOUGHT, markdown=False)
+        return prose(self._screen)
+
+    def _notice(self, notice: Notice) -> None:
+        mark, style = NOTICES.get(notice.severity, NOTICES["info"])
+        self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
+        self.wait("waiting for the model")
+        if retry := _RETRY.search(notice.title):
+            self._retry_at = self._clock() + int(retry[1])
+
+    # --- tool calls
+
+    def _follow(self, update: ToolCall | ToolCallUpdate) -> None:
+        call = self._know(update)
+        if update.status in ("completed", "failed"):
+            self._settle(update.tool_call_id, call, ok=update.status == "completed")
+        else:
+            self.wait(call.title)
+
+    def _know(self, update: ToolCall | ToolCallFields) -> _Call:
+        call = self._calls.get(update.tool_call_id)
+        if call is None:
+            call = self._calls[update.tool_call_id] = _Call("Tool call", self._clock())
+        if update.title:
+            call.title = one_line(update.title)
+        if update.content is not None:
+            call.content = update.content
+        if update.status == "in_progress" and call.status != "in_progress":
+            call.started = self._clock()
+        call.status = update.status or call.status
+        return call
+
+    def _settle(self, call_id: str, call: _Call, *, ok: bool) -> None:
+        del self._calls[call_id]
+        shown = _content_lines(call.content)
+        facts = [duration(self._clock() - call.started)]
+        if ok and shown:
+            facts.insert(0, shown[0] if len(shown) == 1 and cells(shown[0]) < 50 else f"{len(shown)} lines")
+        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call.title, [fact for fact in facts if fact])
+        if not ok:
+            self._details(shown)
+        others = list(self._calls.values())
+        self.wait(others[-1].title if others else "waiting for the model")
+
+    def _call_line(self, mark: str, style: str, title: str, facts: list[str]) -> None:
+        self._open_block("calls")
+        self._line(f"{mark} ", style, (title, PLAIN), *((f" · {fact}", DIM) for fact in facts))
+
+    def _details(self, lines: list[str], most: int = 8) -> None:
+        for line in lines[:most]:
+            self._line("  ", DIM, (line, DIM))
+        if len(lines) > most:
+            self._line("  ", DIM, (f"({len(lines) - most} more lines)", DIM))
+
+    # --- the plan
+
+    def _show_plan(self, plan: Plan) -> None:
+        """All of it the first time, then only what changed."""
+        entries = {one_line(entry.content): entry.status for entry in plan.entries}
+        changed = {content: status for content, status in entries.items() if self._plan.get(content) != status}
+        self._plan = entries
+        if changed:
+            self._open_block("plan")
+        for content, status in changed.items():
+            style = {"completed": GOOD, "in_progress": BOLD}.get(status, "")
+            self._screen.line(f"{TICKS.get(status, '☐')} {content}", style)
+
+    # --- questions
+
+    def ask(self, request: RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
+        """Shows what is asked and why, and the choices as keys and words. The live line rests until `answered`."""
+        call = self._know(request.tool_call)
+        self._asking = True
+        self._open_block("question")
+        self._line("? ", QUESTION, (f"Permission needed: {call.title}", BOLD))
+        self._details(_content_lines(request.tool_call.content or []), most=20)
+        for key, words in choices:
+            self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
+        self._screen.write("  → ", QUESTION)
+        self._screen.flush()
+
+    def hint(self, text: str) -> None:
+        """Shown where the answer will stand, until it does."""
+        self._screen.show_live(text)
+
+    def answered(self, answer: str) -> None:
+        self._asking = False
+        self._screen.write(one_line(answer))
+        self._screen.end_line()
+        for call in self._calls.values():
+            call.started = self._clock()  # the time in which a person was asked is not the tool's
+        self.wait("waiting for the model")
+        self._screen.flush()
+
+    # --- the live line
+
+    def tick(self) -> None:
+        """Called several times a second: shows what is being waited for, and for how long."""
+        if self._asking or not self._waiting or not self._screen.live:
+            return
+        self._screen.measure()
+        now = self._clock()
+        frame = SPINNER[int(now * 10) % len(SPINNER)]
+        if self._screen.column:
+            silence = now - self._last_word
+            if silence >= SILENCE:
+                self._screen.show_live(f" {frame} {silence:.0f} s")
+            return
+        label, elapsed = self._waiting, now - self._waiting_since
+        if self._retry_at is not None and self._retry_at > now:
+            label, elapsed = f"trying again in {self._retry_at - now:.0f} s", 0
+        self._screen.show_live(f"{frame} {label}" + (f" {elapsed:.0f} s" if elapsed >= 1 else ""))
+
+    # --- lines and blocks
+
+    def _line(self, start: str, style: str, *pieces: tuple[str, str]) -> None:
+        """A line of pieces, each with its style. What does not fit goes on below, indented like the first piece."""
+        line = Wrapped(self._screen, start, " " * cells(start), style)
+        for text, its_style in pieces:
+            line.add(text, its_style)
+        line.end()
+        self._screen.end_line()
+
+    def _open_block(self, block: str) -> None:
+        """Ends what was being written. Something else than before gets an empty line in between."""
+        self._end_prose()
+        self._screen.end_line()
+        if self._block and block != self._block:
+            self._screen.line()
+        self._block = block
+
+    def _end_prose(self) -> None:
+        if self._prose is not None:
+            self._prose.end()
+            self._prose = None
+
+    def _close_turn(self) -> None:
+        for call in self._calls.values():
+            self._call_line("■", WARNING, call.title, ["not finished"])
+        self._calls.clear()
+        self._end_prose()
+        self._screen.hide_live()
+        self._screen.end_line()
+        self._waiting = ""
+        self._asking = False
+
+
+# --- content in words
+
+
+def _in_words(content: ContentBlock) -> str:
+    match content:
+        case TextContent():
+            return content.text
+        case ResourceLink():
+            return one_line(f"[{content.title or content.name}]({content.uri})")
+        case EmbeddedResource():
+            return one_line(f"[{content.resource.uri}]")
+        case _:
+            return one_line(f"[{content.mime_type}]")
+
+
+def _content_lines(content: list[ToolContent]) -> list[str]:
+    """What a call shows, as lines of text without the fences that keep it apart in an editor."""
+    lines: list[str] = []
+    for item in content:
+        match item:
+            case ContentToolContent():
+                lines.extend(_without_fences(clean_prose(_in_words(item.content)).splitlines()))
+            case DiffToolContent():
+                lines.append(one_line(f"changes {item.path}"))
+            case TerminalToolContent():
+                pass  # we offer no terminals, so there is none to look into
+    return lines
+
+
+def _without_fences(lines: list[str]) -> list[str]:
+    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
+        return lines[1:-1]
+    return lines

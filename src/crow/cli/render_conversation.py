@@ -1,0 +1,168 @@
+"""What `crow run` and `crow demo` share: showing a conversation with an agent while it happens, and leaving it well."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from types import TracebackType
+from typing import Self
+
+from crow.acp.client import Agent, Client
+from crow.acp.wire import RequestPermissionRequest, Update
+from crow.cli.render import Renderer
+from crow.cli.render_question import Answerer, choices_of
+from crow.errors import CrowError
+from crow.visible import one_line
+
+AGENT = (sys.executable, "-m", "crow", "acp")
+"""The agent is this very program, started as an editor would."""
+LAST_WAIT = 2.0
+"""Seconds that an interrupted turn has to end."""
+FRAME = 0.1
+"""Seconds between two pictures of the spinner."""
+
+
+class RenderingClient(Client):
+    """Shows everything to a person; permission requests are answered by `answerer`."""
+
+    def __init__(self, renderer: Renderer, answerer: Answerer) -> None:
+        self.renderer = renderer
+        self._answerer = answerer
+        self._dialog = asyncio.Lock()
+        self._meanwhile: list[Update] = []
+
+    def update(self, update: Update) -> None:
+        if self._dialog.locked():
+            self._meanwhile.append(update)  # the question stays the last thing on the screen until it is answered
+        else:
+            self.renderer.update(update)
+
+    async def permit(self, request: RequestPermissionRequest) -> str | None:
+        choices = choices_of(request.options)
+        words = "cancelled"
+        async with self._dialog:
+            with self._answerer.listening():
+                self.renderer.ask(request, [(choice.key, choice.option.name) for choice in choices])
+                try:
+                    option, words = await self._answerer.choose(choices)
+                finally:
+                    self.renderer.answered(words)
+                    self._catch_up()
+        return option.option_id if option else None
+
+    def _catch_up(self) -> None:
+        for update in self._meanwhile:
+            self.renderer.update(update)
+        self._meanwhile.clear()
+
+
+def prepare_output() -> None:
+    """A terminal that lacks a character shows a replacement instead of ending the conversation."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] -- whoever started us closed it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for the rest of the program
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+@contextlib.contextmanager
+def showing(renderer: Renderer) -> Generator[None]:
+    """Keeps the live line alive, and leaves the terminal tidy."""
+    ticking = asyncio.create_task(_tick(renderer))
+    renderer.wait("starting")
+    try:
+        yield
+    finally:
+        ticking.cancel()
+        renderer.close()
+
+
+async def _tick(renderer: Renderer) -> None:
+    while True:
+        renderer.tick()
+        await asyncio.sleep(FRAME)
+
+
+# --- the end
+
+
+async def exit_code_of(conversation: Callable[["Interrupts"], Awaitable[str]], interrupts: "Interrupts") -> int:
+    """Plays it and turns its end into what the shell is told: 0 only if the turn came to its natural end."""
+    with interrupts:
+        try:
+            stop_reason = await conversation(interrupts)
+        except CrowError as error:
+            return interrupts.code or complain(error)
+        except asyncio.CancelledError:
+            if not interrupts.code:
+                raise
+            return interrupts.code
+    return interrupts.code or (0 if stop_reason == "end_turn" else 1)
+
+
+def complain(error: CrowError) -> int:
+    """One line, in which nothing that the agent or a provider said can play tricks on the terminal."""
+    print(f"crow: {one_line(' '.join(str(error).split()), 2000)}", file=sys.stderr)
+    return 1
+
+
+# --- Ctrl-C and other ways to be told to leave
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """Ctrl-C asks the running turn to stop; again, or if that takes too long, leaves. Other signals leave at once."""
+
+    def __init__(self, on_interrupt: Callable[[], None] = lambda: None) -> None:
+        self.code = 0
+        """The exit code that tells of the signal, once there was one."""
+        self._on_interrupt = on_interrupt
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._turn: tuple[Agent, str] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        for number in SIGNALS:
+            self._loop.add_signal_handler(number, self._on_signal, number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in SIGNALS:
+            self._loop.remove_signal_handler(number)
+
+    @contextlib.contextmanager
+    def cancel(self, agent: Agent, session: str) -> Generator[None]:
+        """While this lasts, the first Ctrl-C cancels the turn."""
+        self._turn = agent, session
+        try:
+            yield
+        finally:
+            self._turn = None
+            if self._deadline is not None:
+                self._deadline.cancel()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        is_first = not self.code
+        self.code = 128 + number
+        if number == signal.SIGINT:
+            self._on_interrupt()
+        if number == signal.SIGINT and is_first and self._turn is not None:
+            agent, session = self._turn
+            agent.cancel(session)
+            self._deadline = self._loop.call_later(LAST_WAIT, self._leave)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._turn is not None:
+            agent, _ = self._turn
+            agent.kill()
+        if self._task is not None:
+            self._task.cancel()

@@ -1,0 +1,228 @@
+"""A model's text while it streams in: wrapped at words, its Markdown lightly styled.
+
+Nothing is printed twice, so what is not decided yet is held back: the word that may still grow, the `**` whose end
+may still come. Everything is shown in the end; markers whose other half never came are shown as they are.
+"""
+
+import re
+from typing import Protocol
+
+from crow.cli.render_screen import BOLD, CODE, DIM, HEADING, Screen
+from crow.cli.render_text import cells, clean_prose, is_wide
+
+LONGEST_SPAN = 400
+"""Characters after which the start of something, such as an opened `**`, is taken for plain text."""
+
+PIECE = 2048
+
+
+class Prose(Protocol):
+    """Takes text in any pieces; `end` shows what was held back."""
+
+    def feed(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def prose(screen: Screen, *, first: str = "", rest: str = "", style: str = "", markdown: bool = True) -> Prose:
+    """How text is best shown on this screen, with `first` before it and `rest` before each further line."""
+    wrapped = Wrapped(screen, first, rest, style)
+    if not markdown or screen.width is None:  # a file gets the text as it was written
+        return wrapped
+    # Without colours the markers are all that is left of the emphasis.
+    return Markdown(wrapped, keep_markers=not screen.colours)
+
+
+class Wrapped:
+    """Breaks lines between words where the screen ends. Keeps every line break of the text; drops outer blank lines."""
+
+    def __init__(self, screen: Screen, first: str = "", rest: str = "", style: str = "") -> None:
+        self._screen = screen
+        self._prefix = first
+        self._indent = rest
+        self._style = style
+        self.hanging = ""
+        """What further lines of a list item begin with, after the indent."""
+        self._word: list[tuple[str, str]] = []
+        self._spaces = ""
+        self._breaks = 0
+        self._begun = False
+
+    def feed(self, text: str) -> None:
+        self.add(clean_prose(text))
+
+    def add(self, text: str, style: str = "", *, wrap: bool = True) -> None:
+        """Text that is clean already, in a style of its own."""
+        for piece in re.findall(r"\n|[^\S\n]+|\S+", text):
+            if piece == "\n":
+                self.break_line()
+            elif piece.isspace():
+                self._finish_word(wrap=wrap)
+                self._spaces += piece
+            elif wrap and not piece.isascii():
+                self._add_unspaced(piece, style)
+            else:
+                self._word.append((piece, style))
+        if not wrap:
+            self._finish_word(wrap=False)
+
+    def break_line(self) -> None:
+        self._finish_word()
+        self._spaces = ""
+        self._breaks += 1
+        self.hanging = ""
+
+    def end(self) -> None:
+        self._finish_word()
+
+    def _add_unspaced(self, piece: str, style: str) -> None:
+        """Chinese and Japanese have no spaces: a line may end after each of their characters."""
+        run = ""
+        for character in piece:
+            run += character
+            if is_wide(character):
+                self._word.append((run, style))
+                self._finish_word()
+                run = ""
+        if run:
+            self._word.append((run, style))
+
+    def _finish_word(self, *, wrap: bool = True) -> None:
+        if not self._word:
+            return
+        self._begin_line()
+        size = sum(cells(text) for text, _ in self._word)
+        width = self._screen.width
+        at_start = self._screen.column <= cells(self._indent + self.hanging)
+        if wrap and width and not at_start and self._screen.column + len(self._spaces) + size > width:
+            self._screen.write("\n" + self._indent + self.hanging)
+        else:
+            self._screen.write(self._spaces)
+        for text, style in self._word:
+            self._screen.write(text, style or self._style)
+        self._word.clear()
+        self._spaces = ""
+
+    def _begin_line(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._screen.end_line()
+            self._screen.write(self._prefix, self._style)
+        elif self._breaks:
+            self._screen.write("\n" * self._breaks + self._indent)
+        self._breaks = 0
+
+
+class Markdown:
+    """Headings, bold, inline code, fenced code, bullets. Everything else passes through as it is."""
+
+    _UNDECIDED_START = re.compile(r" *(#{1,6}|`{1,2}|~{1,2}|([-*+]|\d{1,3}\.) *|\d{1,3})?| {0,3}(`{3,}|~{3,})[^\n]*")
+    _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`\n]*\n")
+    _HEADING = re.compile(r" {0,3}#{1,6} +")
+    _ITEM = re.compile(r"( *)([-*+]|\d{1,3}\.) +(?=\S)")
+    _PLAIN = re.compile(r"[^`*\n]+")
+    _MARKER = re.compile(r"`+|\*+")
+    _CODE_SPAN = re.compile(r"(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
+    _BOLD_SPAN = re.compile(r"(\*\*)(?=[^\s*])([^\n]+?)(?<=[^\s*])\*\*(?!\*)")
+
+    def __init__(self, out: Wrapped, *, keep_markers: bool = False) -> None:
+        self._out = out
+        self._keep_markers = keep_markers
+        self._held = ""
+        self._fence = ""
+        """The marker that ends the fenced code we are in."""
+        self._line_style = ""
+        self._at_start = True
+
+    def feed(self, text: str) -> None:
+        for start in range(0, len(text), PIECE):  # what is held stays short, so that taking from its front stays cheap
+            self._held += clean_prose(text[start : start + PIECE])
+            self._advance(final=False)
+
+    def end(self) -> None:
+        self._advance(final=True)
+        self._out.end()
+
+    def _advance(self, *, final: bool) -> None:
+        decided = True
+        while self._held and decided:
+            if self._fence:
+                decided = self._code_line(final=final)
+            elif self._at_start:
+                decided = self._line_start(final=final)
+            else:
+                decided = self._inline(final=final)
+
+    # Each of these takes something from the front of what is held, or says that it has to wait for more.
+
+    def _code_line(self, *, final: bool) -> bool:
+        end = self._held.find("\n")
+        if end < 0 and not final:
+            return False
+        line = self._take(end + 1 if end >= 0 else len(self._held)).removesuffix("\n")
+        ends = line.strip().startswith(self._fence) and not line.strip(f" {self._fence[0]}")
+        if ends:
+            self._fence = ""
+        if not ends or self._keep_markers:
+            self._code(line)
+        return True
+
+    def _line_start(self, *, final: bool) -> bool:
+        if not final and len(self._held) < LONGEST_SPAN and self._UNDECIDED_START.fullmatch(self._held):
+            return False
+        if fence := self._FENCE.match(self._held + "\n" if final else self._held):
+            self._fence = fence[1]
+            line = self._take(fence.end())
+            if self._keep_markers:
+                self._code(line.removesuffix("\n"))
+            return True
+        self._at_start = False
+        if heading := self._HEADING.match(self._held):
+            self._line_style = HEADING
+            marker = self._take(heading.end())
+            if self._keep_markers:
+                self._out.add(marker, HEADING)
+        elif item := self._ITEM.match(self._held):
+            self._take(item.end())
+            mark = item[2] if item[2][0].isdigit() or self._keep_markers else "•"
+            self._out.add(f"{item[1]}{mark} ")
+            self._out.hanging = " " * (len(item[1]) + len(mark) + 1)
+        return True
+
+    def _inline(self, *, final: bool) -> bool:
+        if self._held[0] == "\n":
+            self._take(1)
+            self._out.break_line()
+            self._line_style = ""
+            self._at_start = True
+            return True
+        if plain := self._PLAIN.match(self._held):
+            self._out.add(self._take(plain.end()), self._line_style)
+            return True
+        return self._span(final=final)
+
+    def _span(self, *, final: bool) -> bool:
+        marker = self._MARKER.match(self._held)
+        length = marker.end() if marker else 1
+        if length == len(self._held) and not final:
+            return False  # more of the same may follow
+        is_code = self._held[0] == "`"
+        span = (self._CODE_SPAN if is_code else self._BOLD_SPAN).match(self._held)
+        if span and (final or span.end() < len(self._held)):
+            whole = self._take(span.end())
+            inner = span[2] if is_code else span[2].replace("`", "")
+            self._out.add(whole if self._keep_markers else inner, CODE if is_code else BOLD)
+            return True
+        may_be_span = is_code or (length == 2 and not self._held[2:3].isspace())
+        if may_be_span and not final and "\n" not in self._held and len(self._held) < LONGEST_SPAN:
+            return False
+        self._out.add(self._take(length), self._line_style)
+        return True
+
+    def _code(self, line: str) -> None:
+        self._out.add("  " + line, DIM, wrap=False)
+        self._out.break_line()
+
+    def _take(self, length: int) -> str:
+        taken, self._held = self._held[:length], self._held[length:]
+        return taken

@@ -1,0 +1,73 @@
+"""Text of strangers made fit for a terminal: nothing in it can move the cursor, hide, or pose as something else.
+
+Models, file names and error messages are written by others. A terminal obeys the escape sequences in them, and
+bidirectional overrides let one thing look like another; here all of that becomes visible characters. Titles and paths
+are stricter, see `crow.visible`: in prose, joiners belong to the spelling of many languages and to emoji.
+"""
+
+import re
+import unicodedata
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # escape and the other controls; some terminals obey those from 0x80 on, too
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators, and what reorders text
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, invisible tags
+)
+
+
+def clean_prose(text: str) -> str:
+    """Text of any number of lines, safe to print. Carriage returns are dropped, tabs become spaces."""
+    text = text.replace("\r", "").replace("\t", "    ")
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_reveal, text)
+
+
+def _reveal(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # Unicode's pictures of control characters: ␛ for escape
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return f"⟨U+{code:04X}⟩"
+
+
+def cells(text: str) -> int:
+    """How many columns the text takes. Good for nearly all text; nobody knows for every emoji and every font."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(character) for character in text)
+
+
+def is_wide(character: str) -> bool:
+    return not character.isascii() and unicodedata.east_asian_width(character) in "WF"
+
+
+def _cells(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if is_wide(character) else 1
+
+
+def cut(text: str, width: int) -> str:
+    """The beginning of the text that fits, with an ellipsis if something is missing."""
+    if cells(text) <= width:
+        return text
+    room = width - 1
+    kept = ""
+    for character in text:
+        room -= _cells(character)
+        if room < 0:
+            break
+        kept += character
+    return kept.rstrip() + "…"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min 5 s`; nothing for what nobody notices."""
+    if seconds < 0.1:
+        return ""
+    if seconds < 0.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -1,0 +1,317 @@
+"""`crow run`, as a program: its output, its exit codes, and what it leaves behind (nothing)."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.config import support
+from tests.config.support import CROW, PATIENCE, Terminal, crow, environment, write_config
+
+HELLO = (
+    '{ thought = "A greeting." }, { text = "Hello **there**!" }, { usage = { input_tokens = 7, output_tokens = 3 } }'
+)
+LOOK_OUTSIDE = '{ call = "read", arguments = { path = "../secret.txt" } }'
+WAIT = '{ text = "Once upon a time " }, { wait = 3600 }'
+
+
+def play(user: Path, *replies: str) -> Path:
+    """Sets up a model that gives these replies, and a folder to work in."""
+    write_config(user, 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\n')
+    (user / "crow" / "script.toml").write_text("".join(f"[[reply]]\nevents = [{reply}]\n" for reply in replies))
+    (user / "secret.txt").write_text("the treasure is in the nest\n")
+    project = user / "project"
+    project.mkdir()
+    return project
+
+
+def processes_of(user: Path) -> list[int]:
+    """Everything that still runs with this user's CROW_HOME: the program and its agent."""
+    mark = f"CROW_HOME={user / 'crow'}".encode()
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue  # it ended while we looked, or is not ours
+    return found
+
+
+def wait_until_nothing_runs(user: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while remaining := processes_of(user):
+        assert time.monotonic() < deadline, f"still running: {remaining}"
+        time.sleep(0.02)
+
+
+def run(user: Path, *arguments: str, stdin: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
+    said = crow(user, "run", "--cwd", str(user / "project"), *arguments, stdin=stdin, **extra)
+    assert processes_of(user) == []
+    return said
+
+
+def without_times(output: str) -> str:
+    return re.sub(r" · [\d.]+ s\b", "", output)
+
+
+# --- what is printed
+
+
+def test_a_prompt_is_answered_in_plain_text(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    said = run(tmp_path, "hello")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert without_times(said.stdout) == (
+        "… A greeting.\n\nHello **there**!\n\n✓ done (end_turn) · 10 of 100,000 tokens\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [("-",), ()])
+def test_the_prompt_can_come_from_standard_input(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    play(tmp_path, HELLO)
+    write_config(
+        tmp_path,
+        'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\nrecord = "sent.jsonl"\n',
+    )
+    assert run(tmp_path, *arguments, stdin="first line\nsecond line\n").returncode == 0
+    assert "first line\\nsecond line" in (tmp_path / "crow" / "sent.jsonl").read_text()
+
+
+def test_json_prints_the_messages_and_nothing_else(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, HELLO)
+    said = run(tmp_path, "--json", "hello")
+    assert said.returncode == 0
+    lines: list[dict[str, Any]] = [json.loads(line) for line in said.stdout.splitlines()]
+    kinds = [
+        line.get("update", {}).get("sessionUpdate") or ("options" if "options" in line else "end") for line in lines
+    ]
+    assert kinds[0] == "tool_call"
+    assert kinds.count("options") == 1
+    assert "agent_thought_chunk" in kinds
+    assert lines[-1]["stopReason"] == "end_turn"
+    assert said.stderr.startswith("crow: rejected, as there is nobody to ask: Read ")
+
+
+def test_without_a_terminal_what_would_ask_is_rejected(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, HELLO)
+    said = run(tmp_path, "hello")
+    assert said.returncode == 0
+    assert "? Permission needed: Read " in said.stdout
+    assert "  → rejected, as there is no terminal to ask in\n" in said.stdout
+    assert "✗ Read " in said.stdout
+    assert "treasure" not in said.stdout
+
+
+def test_model_and_mode_reach_the_agent(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    said = run(tmp_path, "--model", "nobody/nothing", "--mode", "plan", "hello")
+    assert said.returncode == 1
+    assert "nobody" in said.stderr
+
+
+# --- how it ends
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
+def test_another_stop_is_exit_code_1(tmp_path: Path, reason: str) -> None:
+    play(tmp_path, f'{{ text = "No" }}, {{ finish = "{reason}" }}')
+    said = run(tmp_path, "hello")
+    assert (said.returncode, said.stderr) == (1, "")
+    assert f"({reason})" in said.stdout
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    play(tmp_path, '{ text = "Half an answer" }, { fail = { status = 400, message = "no\\n\\u001b[31msuch model" } }')
+    said = run(tmp_path, "hello")
+    assert said.returncode == 1
+    assert said.stdout == "Half an answer\n"
+    assert said.stderr.startswith("crow: ")
+    assert "400 (Bad Request)" in said.stderr
+    assert (said.stderr.count("\n"), "\x1b" in said.stderr) == (1, False)
+
+
+def test_without_a_model_it_says_what_to_do(tmp_path: Path) -> None:
+    said = crow(tmp_path, "run", "hello")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith("crow: ")
+    assert "crow login" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "there is nothing to do"),
+        (("  ",), "there is nothing to do"),
+        (("--cwd", "/no/such/folder", "hello"), "/no/such/folder is not a folder"),
+        (("--mode", "yolo", "hello"), "invalid choice"),
+        (("two", "prompts"), "unrecognized arguments"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    said = crow(tmp_path, "run", *arguments)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert words in said.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path, options: tuple[str, ...]) -> None:
+    play(
+        tmp_path, '{ text = "first line\\n" }, ' + '{ text = "more and more\\n", pace = 1 }, ' * 200 + "{ wait = 3600 }"
+    )
+    process = subprocess.Popen(
+        [CROW, "run", *options, "hello"],
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(PATIENCE) == 1
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    wait_until_nothing_runs(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_leaves_no_agent_behind(tmp_path: Path, number: signal.Signals) -> None:
+    play(tmp_path, WAIT)
+    process = subprocess.Popen(
+        [CROW, "run", "--json", "hello"],
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout
+    assert process.stdout.readline()
+    process.send_signal(number)
+    code = process.wait(PATIENCE)
+    process.stdout.close()
+    assert code == (-number if number == signal.SIGKILL else 128 + number)
+    wait_until_nothing_runs(tmp_path)
+
+
+# --- in a terminal
+
+
+def test_ctrl_c_cancels_the_turn(tmp_path: Path) -> None:
+    play(tmp_path, WAIT)
+    with Terminal(tmp_path, "run", "hello", TERM="xterm") as terminal:
+        terminal.expect("Once upon a")
+        terminal.press(b"\x03")
+        assert terminal.ended() == 130
+        assert "■ cancelled" in terminal.output
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "mark"), [(b"y", "Allow once", "✓"), (b"2", "Reject", "✗"), (b"\x04", "rejected", "✗")]
+)
+def test_a_key_answers_a_question(tmp_path: Path, key: bytes, answer: str, mark: str) -> None:
+    play(tmp_path, LOOK_OUTSIDE, HELLO)
+    with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "hello", TERM="xterm", NO_COLOR="1") as terminal:
+        terminal.expect("? Permission needed: Read")
+        terminal.expect("  y  Allow once")
+        terminal.expect("→ ")
+        terminal.press(b"\x1b[Aq\r")  # an arrow, a wrong key and Enter change nothing
+        terminal.press(key)
+        terminal.expect(answer)
+        terminal.expect(f"{mark} Read")
+        terminal.expect("Hello")
+        assert terminal.ended() == 0
+
+
+def test_ctrl_c_while_a_question_is_open(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, HELLO)
+    with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "hello", TERM="xterm") as terminal:
+        terminal.expect("→ ")
+        terminal.press(b"\x03")
+        assert terminal.ended() == 130
+        assert "■ cancelled" in terminal.output
+    assert processes_of(tmp_path) == []
+
+
+def test_a_dumb_terminal_gets_plain_text(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    with Terminal(tmp_path, "run", "hello", TERM="dumb") as terminal:
+        assert terminal.ended() == 0
+        assert without_times(terminal.output) == (
+            "… A greeting.\r\n\r\nHello **there**!\r\n\r\n✓ done (end_turn) · 10 of 100,000 tokens\r\n"
+        )
+
+
+# --- an agent that does not listen
+
+DEAF_AGENT = """
+import json, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for line in sys.stdin:
+    request = json.loads(line)
+    if request.get("method") in ("initialize", "session/new"):
+        result = {"protocolVersion": 1, "sessionId": "s1"}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+    elif request.get("method") == "session/prompt":
+        chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "ready "}}
+        params = {"sessionId": "s1", "update": chunk}
+        print(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}), flush=True)
+"""
+
+
+@pytest.fixture
+def crow_with_a_deaf_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same program, but its agent ignores `session/cancel`, and it waits for the turn's end as long as told."""
+    agent = tmp_path / "deaf.py"
+    agent.write_text(DEAF_AGENT)
+    program = tmp_path / "crow-deaf"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import os, sys\n"
+        "from crow.cli import render_conversation, run\n"
+        f"run.AGENT = ({sys.executable!r}, {str(agent)!r})\n"
+        "render_conversation.LAST_WAIT = float(os.environ['LAST_WAIT'])\n"
+        "from crow.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(support, "CROW", str(program))
+    return tmp_path
+
+
+def test_a_second_ctrl_c_leaves_at_once(crow_with_a_deaf_agent: Path) -> None:
+    with Terminal(crow_with_a_deaf_agent, "run", "hello", TERM="xterm", LAST_WAIT="3600") as terminal:
+        terminal.expect("ready")
+        terminal.press(b"\x03")
+        terminal.expect("stopping")
+        terminal.press(b"\x03")
+        assert terminal.ended() == 130
+    wait_until_nothing_runs(crow_with_a_deaf_agent)
+
+
+def test_a_turn_that_does_not_stop_is_left(crow_with_a_deaf_agent: Path) -> None:
+    with Terminal(crow_with_a_deaf_agent, "run", "hello", TERM="xterm", LAST_WAIT="0.05") as terminal:
+        terminal.expect("ready")
+        terminal.press(b"\x03")
+        assert terminal.ended() == 130
+    wait_until_nothing_runs(crow_with_a_deaf_agent)
+
+
+def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
+    """Keys are echoed again after a question: the shell behind us needs that."""
+    play(tmp_path, LOOK_OUTSIDE, HELLO)
+    with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "hello", TERM="xterm") as terminal:
+        before = termios.tcgetattr(terminal._master)
+        terminal.expect("→ ")
+        assert termios.tcgetattr(terminal._master)[3] != before[3]
+        terminal.press(b"n")
+        terminal.expect("Hello")
+        assert termios.tcgetattr(terminal._master)[3] == before[3]
+        assert terminal.ended() == 0
