@@ -14,6 +14,14 @@ class Deed(msgspec.Struct, frozen=True):
     kind: ToolKind
     reads: tuple[str, ...] = ()
     """Resolved, absolute paths."""
+    writes: tuple[str, ...] = ()
+    """The same: what would be created, changed or removed."""
+    command: str = ""
+    """A shell line that would be run; the policy parses it."""
+    cwd: str = ""
+    """Where it would be run: resolved, absolute."""
+    host: str = ""
+    """A host that would be asked over the network."""
 
 
 class PermissionQuestion(msgspec.Struct, frozen=True):
@@ -27,16 +35,18 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     display: tuple[DisplayBlock, ...] = ()
     session_scope: str = ""
     """What "allow for this session" would cover, in words; empty if that is not on offer."""
+    project_scope: str = ""
+    """The same for "allow in this project", which outlives the session."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):
-    choice: Literal["once", "session", "reject", "cancelled"]
+    choice: Literal["once", "session", "project", "reject", "cancelled"]
     """`cancelled`: the person ended the turn instead of answering."""
     reason: str = ""
 
     @property
     def allowed(self) -> bool:
-        return self.choice in ("once", "session")
+        return self.choice in ("once", "session", "project")
 
 
 class Person(Protocol):

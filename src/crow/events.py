@@ -139,6 +139,13 @@ class CallStarted(Event, frozen=True, tag="call_started"):
     call_id: str
 
 
+class CallProgressed(Event, frozen=True, tag="call_progressed"):
+    """What a running call shows by now; each one replaces the last."""
+
+    call_id: str
+    display: tuple[DisplayBlock, ...]
+
+
 class CallSettled(Event, frozen=True, tag="call_settled"):
     """The end of a call, always: done, failed, refused, interrupted."""
 

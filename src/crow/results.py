@@ -46,11 +46,17 @@ class DiffBlock(msgspec.Struct, frozen=True, tag="diff", tag_field="block"):
     new_text: str
 
 
+class TerminalBlock(msgspec.Struct, frozen=True, tag="terminal", tag_field="block"):
+    """A terminal that the client runs and shows by itself."""
+
+    terminal_id: str
+
+
 class HiddenOutput(msgspec.Struct, frozen=True, tag="hidden", tag_field="block"):
     """The person already sees the output elsewhere: nothing is added to the call."""
 
 
-DisplayBlock = TextBlock | ImageBlock | DiffBlock | HiddenOutput
+DisplayBlock = TextBlock | ImageBlock | DiffBlock | TerminalBlock | HiddenOutput
 
 
 class ToolResult(msgspec.Struct, frozen=True):
