@@ -8,6 +8,11 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+def shown(path: str) -> str:
+    """A path as text: bytes in a name that are no UTF-8 cannot be sent to anyone and are replaced."""
+    return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
+
+
 def relative_to(path: str, folder: str) -> str:
     """As short as it can be said from the folder: relative if it lies inside, else as it is."""
     return os.path.relpath(path, folder) if is_inside(path, folder) else path

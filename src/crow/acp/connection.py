@@ -54,11 +54,12 @@ class Call:
         if self.on_cancel is not None:
             self.on_cancel()
         elif self._task is not None:
-            self._task.cancel()
+            # Not at once: a task that is cancelled before its first step never runs, and so would never answer.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def abandon(self) -> None:
         if self._task is not None:
-            self._task.cancel()
+            asyncio.get_running_loop().call_soon(self._task.cancel)
             await asyncio.wait([self._task], timeout=1)
 
 

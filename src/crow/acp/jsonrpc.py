@@ -4,6 +4,7 @@ Ids are kept as the raw bytes that the peer sent, so that they are echoed to the
 """
 
 import enum
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,6 +79,15 @@ _string = msgspec.json.Decoder(str)
 _error_body = msgspec.json.Decoder(ErrorBody)
 _encoder = msgspec.json.Encoder()
 
+_ESCAPE = re.compile(
+    rb"""\\(?:
+        u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}  # two halves that make a character
+        | (?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})
+        | [^u]  # so that the second of two backslashes begins nothing
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+
 
 def read_line(line: bytes) -> Request | Notification | Response:
     """The message in a line; raises Unreadable with the error that the peer should get."""
@@ -98,12 +108,12 @@ def _read_envelope(line: bytes) -> _Envelope:
             line.decode()  # strings that are skipped over are not checked by the decoder
         return _envelope.decode(line)
     except msgspec.ValidationError as error:
-        text = f"Invalid request: {_lower_first(str(error))}"
-        raise Unreadable(ErrorCode.INVALID_REQUEST, text) from None
+        raise Unreadable(ErrorCode.INVALID_REQUEST, f"Invalid request: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if b"\\u" in line and (mended := _without_lone_surrogates(line)):
-            return _envelope.decode(mended)
-        raise Unreadable(ErrorCode.PARSE_ERROR, f"Parse error: {_lower_first(str(error))}") from None
+        mended = _without_lone_surrogates(line)
+        if mended != line:
+            return _read_envelope(mended)
+        raise Unreadable(ErrorCode.PARSE_ERROR, f"Parse error: {error}") from None
     except RecursionError:
         raise Unreadable(ErrorCode.PARSE_ERROR, "Parse error: nested too deeply") from None
 
@@ -138,22 +148,19 @@ def _read_error(raw: msgspec.Raw) -> ErrorBody | None:
         return ErrorBody(message="the error could not be read")
 
 
-def _without_lone_surrogates(line: bytes) -> bytes | None:
-    """JavaScript clients escape half a character as `\\ud83d`: strict parsers refuse the line, we mend it."""
-    import json
+def _without_lone_surrogates(line: bytes) -> bytes:
+    """JavaScript clients escape half a character as `\\ud83d`: strict parsers refuse the line, we mend it.
 
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return _encoder.encode(clean(value)) if isinstance(value, dict) else None
+    Only those escapes are touched, so that everything else, the id above all, stays as it was written.
+    """
+    return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape["half"] else escape[0], line)
 
 
 def clean(value: Any) -> Any:
     """The same JSON value with every lone surrogate replaced by U+FFFD."""
     match value:
         case str():
-            return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not value.isascii() else value
+            return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
             return {clean(k): clean(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON
         case list():
@@ -185,7 +192,3 @@ def write_result(id: bytes, result: object) -> bytes:
 def write_error(id: bytes, error: RpcError) -> bytes:
     body = ErrorBody(int(error.code), error.message, error.data)
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, _encode(body))
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -1,12 +1,12 @@
 """Asking the person through their client. Nothing but the selection of an offered "allow" is a yes."""
 
-import asyncio
 from typing import Literal
 
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.visible import one_line
 
 _CHOICES: dict[str, Literal["once", "session", "reject"]] = {"once": "once", "session": "session", "reject": "reject"}
 
@@ -15,20 +15,17 @@ class ClientPerson:
     def __init__(self, connection: Connection, session_id: str) -> None:
         self._connection = connection
         self._session_id = session_id
-        self._dialog = asyncio.Lock()
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
-        """One dialog at a time in a session: the others wait for it."""
         request = translate.permission_request(self._session_id, question)
-        async with self._dialog:
-            try:
-                response = await self._connection.request(
-                    "session/request_permission", request, wire.RequestPermissionResponse
-                )
-            except RpcError as error:
-                return PermissionAnswer("reject", f"the editor could not ask the user ({error.message}).")
-            except ConnectionLost:
-                return PermissionAnswer("reject", "the editor is gone, so the user could not be asked.")
+        try:
+            response = await self._connection.request(
+                "session/request_permission", request, wire.RequestPermissionResponse
+            )
+        except RpcError as error:
+            return PermissionAnswer("reject", f"the editor could not ask the user ({one_line(error.message)}).")
+        except ConnectionLost:
+            return PermissionAnswer("reject", "the editor is gone, so the user could not be asked.")
         return _answer(response.outcome, request.options)
 
 

@@ -7,15 +7,16 @@ def take() -> tuple[int, int]:
     """The two real descriptors, under numbers of their own that children do not inherit.
 
     What the rest of the process knows as standard input is empty from now on, and what it prints goes to
-    standard error.
+    standard error. Raises OSError if one of the two is not open.
     """
-    reader, writer = os.dup(0), os.dup(1)
+    for number in (0, 1):
+        os.fstat(number)  # else the copy of one would take the number of the other
+    # Opened first: it takes the lowest free number, and so becomes standard error where there is none.
     null = os.open(os.devnull, os.O_RDWR)
+    os.set_inheritable(2, True)  # noqa: FBT003 -- the function takes it so
+    reader, writer = os.dup(0), os.dup(1)
     os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started without a standard error
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-    os.close(null)
+    os.dup2(2, 1)
+    if null != 2:
+        os.close(null)
     return reader, writer

@@ -5,7 +5,7 @@ A second protocol version is a second file like this one.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,10 +15,21 @@ from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.actions import PermissionQuestion
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
-from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, Location, TextBlock, ToolResult
+from crow.results import (
+    DiffBlock,
+    DisplayBlock,
+    HiddenOutput,
+    ImageBlock,
+    Location,
+    TerminalBlock,
+    TextBlock,
+    ToolResult,
+)
 from crow.visible import one_line
 
 LARGEST_RAW = 64 * 1024
+DEEPEST_RAW = 32
+"""Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 
 
 # --- from the client
@@ -85,6 +96,8 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             )
         case events.CallStarted():
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
+        case events.CallProgressed():
+            yield wire.ToolCallUpdate(tool_call_id=event.call_id, content=tool_content(event.display))
         case events.CallSettled(call_id=call_id, result=result):
             status = "completed" if result.ok else "failed"
             yield wire.ToolCallUpdate(tool_call_id=call_id, status=status, content=_result_content(result))
@@ -146,6 +159,8 @@ def _block(block: DisplayBlock) -> wire.ToolContent | None:
         case DiffBlock():
             old_text = None if block.operation == "add" else block.old_text
             return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text)
+        case TerminalBlock():
+            return wire.TerminalToolContent(terminal_id=block.terminal_id)
         case HiddenOutput():
             return None
         case _:
@@ -166,10 +181,21 @@ def _locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] |
 
 
 def _raw_input(arguments: str) -> object:
-    """The arguments as they will be used; as text if they are no JSON, and cut if they are long."""
+    """The arguments as they will be used; as text if they are no JSON or nested absurdly, and cut if they are long."""
     if len(arguments) > LARGEST_RAW:
         return {"cut": arguments[:LARGEST_RAW]}
     try:
-        return msgspec.json.decode(arguments or "{}")
+        value = msgspec.json.decode(arguments or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {"text": arguments}
+    return value if _is_shallow(value, DEEPEST_RAW) else {"text": arguments}
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    match value:
+        case dict():
+            return levels > 0 and all(_is_shallow(inner, levels - 1) for inner in value.values())  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case list():
+            return levels > 0 and all(_is_shallow(inner, levels - 1) for inner in value)  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case _:
+            return True

@@ -40,6 +40,10 @@ class Policy(Protocol):
 
     def judge(self, deed: Deed) -> Verdict: ...
 
+    def is_secret(self, path: str) -> bool:
+        """Whether a resolved path may hold credentials: then it is never read unasked, not even as an attachment."""
+        ...
+
     def remember(self, scope: Scope) -> None:
         """The person allowed this scope for the rest of the session."""
         ...

@@ -19,13 +19,16 @@ class BuiltInPolicy:
 
     def judge(self, deed: Deed) -> Verdict:
         for path in deed.reads:
-            if is_secret(path, self._private):
+            if self.is_secret(path):
                 reason = f"{path} may hold keys or passwords, and the model would see them."
                 return Ask("a secret asks", reason)
             if not self._covers(path) and not self._was_granted(deed.tool, path):
                 reason = f"{path} lies outside the workspace."
                 return Ask("a read outside the workspace asks", reason, _folder_scope(deed.tool, path))
         return Allow("reading in the workspace goes")
+
+    def is_secret(self, path: str) -> bool:
+        return is_secret(path, self._private)
 
     def remember(self, scope: Scope) -> None:
         self._granted.append(scope)

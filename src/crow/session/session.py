@@ -9,7 +9,7 @@ from crow.events import Notice, Sent, TurnEnded
 from crow.messages import StopReason
 from crow.session.journal import SessionJournal
 from crow.turn.conversation import Conversation, TurnIds
-from crow.turn.loop import run_turn
+from crow.turn.loop import run_turn, skip_turn
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ class Turn:
         self._journal = journal
         self._id = turn_id
         self._task: asyncio.Task[StopReason] | None = None
+        self._begun = False
         self.cancelling = False
 
     def start(self, sent: Sequence[Sent], after: "Turn | None") -> None:
@@ -33,9 +34,8 @@ class Turn:
 
     def cancel(self) -> None:
         self.cancelling = True
-        if self._task is not None:
-            # Not at once: a task that is cancelled before its first step never runs, and could not say how it ended.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+        if self._task is not None and self._begun:
+            self._task.cancel()
 
     @property
     def over(self) -> bool:
@@ -57,7 +57,9 @@ class Turn:
         try:
             if after is not None:
                 await after.ended()
-            stop_reason = await run_turn(self._conversation, TurnIds(self._id), sent)
+            self._begun = True
+            turn = skip_turn if self.cancelling else run_turn
+            stop_reason = await turn(self._conversation, TurnIds(self._id), sent)
         except asyncio.CancelledError:
             stop_reason = StopReason.CANCELLED
         except Exception as error:

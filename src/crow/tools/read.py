@@ -9,7 +9,7 @@ from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import Image, ToolCall, ToolSpec
-from crow.paths import relative_to
+from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader
 from crow.workspace.base import FileInfo, Workspace
@@ -83,7 +83,7 @@ class ReadAction:
             case "file":
                 return await self._read_image(info) or await self._read_lines()
             case "other":
-                raise WorkspaceError(f"{self._path} is neither a file nor a folder: it cannot be read.")
+                raise WorkspaceError(f"{shown(self._path)} is neither a file nor a folder: it cannot be read.")
 
     async def _list(self) -> ToolResult:
         names = await self._workspace.list_folder(self._path)
@@ -98,7 +98,7 @@ class ReadAction:
         if mime_type is None:
             return None
         if info.size > LARGEST_IMAGE:
-            raise WorkspaceError(f"{self._path} is an image of {info.size:,} bytes, more than models take.")
+            raise WorkspaceError(f"{shown(self._path)} is an image of {info.size:,} bytes, more than models take.")
         content = await self._workspace.read_bytes(self._path, LARGEST_IMAGE)
         image = Image(base64.b64encode(content).decode(), mime_type)
         message = f"{mime_type}, {info.size:,} bytes"
@@ -113,7 +113,7 @@ class ReadAction:
             return self._result("(an empty file)", "empty")
         first = self._arguments.offset
         if first > len(lines):
-            raise WorkspaceError(f"{self._path} has {len(lines)} lines: there is no line {first}.")
+            raise WorkspaceError(f"{shown(self._path)} has {len(lines)} lines: there is no line {first}.")
         numbered, last = number_lines(lines, first, min(self._arguments.limit, MOST_LINES))
         message = f"{last - first + 1} lines"
         if last < len(lines):

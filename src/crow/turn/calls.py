@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from crow import events
-from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.actions import PermissionQuestion
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
@@ -96,20 +96,20 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     tool = conversation.tools.find(call.name)
     action = await tool.prepare(call, conversation.workspace)
     journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations, action.display))
-    match conversation.policy.judge(action.deed):
-        case Deny(reason=reason):
-            return ToolResult.refused(reason)
-        case Ask() as ask:
-            answer = await _ask_person(conversation, call, action, ask)
-            if not answer.allowed:
-                return ToolResult.refused(answer.reason or "the user rejected it.")
-        case Allow():
-            pass
+    verdict = conversation.policy.judge(action.deed)
+    if isinstance(verdict, Ask):
+        async with conversation.dialog:
+            # While this question waited for its turn, the answer to another one may have covered it.
+            verdict = conversation.policy.judge(action.deed)
+            if isinstance(verdict, Ask):
+                verdict = await _ask_person(conversation, call, action, verdict)
+    if isinstance(verdict, Deny):
+        return ToolResult.refused(verdict.reason)
     journal.append(events.CallStarted(call.id))
     return await action.perform(journal)
 
 
-async def _ask_person(conversation: Conversation, call: ToolCall, action: Action, ask: Ask) -> PermissionAnswer:
+async def _ask_person(conversation: Conversation, call: ToolCall, action: Action, ask: Ask) -> Allow | Deny:
     conversation.journal.append(events.PermissionAsked(call.id, ask.reason))
     question = PermissionQuestion(
         call_id=call.id,
@@ -124,14 +124,28 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
     conversation.journal.append(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
     if answer.choice == "cancelled":
         raise TurnCancelled
+    if not answer.allowed:
+        return Deny("the user was asked", answer.reason or "the user rejected it.")
     if answer.choice == "session" and ask.scope is not None:
         conversation.policy.remember(ask.scope)
-    return answer
+    return Allow("the user was asked")
 
 
 async def _all_of(work: Iterator[Awaitable[None]]) -> None:
     """Runs all at once; if one fails or we are cancelled, the others are ended before the error goes on."""
-    tasks = [asyncio.ensure_future(item) for item in work]
+    tasks: list[asyncio.Task[None]] = []
+
+    async def run(item: Awaitable[None]) -> None:
+        try:
+            await item
+        except BaseException:
+            # At once: one that waits for its question to be asked must not ask it after the turn was given up.
+            for task in tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
+            raise
+
+    tasks += [asyncio.create_task(run(item)) for item in work]
     try:
         await asyncio.gather(*tasks)
     finally:

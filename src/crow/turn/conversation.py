@@ -1,5 +1,6 @@
 """The few things that a turn may know."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 
 import msgspec
@@ -26,6 +27,8 @@ class Conversation(msgspec.Struct):
     history: History
     limits: Limits
     system_prompt: str
+    dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while the person is being asked: one question at a time, the others queue behind it."""
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
         return self.model.reply(ModelRequest(self.system_prompt, self.history.messages(), self.tools.specs))

@@ -24,6 +24,7 @@ from crow.messages import (
 UNFINISHED = "No result: the call was interrupted before it ended."
 INTERRUPTED = "[The user interrupted the reply above.]"
 FAILED = "[The reply above was cut off by an error.]"
+UNANSWERED = "[There was no reply to the message above.]"
 
 
 class _Reply:
@@ -137,6 +138,10 @@ class History:
             # What was refused would be refused again: the next prompt starts without it.
             self._messages = self._before_turn
         elif event.stop_reason is StopReason.CANCELLED:
-            self._remark = INTERRUPTED
+            self._remark = INTERRUPTED if self._answered else UNANSWERED
         elif event.stop_reason is None:
-            self._remark = FAILED
+            self._remark = FAILED if self._answered else UNANSWERED
+
+    @property
+    def _answered(self) -> bool:
+        return bool(self._messages) and not isinstance(self._messages[-1], UserMessage)

@@ -1,5 +1,6 @@
 """The turn: ask the model, run what it calls for, ask again, until it has said what it had to say."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -8,18 +9,19 @@ from crow.errors import ContextOverflow
 from crow.messages import StopReason
 from crow.turn.calls import CallBatch, TurnCancelled
 from crow.turn.conversation import Conversation, TurnIds
-from crow.turn.prompt import compose
+from crow.turn.prompt import compose, unread
 from crow.turn.reply import Reply
+
+BREATH = 64
+"""Events of a reply after which others get their turn."""
 
 
 async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
     """Why the turn ended; a ModelError if the model failed. The journal has everything that happened."""
     journal = conversation.journal
     journal.append(events.TurnStarted(ids.turn_id))
-    parts, remarks = await compose(sent, conversation.workspace, conversation.model.info)
-    journal.append(events.UserSaid(ids.message(), tuple(sent), parts))
-    for remark in remarks:
-        journal.append(events.Notice("warning", remark))
+    await _take_prompt(conversation, ids, sent)
+    pace = _Pace(journal)
     try:
         for _ in range(conversation.limits.model_calls):
             async with CallBatch(conversation) as calls:
@@ -28,8 +30,7 @@ async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[even
                     async for event in stream:
                         journal.append(event)
                         calls.follow(event)
-                        if not journal.has_room:
-                            await journal.room()
+                        await pace.keep()
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
                     return _said_its_piece(conversation, reply)
@@ -41,6 +42,43 @@ async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[even
         return StopReason.MAX_TOKENS
     journal.append(events.Notice("warning", f"Stopped after {conversation.limits.model_calls} requests to the model."))
     return StopReason.MAX_TURN_REQUESTS
+
+
+async def skip_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
+    """A turn that was cancelled before it began: what the person said stays said."""
+    conversation.journal.append(events.TurnStarted(ids.turn_id))
+    conversation.journal.append(events.UserSaid(ids.message(), tuple(sent), unread(sent)))
+    return StopReason.CANCELLED
+
+
+async def _take_prompt(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> None:
+    journal, message_id = conversation.journal, ids.message()
+    try:
+        parts, remarks = await compose(sent, conversation.workspace, conversation.model.info, conversation.policy)
+    except asyncio.CancelledError:
+        journal.append(events.UserSaid(message_id, tuple(sent), unread(sent)))
+        raise
+    journal.append(events.UserSaid(message_id, tuple(sent), parts))
+    for remark in remarks:
+        journal.append(events.Notice("warning", remark))
+
+
+class _Pace:
+    """Keeps a fast model from running away: from a client that cannot keep up, and from everyone else in the process.
+
+    A stream that is always ready never waits, so that no cancel would be heard and no chunk sent until its end.
+    """
+
+    def __init__(self, journal: events.Journal) -> None:
+        self._journal = journal
+        self._steps = 0
+
+    async def keep(self) -> None:
+        if not self._journal.has_room:
+            await self._journal.room()
+        self._steps += 1
+        if self._steps % BREATH == 0:
+            await asyncio.sleep(0)
 
 
 def _said_its_piece(conversation: Conversation, reply: Reply) -> StopReason:

@@ -3,24 +3,25 @@
 import base64
 import re
 from collections.abc import Sequence
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from crow.errors import WorkspaceError
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
 from crow.messages import Audio, Image, Text, UserPart
 from crow.model.base import ModelInfo
-from crow.policy.paths import is_secret
+from crow.paths import shown
+from crow.policy.base import Policy
 from crow.workspace.base import Workspace
 
 MOST_ATTACHED = 256 * 1024
 """Characters of one attachment that the model gets; the rest it can read itself."""
 
-_LINES = re.compile(r"^L(\d+)(?:[:-]L?(\d+))?$")
+_LINES = re.compile(r"^L(\d{1,9})(?:[:-]L?(\d{1,9}))?$", re.ASCII)
 
 
 async def compose(
-    sent: Sequence[Sent], workspace: Workspace, model: ModelInfo
+    sent: Sequence[Sent], workspace: Workspace, model: ModelInfo, policy: Policy
 ) -> tuple[tuple[UserPart, ...], list[str]]:
     """The parts for the model, and remarks for the person about what the model could not be given."""
     parts: list[UserPart] = []
@@ -34,10 +35,20 @@ async def compose(
             case SentResource():
                 part = _resource(item, model, remarks)
             case SentLink():
-                part = await _link(item, workspace, remarks)
+                part = await _link(item, workspace, policy, remarks)
         if part is not None:
             parts.append(part)
     return tuple(parts) or (Text("(an empty message)"),), remarks
+
+
+def unread(sent: Sequence[Sent]) -> tuple[UserPart, ...]:
+    """What is kept of a prompt that was cancelled before its attachments were read: its text, and their names."""
+    return tuple(Text(item.text) if isinstance(item, SentText) else _left_aside(item) for item in sent)
+
+
+def _left_aside(item: SentMedia | SentResource | SentLink) -> Text:
+    name = item.name if isinstance(item, SentLink) else item.uri or item.mime_type
+    return Text(f"[The user attached {name}, and interrupted before it was read.]")
 
 
 def _attached(label: str, text: str) -> Text:
@@ -80,31 +91,40 @@ def _text_in_blob(item: SentResource) -> str | None:
     return None if "\0" in text else text
 
 
-async def _link(item: SentLink, workspace: Workspace, remarks: list[str]) -> UserPart:
-    address = urlsplit(item.uri)
-    about = " ".join(filter(None, (item.title, item.description)))
-    if address.scheme != "file":
+async def _link(item: SentLink, workspace: Workspace, policy: Policy, remarks: list[str]) -> UserPart:
+    address = _file_address(item.uri)
+    if address is None:
+        about = " ".join(filter(None, (item.title, item.description)))
         return Text(f"[The user refers to {item.name}: {item.uri}{f' ({about})' if about else ''}]")
-    asked = unquote(address.path)
     try:
-        path = workspace.resolve(asked)
-        if is_secret(path):
-            return Text(f"[The user refers to the file {path}. It may hold secrets: reading it asks the user first.]")
+        path = workspace.resolve(unquote(address.path, errors="surrogateescape"))
+        if policy.is_secret(path):
+            return Text(f"[The user refers to {shown(path)}. It may hold secrets: reading it asks the user first.]")
         info = await workspace.stat(path)
         if info.kind == "folder":
-            return _attached(f"Attached folder: {path}", "\n".join(await workspace.list_folder(path)))
+            return _attached(f"Attached folder: {shown(path)}", "\n".join(await workspace.list_folder(path)))
         text = await workspace.read_text(path)
+        return _file_part(shown(path), text, address.fragment)
     except WorkspaceError as error:
         remarks.append(f"{item.name} could not be read: {error}")
         return Text(f"[The user attached {item.name}, but it could not be read: {error}]")
-    return _file_part(path, text, address.fragment)
+
+
+def _file_address(uri: str) -> SplitResult | None:
+    try:
+        address = urlsplit(uri)
+    except ValueError:  # such as a host with half of its brackets
+        return None
+    return address if address.scheme == "file" else None
 
 
 def _file_part(path: str, text: str, fragment: str) -> Text:
-    lines = _LINES.match(fragment)
-    if lines is None:
+    asked = _LINES.match(fragment)
+    if asked is None:
         return _attached(f"Attached file: {path}", text)
-    first = max(1, int(lines[1]))
-    last = max(first, int(lines[2] or first))
-    chosen = text.splitlines(keepends=True)[first - 1 : last]
-    return _attached(f"Attached file: {path}, lines {first}-{last}", "".join(chosen))
+    first = max(1, int(asked[1]))
+    last = max(first, int(asked[2] or first))
+    lines = text.removesuffix("\n").split("\n")  # as editors count: a form feed ends no line
+    if first > len(lines):
+        raise WorkspaceError(f"{path} has {len(lines)} lines: there is no line {first}.")
+    return _attached(f"Attached file: {path}, lines {first}-{last}", "\n".join(lines[first - 1 : last]))

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 
 from crow.errors import WorkspaceError
-from crow.paths import is_inside
+from crow.paths import is_inside, shown
 from crow.workspace.base import FileInfo
 
 LARGEST_TEXT = 64 * 1024 * 1024
@@ -28,7 +28,7 @@ class LocalWorkspace:
         try:
             return os.path.realpath(os.path.join(self._roots[0], path))
         except OSError as error:
-            raise WorkspaceError(f"{path} cannot be resolved: {_reason(error)}.") from None
+            raise WorkspaceError(f"{shown(path)} cannot be resolved: {_reason(error)}.") from None
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self._roots)
@@ -48,7 +48,7 @@ class LocalWorkspace:
     async def read_text(self, path: str) -> str:
         content = await self.read_bytes(path, LARGEST_TEXT + 1)
         if len(content) > LARGEST_TEXT:
-            raise WorkspaceError(f"{path} is larger than {LARGEST_TEXT // 2**20} MiB.")
+            raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
         return decode_text(path, content)
 
     async def list_folder(self, path: str) -> list[str]:
@@ -63,7 +63,7 @@ def decode_text(path: str, content: bytes) -> str:
         except UnicodeDecodeError:
             pass
     if b"\0" in content:
-        raise WorkspaceError(f"{path} is a binary file ({len(content):,} bytes).")
+        raise WorkspaceError(f"{shown(path)} is a binary file ({len(content):,} bytes).")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -76,10 +76,11 @@ def _read(path: str, limit: int) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
         raise _unusable(path, error) from None
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        raise WorkspaceError(f"{shown(path)} is {_kind(mode)}, not a file that can be read.")
     with open(fd, "rb") as file:
-        mode = os.fstat(fd).st_mode
-        if not stat.S_ISREG(mode):
-            raise WorkspaceError(f"{path} is {_kind(mode)}, not a file that can be read.")
         try:
             return file.read(limit)
         except OSError as error:
@@ -89,7 +90,7 @@ def _read(path: str, limit: int) -> bytes:
 def _list(path: str) -> list[str]:
     try:
         with os.scandir(path) as entries:
-            return sorted(entry.name + "/" if entry.is_dir() else entry.name for entry in entries)
+            return sorted(shown(entry.name) + ("/" if entry.is_dir() else "") for entry in entries)
     except OSError as error:
         raise _unusable(path, error) from None
 
@@ -105,6 +106,7 @@ def _kind(mode: int) -> str:
 
 
 def _unusable(path: str, error: OSError) -> WorkspaceError:
+    path = shown(path)
     match error:
         case FileNotFoundError():
             return WorkspaceError(f"{path} does not exist.")

@@ -1,0 +1,242 @@
+"""Our wire types beside the official SDK's: a new release of the protocol shows up here as a list of differences.
+
+Every known difference is listed with its reason. A line in the failure that is not listed is something to decide.
+"""
+
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any, Literal, Union, get_args, get_origin
+
+import acp.meta
+import acp.schema
+import msgspec
+import pytest
+
+from crow.acp import wire
+from crow.acp.agent import Agent
+from crow.messages import StopReason
+from crow.results import ToolKind
+
+SAME_THING = {
+    "Annotations": "Annotations",
+    "AgentCapabilities": "AgentCapabilities",
+    "AgentMessageChunk": "AgentMessageChunk",
+    "AgentThoughtChunk": "AgentThoughtChunk",
+    "AudioContent": "AudioContentBlock",
+    "AuthMethod": "TerminalAuthMethod",
+    "AuthenticateRequest": "AuthenticateRequest",
+    "BooleanOptionCapabilities": "SessionConfigOptionsCapabilities",
+    "CancelNotification": "CancelNotification",
+    "ClientAuthCapabilities": "AuthCapabilities",
+    "ClientCapabilities": "ClientCapabilities",
+    "ClientSessionCapabilities": "ClientSessionCapabilities",
+    "CloseSessionRequest": "CloseSessionRequest",
+    "ContentToolContent": "ContentToolCallContent",
+    "DiffToolContent": "FileEditToolCallContent",
+    "ElicitationCapabilities": "ElicitationCapabilities",
+    "EmbeddedResource": "EmbeddedResourceContentBlock",
+    "EnvVariable": "EnvVariable",
+    "FileSystemCapabilities": "FileSystemCapabilities",
+    "HttpHeader": "HttpHeader",
+    "ImageContent": "ImageContentBlock",
+    "Implementation": "Implementation",
+    "InitializeRequest": "InitializeRequest",
+    "InitializeResponse": "InitializeResponse",
+    "McpServer": "McpServerStdio",
+    "NewSessionRequest": "NewSessionRequest",
+    "NewSessionResponse": "NewSessionResponse",
+    "PermissionOption": "PermissionOption",
+    "Plan": "AgentPlanUpdate",
+    "PlanEntry": "PlanEntry",
+    "PromptCapabilities": "PromptCapabilities",
+    "PromptRequest": "PromptRequest",
+    "PromptResponse": "PromptResponse",
+    "ReadTextFileRequest": "ReadTextFileRequest",
+    "ReadTextFileResponse": "ReadTextFileResponse",
+    "RequestPermissionRequest": "RequestPermissionRequest",
+    "RequestPermissionResponse": "RequestPermissionResponse",
+    "ResourceContents": "TextResourceContents",
+    "ResourceLink": "ResourceContentBlock",
+    "SessionCapabilities": "SessionCapabilities",
+    "SessionNotification": "SessionNotification",
+    "TerminalToolContent": "TerminalToolCallContent",
+    "TextContent": "TextContentBlock",
+    "ToolCall": "ToolCallStart",
+    "ToolCallFields": "ToolCallUpdate",
+    "ToolCallLocation": "ToolCallLocation",
+    "ToolCallUpdate": "ToolCallProgress",
+    "UsageUpdate": "UsageUpdate",
+    "UserMessageChunk": "UserMessageChunk",
+}
+OURS_ALONE = {
+    "Empty": "any result without content",
+    "MessageChunk": "what the three chunks share",
+    "Notice": "newer than this SDK",
+    "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
+    "Wire": "the base of all",
+}
+KNOWN = {
+    # what we have and the SDK has not
+    "ToolCall.name: only ours": "the tool's own name is newer than this SDK",
+    "ClientSessionCapabilities.compaction: only ours": "newer than this SDK",
+    "ClientSessionCapabilities.notices: only ours": "newer than this SDK",
+    "ResourceContents.blob: only ours": "text and blob are one type here, two there",
+    "McpServer.type: only ours": "all transports are one type here",
+    "McpServer.url: only ours": "all transports are one type here",
+    "McpServer.headers: only ours": "all transports are one type here",
+    # what is required there and may be left out here
+    "NewSessionRequest.mcpServers: required only there": "lenient: absent and null mean none",
+    "McpServer.command: required only there": "all transports are one type here",
+    "McpServer.args: required only there": "lenient, and absent for the other transports",
+    "McpServer.env: required only there": "lenient, and absent for the other transports",
+    "AuthMethod.type: the SDK does not know ['agent']": "both kinds of methods are one type here",
+    "AuthMethod.type: required only there": "absent for methods that the agent handles itself",
+    "ResourceContents.text: required only there": "text and blob are one type here",
+    "InitializeResponse.agentCapabilities: required only here": "we always say what we can",
+    "InitializeResponse.authMethods: required only here": "always sent, even if empty",
+    "InitializeResponse.agentInfo: required only here": "we always say who we are",
+    # what the SDK has and we do not use
+    "AgentCapabilities.auth: only theirs": "logout is not offered",
+    "AgentCapabilities.mcpCapabilities: only theirs": "MCP servers are not offered yet",
+    "AgentCapabilities.nes: only theirs": "not for a coding agent",
+    "AgentCapabilities.positionEncoding: only theirs": "belongs to next-edit suggestions",
+    "AgentCapabilities.providers: only theirs": "unstable",
+    "Annotations.lastModified: only theirs": "not used",
+    "Annotations.priority: only theirs": "not used",
+    "AuthMethod.env: only theirs": "the login needs none",
+    "ClientCapabilities.nes: only theirs": "not for a coding agent",
+    "ClientCapabilities.plan: only theirs": "unstable",
+    "ClientCapabilities.positionEncodings: only theirs": "belongs to next-edit suggestions",
+    "NewSessionResponse.configOptions: only theirs": "not offered yet",
+    "NewSessionResponse.modes: only theirs": "not offered yet",
+    "PromptResponse.usage: only theirs": "unstable",
+    "SessionCapabilities.delete: only theirs": "not offered yet",
+    "SessionCapabilities.fork: only theirs": "unstable",
+    "SessionCapabilities.list: only theirs": "not offered yet",
+    "SessionCapabilities.resume: only theirs": "not offered yet",
+    "UsageUpdate.cost: only theirs": "not known yet",
+}
+NOT_SERVED = {
+    "session/load": "not offered yet",
+    "session/list": "not offered yet",
+    "session/resume": "not offered yet",
+    "session/delete": "not offered yet",
+    "session/set_mode": "not offered yet",
+    "session/set_config_option": "not offered yet",
+    "logout": "not offered",
+    "session/fork": "unstable",
+    "providers/list": "unstable",
+    "providers/set": "unstable",
+    "providers/disable": "unstable",
+    "mcp/message": "unstable",
+    "nes/start": "not for a coding agent",
+    "nes/suggest": "not for a coding agent",
+    "nes/accept": "not for a coding agent",
+    "nes/reject": "not for a coding agent",
+    "nes/close": "not for a coding agent",
+    "document/didOpen": "belongs to next-edit suggestions",
+    "document/didChange": "belongs to next-edit suggestions",
+    "document/didClose": "belongs to next-edit suggestions",
+    "document/didSave": "belongs to next-edit suggestions",
+    "document/didFocus": "belongs to next-edit suggestions",
+}
+
+
+def our_types() -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(wire).items()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == wire.__name__
+    }
+
+
+def our_fields(struct: Any) -> dict[str, tuple[bool, Any]]:
+    fields = {field.encode_name: (field.required, field.type) for field in msgspec.structs.fields(struct)}
+    config = struct.__struct_config__
+    if config.tag is not None:
+        fields[config.tag_field] = (True, Literal[config.tag])  # pyright: ignore[reportInvalidTypeForm]
+    return fields
+
+
+def their_fields(model: Any) -> dict[str, tuple[bool, Any]]:
+    fields = {
+        field.alias or name: (field.is_required(), field.annotation) for name, field in model.model_fields.items()
+    }
+    return {name: field for name, field in fields.items() if name != "_meta"}
+
+
+def values(annotation: Any) -> set[str]:
+    """The strings that a type lists, if it lists any."""
+    if get_origin(annotation) is Literal:
+        return {value for value in get_args(annotation) if isinstance(value, str)}
+    if get_origin(annotation) in (Union, types.UnionType) or hasattr(annotation, "__metadata__"):
+        return set().union(*(values(part) for part in get_args(annotation)))
+    return (
+        {str(member) for member in annotation}
+        if isinstance(annotation, type) and issubclass(annotation, enum.Enum)
+        else set()
+    )
+
+
+def differences() -> Iterator[str]:
+    for ours_name, theirs_name in SAME_THING.items():
+        if not hasattr(acp.schema, theirs_name):
+            yield f"{ours_name}: the SDK has no {theirs_name} any more"
+            continue
+        ours, theirs = our_fields(getattr(wire, ours_name)), their_fields(getattr(acp.schema, theirs_name))
+        for name in sorted(ours.keys() | theirs.keys()):
+            place = f"{ours_name}.{name}"
+            if name not in theirs:
+                yield f"{place}: only ours"
+            elif name not in ours:
+                yield f"{place}: only theirs"
+            else:
+                yield from field_differences(place, ours[name], theirs[name])
+
+
+def field_differences(place: str, ours: tuple[bool, Any], theirs: tuple[bool, Any]) -> Iterator[str]:
+    if ours[0] != theirs[0]:
+        yield f"{place}: required only {'here' if ours[0] else 'there'}"
+    listed, known = values(ours[1]), values(theirs[1])
+    if listed - known and known:
+        yield f"{place}: the SDK does not know {sorted(listed - known)}"
+
+
+@pytest.mark.rule("R5", "R18", "R22", "R153")
+def test_our_types_differ_from_the_sdk_only_where_we_know_it():
+    found = set(differences())
+    news = sorted(found - set(KNOWN))
+    gone = sorted(set(KNOWN) - found)
+    assert not news, "The SDK and our wire types differ:\n" + "\n".join(news)
+    assert not gone, "These differences are no more, so their reasons can go:\n" + "\n".join(gone)
+
+
+@pytest.mark.rule("R5")
+def test_every_type_of_ours_is_compared():
+    assert set(our_types()) == set(SAME_THING) | set(OURS_ALONE)
+
+
+@pytest.mark.rule("R59", "R87", "R88", "R102", "R153")
+def test_closed_lists_are_those_of_the_protocol():
+    schema = acp.schema
+    assert {reason.value for reason in StopReason} == values(
+        schema.PromptResponse.model_fields["stop_reason"].annotation
+    )
+    assert {kind.value for kind in ToolKind} == values(schema.ToolCallStart.model_fields["kind"].annotation)
+    kinds = values(next(f.type for f in msgspec.structs.fields(wire.PermissionOption) if f.name == "kind"))
+    assert kinds == values(schema.PermissionOption.model_fields["kind"].annotation)
+
+
+@pytest.mark.rule("R8", "R16")
+def test_every_method_of_the_protocol_is_served_or_left_out_for_a_reason():
+    import asyncio
+
+    async def served() -> set[str]:
+        connection = Agent("/nowhere", {}).connect(0, 1)
+        return {*connection._requests, *connection._notifications}
+
+    methods = set(acp.meta.AGENT_METHODS.values())
+    assert asyncio.run(served()) | set(NOT_SERVED) == methods
+    assert asyncio.run(served()).isdisjoint(NOT_SERVED)
+    assert wire.PROTOCOL_VERSION == acp.meta.PROTOCOL_VERSION

@@ -1,0 +1,151 @@
+"""When the client goes, so does Crow: at once, quietly, with the right status."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.editor import CROW, SILENCE, clean_environment
+
+HANGING = '[[reply]]\nrepeat = true\nevents = [{ text = "Once" }, { wait = 60 }]'
+SOON = 2.0
+
+
+def ended_within(crow, moment: float) -> float:
+    crow.exit_status()
+    return time.monotonic() - moment
+
+
+@pytest.mark.rule("R11")
+def test_the_end_of_input_ends_an_idle_agent(open_editor):
+    crow = open_editor(script=HANGING)
+    crow.new_session()
+    moment = time.monotonic()
+    crow.hang_up()
+    assert ended_within(crow, moment) < SOON
+    assert crow.close() == 0
+
+
+@pytest.mark.rule("R11", "R69")
+def test_the_end_of_input_in_a_turn_ends_the_turn_first(open_editor):
+    crow = open_editor(script=HANGING)
+    crow.new_session()
+    prompt = crow.start_prompt("go")
+    crow.wait_for_text("Once")
+    moment = time.monotonic()
+    crow.hang_up()
+    assert ended_within(crow, moment) < SOON
+    assert prompt.answer() == {"stopReason": "cancelled"}
+    assert crow.close() == 0
+
+
+@pytest.mark.rule("R11")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "in a turn"])
+def test_a_signal_ends_it_cleanly(open_editor, number, busy):
+    crow = open_editor(script=HANGING)
+    crow.new_session()
+    if busy:
+        prompt = crow.start_prompt("go")
+        crow.wait_for_text("Once")
+    moment = time.monotonic()
+    crow.signal(number)
+    assert ended_within(crow, moment) < SOON
+    if busy:
+        assert prompt.answer() == {"stopReason": "cancelled"}
+    assert crow.close() == 128 + number
+
+
+@pytest.mark.rule("R11")
+def test_the_end_of_input_while_the_person_is_being_asked(open_editor):
+    script = '[[reply]]\nevents = [{ call = "read", arguments = { path = "/etc/hostname" } }]'
+    crow = open_editor(script=script, permit=lambda request: SILENCE)
+    crow.new_session()
+    prompt = crow.start_prompt("go")
+    crow.wait_for_call("session/request_permission")
+    moment = time.monotonic()
+    crow.hang_up()
+    assert ended_within(crow, moment) < SOON
+    assert prompt.answer() == {"stopReason": "cancelled"}
+
+
+@pytest.mark.rule("R11")
+def test_a_client_that_stopped_reading_and_hangs_up(open_editor):
+    crow = open_editor(script=f'[[reply]]\nevents = [{{ text = "Ready. {"word " * 300_000}" }}]')
+    crow.new_session()
+    crow.start_prompt("go")
+    crow.wait_for_text("Ready.")
+    crow.stop_reading()
+    moment = time.monotonic()
+    crow.hang_up()
+    crow.process.wait(10)
+    assert time.monotonic() - moment < SOON
+    crow._problems.clear()
+    crow.read_on()
+    crow._reader.join()
+    crow._problems.clear()  # the line that was being written when the client left stays half
+
+
+CLIENT = """
+import os, subprocess, sys, time
+crow = subprocess.Popen([sys.argv[1], "acp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+crow.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
+crow.stdin.flush()
+crow.stdout.readline()
+print(crow.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.rule("R11")
+def test_a_client_that_is_killed_takes_crow_with_it(tmp_path: Path):
+    environment = clean_environment(tmp_path, tmp_path)
+    client = subprocess.Popen([sys.executable, "-c", CLIENT, CROW], stdout=subprocess.PIPE, env=environment)
+    assert client.stdout is not None
+    with client.stdout:
+        crow = int(client.stdout.readline())
+        assert is_running(crow)
+        client.kill()
+        client.wait()
+        deadline = time.monotonic() + SOON
+        while is_running(crow) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert not is_running(crow)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.mark.rule("R11")
+def test_a_client_that_closes_only_its_reading_end(open_editor):
+    """With nobody to hear it, Crow notices at its next word, and leaves."""
+    crow = open_editor(script='[[reply]]\nevents = [{ text = "a b c d e f g h", pace = 50 }]')
+    crow.new_session()
+    crow.start_prompt("go")
+    crow.wait_for_text("a")
+    crow.stop_reading()
+    crow.wait_until(lambda: True, "")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, crow._from_crow)
+    os.close(null)
+    crow.read_on()
+    moment = time.monotonic()
+    assert crow.process.wait(10) == 0
+    assert time.monotonic() - moment < SOON
+
+
+@pytest.mark.rule("R3")
+def test_a_folder_that_cannot_be_written_costs_only_the_log(open_editor, tmp_path):
+    crow = open_editor(environment={"CROW_HOME": "/proc/nowhere"})
+    crow.send_line(b"nonsense that would be logged")
+    crow.request("authenticate", {"methodId": "crow-demo"})
+    crow.new_session()
+    assert crow.close() == 0

@@ -1,0 +1,73 @@
+"""The official SDK as a judge: every message that Crow sends must be one that its models accept, key by key."""
+
+import functools
+from types import ModuleType
+from typing import Any
+
+NEWER_THAN_THE_SDK = {"notice": ({"sessionUpdate", "severity", "title"}, {"description"})}
+"""Updates that the protocol has and this SDK does not: the keys they must and may have."""
+
+
+@functools.cache
+def schema() -> ModuleType:
+    import acp.schema
+
+    return acp.schema
+
+
+PARAMS = {
+    "session/update": "SessionNotification",
+    "session/request_permission": "RequestPermissionRequest",
+    "fs/read_text_file": "ReadTextFileRequest",
+    "$/cancel_request": "CancelRequestNotification",
+}
+RESULTS = {
+    "initialize": "InitializeResponse",
+    "authenticate": "AuthenticateResponse",
+    "session/new": "NewSessionResponse",
+    "session/prompt": "PromptResponse",
+    "session/close": "CloseSessionResponse",
+}
+
+
+def complaint_about_call(method: str, params: dict[str, Any]) -> str | None:
+    """What is wrong with a request or notification of the agent's; None if nothing is."""
+    if method not in PARAMS:
+        return f"{method} is not a method that Crow should call"
+    update = params.get("update", {}) if method == "session/update" else {}
+    kind = update.get("sessionUpdate")
+    if kind in NEWER_THAN_THE_SDK:
+        return _complaint_about_newer(kind, update)
+    if kind == "tool_call":
+        # The programmatic name of a tool is newer than this SDK, which would drop it without a word.
+        params = params | {"update": {key: value for key, value in update.items() if key != "name"}}
+    return _complaint(PARAMS[method], params)
+
+
+def complaint_about_result(method: str, result: Any) -> str | None:
+    if method not in RESULTS:
+        return f"{method} should not have had a result"
+    return _complaint(RESULTS[method], result)
+
+
+def complaint_about_error(error: Any) -> str | None:
+    return _complaint("Error", error)
+
+
+def _complaint(model: str, value: Any) -> str | None:
+    import pydantic
+
+    try:
+        read = getattr(schema(), model).model_validate(value)
+    except pydantic.ValidationError as error:
+        return f"{model}: {error}"
+    kept = read.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return None if kept == value else f"{model}: of {value} the SDK kept only {kept}"
+
+
+def _complaint_about_newer(kind: str, update: dict[str, Any]) -> str | None:
+    must, may = NEWER_THAN_THE_SDK[kind]
+    keys = set(update)
+    if not must <= keys <= must | may or not all(isinstance(value, str) and value for value in update.values()):
+        return f"{kind}: expected {sorted(must)} and perhaps {sorted(may)}, all filled, found {update}"
+    return None
