@@ -33,6 +33,9 @@ format: $(STAMP) ## lay out the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+conformance: $(STAMP) ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
+	@$(BIN)/python -m tests.conformance
+
 bench: $(STAMP) ## measure speed and memory against the targets
 	@$(BIN)/python bench/run.py $(BENCH)
 

@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+
 from tests.support.editor import CROW, EVERYTHING, ErrorAnswer, clean_environment
 
 SCRIPTED = '[providers.mine]\ntype = "scripted"\nscript = "script.toml"\n[providers.mine.models.small]\n'

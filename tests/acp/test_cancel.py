@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tests.support import histories
 from tests.support.editor import DISMISSED, FILES, NOTICES, SILENCE, Editor, Pending, chose
 

@@ -1,6 +1,7 @@
 """How a turn ends: the five stop reasons, used truthfully, and errors that say what happened and what to do."""
 
 import pytest
+
 from tests.support import histories
 from tests.support.editor import NOTICES
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.editor import NOTICES, Editor, chose
 
 GOLDEN = Path(__file__).parent / "golden"

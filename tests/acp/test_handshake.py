@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from tests.support.editor import EVERYTHING, FILES, NOTHING, ErrorAnswer
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.editor import CONFIG, CROW, clean_environment
 
 import acp
 from acp import schema
+from tests.support.editor import CONFIG, CROW, clean_environment
 
 
 class SdkClient:

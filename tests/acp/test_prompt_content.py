@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.editor import FILES, NOTICES, Editor
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'

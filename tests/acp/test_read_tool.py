@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support import histories
 from tests.support.editor import DISMISSED, NOTICES, Editor, ErrorAnswer, chose
 

@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 import pytest
+
 from tests.support.editor import FILES, NOTICES, SILENCE, Editor, Pending
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'

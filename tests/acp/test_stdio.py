@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.editor import CROW, clean_environment, read_message
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_run import processes_of, wait_until_nothing_runs
-from tests.config import support
-from tests.config.support import CROW, Terminal, crow
 
 from crow.cli.demo import SCENES
 from crow.messages import StopReason, Text, UserMessage
 from crow.model import catalog, script
 from crow.model.base import CallBegan, Done, ModelRequest, Said, Thinking
 from crow.model.scripted import ScriptedModel
+from tests.cli.test_run import processes_of, wait_until_nothing_runs
+from tests.config import support
+from tests.config.support import CROW, Terminal, crow
 
 
 def temporary(tmp_path: Path) -> Path:

@@ -4,9 +4,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.config.support import ModelServer, Terminal, crow, write_config
 
 from crow.config.vendors import VENDORS
+from tests.config.support import ModelServer, Terminal, crow, write_config
 
 KEY = "sk-right-key-1234"
 OTHER = str(len(VENDORS) + 1)  # the last line of the list when no server runs here

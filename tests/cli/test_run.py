@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.config import support
 from tests.config.support import CROW, PATIENCE, Terminal, crow, environment, write_config
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.config.support import CROW, crow, environment
 
 from crow.cli.editors import EDITORS
 from crow.cli.jsonc import NotJson, parse
 from crow.cli.setup import CannotMerge, merge
+from tests.config.support import CROW, crow, environment
 
 ENTRY: dict[str, object] = {"type": "custom", "command": "/bin/crow", "args": ["acp"], "env": {}}
 

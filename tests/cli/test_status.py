@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from tests.config.support import ModelServer, crow, write_config
-
 from crow import __version__
+from tests.config.support import ModelServer, crow, write_config
 
 HEAD = f"Crow {__version__}, a coding agent for every editor\n\n"
 READY = """

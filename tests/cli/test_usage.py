@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.config.support import CROW, PATIENCE, crow, environment, write_config
-
 from crow import __version__
+from tests.config.support import CROW, PATIENCE, crow, environment, write_config
 
 FAKE_COMMAND = """
 import sys, types

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.config.support import ModelServer
 
 from crow.config.discovery import (
     LOCAL_SERVERS,
@@ -25,6 +24,7 @@ from crow.config.discovery import (
 from crow.config.settings import ModelSettings, ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
+from tests.config.support import ModelServer
 
 LOCAL = ProviderSettings(type="openai", base_url="http://127.0.0.1:8080/v1")
 NO_SERVERS = {"CROW_LOCAL_SERVERS": ""}

@@ -1,10 +1,6 @@
 from typing import Any
 
 import pytest
-from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
-from tests.support.provider import Provider
-from tests.support.provider_anthropic import seal
-from tests.support.provider_dialect import event
 
 from crow.config.settings import Limits, ModelSettings
 from crow.errors import ModelRefusedKey, ReplyBroken
@@ -12,6 +8,10 @@ from crow.messages import AssistantMessage, StopReason, Text, Thought, ToolCall,
 from crow.model import catalog
 from crow.model.base import Done, ModelRequest, Said, Thinking, ThinkingSealed, Usage
 from crow.model.script import Call, Think
+from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
+from tests.support.provider import Provider
+from tests.support.provider_anthropic import seal
+from tests.support.provider_dialect import event
 
 DONE = Done(StopReason.END_TURN)
 

@@ -2,13 +2,13 @@ import subprocess
 import sys
 
 import pytest
-from tests.model.asking import ask
 
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError, SetupNeeded
 from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelInfo
+from tests.model.asking import ask
 
 LOCAL = ProviderSettings(type="openai", base_url="http://127.0.0.1:8080/v1")
 

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from tests.model.asking import ask
-from tests.support.provider import Cut, Provider
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
@@ -12,6 +10,8 @@ from crow.model import catalog
 from crow.model.complaint import Complaint, in_stream, read
 from crow.model.faults import from_status
 from crow.model.http import retry_after
+from tests.model.asking import ask
+from tests.support.provider import Cut, Provider
 
 SECRET = "sk-proj-0123456789abcdef"
 

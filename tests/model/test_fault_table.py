@@ -12,15 +12,15 @@ from email.utils import formatdate
 from typing import Any, Literal
 
 import pytest
-from tests.model.asking import Called, ask_with_retries
-from tests.support.provider import Cut, Provider, Stall
-from tests.support.provider_dialect import Dialect
 
 from crow.config.settings import Limits
 from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
 from crow.model.base import Done, Said, Waiting
 from crow.model.script import Call
+from tests.model.asking import Called, ask_with_retries
+from tests.support.provider import Cut, Provider, Stall
+from tests.support.provider_dialect import Dialect
 
 DONE = Done(StopReason.END_TURN)
 LIMITS = Limits(retry_wait=60, stream_idle=0.3)

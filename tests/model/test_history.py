@@ -5,9 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from tests.model.asking import READ, ask_all, run
-from tests.support.provider import Provider
-from tests.support.provider_anthropic import seal
 
 from crow.config.settings import Limits, ModelSettings
 from crow.messages import (
@@ -25,6 +22,9 @@ from crow.model import catalog
 from crow.model.base import ModelRequest
 from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT
 from crow.model.openai_request import TOOL_IMAGES
+from tests.model.asking import READ, ask_all, run
+from tests.support.provider import Provider
+from tests.support.provider_anthropic import seal
 
 PICTURE = Image(base64.b64encode(b"a picture").decode(), "image/png")
 SOUND = Audio(base64.b64encode(b"a sound").decode(), "audio/wav")

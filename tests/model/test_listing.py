@@ -1,13 +1,13 @@
 from typing import Any
 
 import pytest
-from tests.model.asking import run
-from tests.support.provider import Provider
 
 from crow.config.settings import ModelSettings
 from crow.errors import ModelRefusedKey, ModelUnavailable, ReplyBroken
 from crow.model.base import ModelInfo
 from crow.model.listing import list_models
+from tests.model.asking import run
+from tests.support.provider import Provider
 
 
 def listed(models: Any, **configured: ModelSettings) -> list[ModelInfo]:

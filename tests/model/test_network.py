@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.model.asking import HELLO, ask, run
-from tests.support.provider import Provider, Stall
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError
@@ -13,6 +11,8 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelRequest, Said
 from crow.model.network import proxy_for
+from tests.model.asking import HELLO, ask, run
+from tests.support.provider import Provider, Stall
 
 PROXY = "http://proxy.lan:3128"
 

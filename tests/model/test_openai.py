@@ -4,9 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
-from tests.support.provider import Provider
-from tests.support.provider_dialect import event
 
 from crow.config.settings import Limits, ModelSettings
 from crow.errors import ModelRejected, ReplyBroken
@@ -14,6 +11,9 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Done, ModelRequest, Said, Thinking, Usage
 from crow.model.script import Call, Think
+from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
+from tests.support.provider import Provider
+from tests.support.provider_dialect import event
 
 DONE = Done(StopReason.END_TURN)
 END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}

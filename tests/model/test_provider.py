@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
 

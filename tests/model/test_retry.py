@@ -2,7 +2,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 import pytest
-from tests.model.asking import HELLO, ask, run
 
 from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
@@ -11,6 +10,7 @@ from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Wai
 from crow.model.retry import RetryingModel
 from crow.model.script import Fail, reply
 from crow.model.scripted import ScriptedModel
+from tests.model.asking import HELLO, ask, run
 
 
 def retrying(*replies: object, budget: float = 120, chance: float = 1.0) -> tuple[RetryingModel, list[float]]:

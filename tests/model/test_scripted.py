@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.model.asking import HELLO, READ, Called, ask, ask_all, run
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ModelRefusedKey, ModelUnavailable, ReplyBroken
@@ -11,6 +10,7 @@ from crow.model import catalog, script
 from crow.model.base import Done, ModelRequest, Said, Thinking, ThinkingSealed, Usage
 from crow.model.script import Call, Fail, Finish, Say, Think, Wait, reply
 from crow.model.scripted import RAN_OUT, ScriptedModel
+from tests.model.asking import HELLO, READ, Called, ask, ask_all, run
 
 DONE = Done(StopReason.END_TURN)
 

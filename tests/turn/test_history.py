@@ -4,7 +4,6 @@ import random
 
 import msgspec
 import pytest
-from tests.support.histories import assert_valid
 
 from crow import events
 from crow.events import (
@@ -23,6 +22,7 @@ from crow.events import (
 from crow.messages import AssistantMessage, StopReason, Text, ToolCall, ToolMessage, UserMessage
 from crow.results import ToolKind, ToolResult
 from crow.turn.history import FAILED, INTERRUPTED, UNANSWERED, UNFINISHED, History
+from tests.support.histories import assert_valid
 
 
 def history(*happened: events.Event) -> History:

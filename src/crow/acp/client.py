@@ -30,7 +30,6 @@ from crow.acp.wire import (
     ClientSessionCapabilities,
     CloseSessionRequest,
     Empty,
-    Implementation,
     InitializeRequest,
     NewSessionRequest,
     NewSessionResponse,
@@ -137,7 +136,7 @@ class Agent:
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach
             # the person as notices.
             client_capabilities=ClientCapabilities(session=ClientSessionCapabilities(notices={})),
-            client_info=Implementation(name="crow-run", version=__version__),
+            client_info={"name": "crow-run", "version": __version__},
         )
         answer = await self._request_soon("initialize", hello, _Initialized)
         if answer.protocol_version != PROTOCOL_VERSION:

@@ -1,14 +1,10 @@
 """`crow acp`: the agent, on standard input and output."""
 
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from crow.acp import stdio
-from crow.acp.serve import serve
-from crow.cli.log import log_to_file
-from crow.config.home import home
 
 if TYPE_CHECKING:
     import argparse  # only for the types: an editor that starts us does not wait for it
@@ -28,12 +24,22 @@ def main(arguments: "argparse.Namespace | None") -> int:
     except OSError:
         print("crow: crow acp needs an open standard input and output.", file=sys.stderr)
         return 1
+    return _run(reader, writer)
+
+
+def _run(reader: int, writer: int) -> int:
+    # Only now: whatever prints while it is imported can no longer reach the client.
+    import asyncio
+
+    from crow.acp.serve import serve
+    from crow.cli.log import log_to_file
+    from crow.config.home import home
+
+    async def serve_and_leave() -> int:
+        status = await serve(reader, writer, folder, os.environ)
+        # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
+        os._exit(status)
+
     folder = home(os.environ)
     log_to_file(folder)
-    return asyncio.run(_serve_and_leave(reader, writer, folder))
-
-
-async def _serve_and_leave(reader: int, writer: int, folder: str) -> int:
-    status = await serve(reader, writer, folder, os.environ)
-    # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
-    os._exit(status)
+    return asyncio.run(serve_and_leave())

@@ -3,6 +3,8 @@
 import platform
 from collections.abc import Sequence
 
+from crow.paths import shown
+
 INSTRUCTIONS = """\
 You are Crow, a coding agent in the user's editor. You work in their folder with the tools you are given.
 
@@ -14,7 +16,7 @@ You are Crow, a coding agent in the user's editor. You work in their folder with
 
 
 def system_prompt(roots: Sequence[str], today: str) -> str:
-    where = f"Working directory: {roots[0]}"
+    where = f"Working directory: {shown(roots[0])}"
     if len(roots) > 1:
-        where += f"\nFurther folders of the workspace: {', '.join(roots[1:])}"
+        where += f"\nFurther folders of the workspace: {', '.join(map(shown, roots[1:]))}"
     return f"{INSTRUCTIONS}\n{where}\nSystem: {platform.system()}\nDate: {today}\n"
