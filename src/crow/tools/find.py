@@ -1,0 +1,130 @@
+"""`find`: files by name."""
+
+import os
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import WorkspaceError
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.paths import relative_to, shown
+from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader
+from crow.visible import one_line
+from crow.workspace.base import Workspace
+from crow.workspace.listing import find_ripgrep
+from crow.workspace.search import Found, Searcher
+
+MOST_LOCATIONS = 5
+
+DESCRIPTION = (
+    "Find files by name: a name such as `setup.py`, or a glob such as `**/*.py` or `src/*.{ts,tsx}`. "
+    "Gives paths, sorted; what git ignores is left out. To look inside files use `search`."
+)
+
+
+class FindArguments(msgspec.Struct, frozen=True):
+    pattern: Annotated[str, msgspec.Meta(min_length=1, max_length=1000, description="name or glob, relative to `path`")]
+    path: Annotated[str, msgspec.Meta(min_length=1, description="folder; default: the working directory")] = "."
+
+
+_reader = ArgumentReader(FindArguments)
+
+
+class Find:
+    kind = ToolKind.SEARCH
+
+    def __init__(self, searcher: Searcher | None = None) -> None:
+        """Without a searcher each call looks for ripgrep, and does without it where there is none."""
+        self.spec = ToolSpec("find", DESCRIPTION, _reader.schema())
+        self._searcher = searcher
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        pattern, path = arguments.get("pattern"), arguments.get("path")
+        if not isinstance(pattern, str) or not pattern:
+            return "Find"
+        return f"Find {pattern} in {path}" if isinstance(path, str) and path else f"Find {pattern}"
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "FindAction":
+        arguments, unknown = _reader.read(call)
+        folder, pattern = split_folder(arguments.pattern)
+        root = workspace.resolve(folder if folder.startswith(("/", "~")) else os.path.join(arguments.path, folder))
+        searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))
+        return FindAction(workspace, searcher, root, pattern, unknown)
+
+
+class FindAction:
+    def __init__(
+        self, workspace: Workspace, searcher: Searcher, root: str, pattern: str, unknown: tuple[str, ...]
+    ) -> None:
+        self._workspace = workspace
+        self._searcher = searcher
+        self._root = root
+        self._pattern = pattern
+        self._unknown = unknown
+        self.deed = Deed("find", ToolKind.SEARCH, reads=(root,))
+        self.locations: tuple[Location, ...] = (Location(root),)
+        """The folder; once it is done, the first of the files that were found."""
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"Find {self._pattern}{where(self._workspace, self._root)}"
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        info = await self._workspace.stat(self._root)
+        if info.kind != "folder":
+            raise WorkspaceError(f"{shown(self._root)} is not a folder: `find` looks in folders.")
+        found = await self._searcher.find(self._root, self._pattern)
+        self.locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS]) or self.locations
+        notes = self._notes(found)
+        text = "\n".join([*(self._name(path) for path in found.paths), *(f"({note})" for note in notes)])
+        told = f"{text}\n{ignored_note(self._unknown)}".rstrip("\n")
+        message = f"{found.total} found" if found.total else "Nothing found"
+        return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
+
+    def _name(self, path: str) -> str:
+        end = "/" if path.endswith("/") else ""
+        return one_line(shown(relative_to(path.rstrip("/"), self._workspace.roots[0])), 4096) + end
+
+    def _notes(self, found: Found) -> list[str]:
+        notes: list[str] = []
+        if not found.paths:
+            hint = "" if "*" in self._pattern else f" Try *{self._pattern}*"
+            notes.append(f"nothing fits {self._pattern}; what git ignores was not looked at.{hint}")
+        if found.total > len(found.paths):
+            notes.append(f"{found.total - len(found.paths)} more names left out: narrow the pattern or give a `path`")
+        if found.cut == "time":
+            notes.append("stopped because it took too long: there may be more. Give a `path`")
+        if found.cut == "size":
+            notes.append("there are too many files to look at them all: there may be more. Give a `path`")
+        return notes
+
+
+def split_folder(pattern: str) -> tuple[str, str]:
+    """A pattern that begins outside of the folder it is looked for in, as that place and the rest.
+
+    So the folder that is really read is the one that is judged.
+    """
+    if not pattern.startswith(("/", "~/", "../")):
+        return "", pattern
+    names = pattern.split("/")
+    fixed = 0
+    while fixed < len(names) - 1 and not any(character in names[fixed] for character in "*?[{"):
+        fixed += 1
+    return "/".join(names[:fixed]) or "/", "/".join(names[fixed:]) or "**"
+
+
+def where(workspace: Workspace, root: str) -> str:
+    """` in src`, for a title; nothing for the working directory."""
+    home = workspace.roots[0]
+    return "" if root == home else f" in {relative_to(root, home)}"
+
+
+def ignored_note(unknown: tuple[str, ...]) -> str:
+    return f"(ignored unknown arguments: {', '.join(unknown)})" if unknown else ""

@@ -1,0 +1,197 @@
+"""`search`: lines by pattern, in the files below a folder."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import WorkspaceError
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.paths import relative_to, shown
+from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader
+from crow.tools.find import ignored_note, where
+from crow.visible import one_line
+from crow.workspace.base import Workspace
+from crow.workspace.listing import find_ripgrep
+from crow.workspace.search import Cut, FileMatches, Findings, Line, Query, Searcher
+
+MOST_BYTES = 64 * 1024
+MOST_CONTEXT = 20
+LONGEST_LINE = 400
+BEFORE_MATCH = 120
+"""Characters kept in front of the match where a line is cut."""
+MOST_LOCATIONS = 5
+
+DESCRIPTION = (
+    "Search files for a regular expression, line by line; case matters unless it begins with `(?i)`. "
+    "What git ignores, binary files and secrets are left out. Results are capped: narrow them with `path` or `glob`. "
+    "To look for files by name use `find`."
+)
+
+_NARROW = "narrow it with `path`, `glob` or a longer pattern"
+_CUT: dict[Cut, str] = {
+    "": "",
+    "matches": f"there are more matches: {_NARROW}",
+    "files": f"there are more files: {_NARROW}",
+    "time": f"stopped because it took too long, so not everything was searched: {_NARROW}",
+    "size": f"there is too much to search, so not everything was: {_NARROW}",
+}
+
+
+class SearchArguments(msgspec.Struct, frozen=True):
+    pattern: Annotated[str, msgspec.Meta(min_length=1, max_length=2000, description="regular expression")]
+    path: Annotated[str, msgspec.Meta(min_length=1, description="folder or file; default: the working directory")] = "."
+    glob: Annotated[str, msgspec.Meta(max_length=1000, description="only these files, e.g. `*.py` or `src/**`")] = ""
+    context: Annotated[int, msgspec.Meta(ge=0, description=f"lines around a match, up to {MOST_CONTEXT}")] = 0
+    mode: Annotated[
+        Literal["content", "files", "count"],
+        msgspec.Meta(description="matching lines, only the files' names, or the number of lines in each"),
+    ] = "content"
+
+
+_reader = ArgumentReader(SearchArguments)
+
+
+class Search:
+    kind = ToolKind.SEARCH
+
+    def __init__(self, skip: Callable[[str], bool], searcher: Searcher | None = None) -> None:
+        """`skip` says of an absolute path that its content is not to be shown unasked.
+
+        Without a searcher each call looks for ripgrep, and does without it where there is none.
+        """
+        self.spec = ToolSpec("search", DESCRIPTION, _reader.schema())
+        self._skip = skip
+        self._searcher = searcher
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        pattern, path = arguments.get("pattern"), arguments.get("path")
+        if not isinstance(pattern, str) or not pattern:
+            return "Search"
+        return f'Search "{pattern}" in {path}' if isinstance(path, str) and path else f'Search "{pattern}"'
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
+        arguments, unknown = _reader.read(call)
+        searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))
+        return SearchAction(workspace, searcher, self._skip, arguments, unknown)
+
+
+class SearchAction:
+    def __init__(
+        self,
+        workspace: Workspace,
+        searcher: Searcher,
+        skip: Callable[[str], bool],
+        arguments: SearchArguments,
+        unknown: tuple[str, ...],
+    ) -> None:
+        root = workspace.resolve(arguments.path)
+        self._workspace = workspace
+        self._searcher = searcher
+        self._skip = skip
+        self._unknown = unknown
+        self._query = Query(
+            root, arguments.pattern, arguments.glob, min(arguments.context, MOST_CONTEXT), arguments.mode
+        )
+        self.deed = Deed("search", ToolKind.SEARCH, reads=(root,))
+        self.locations: tuple[Location, ...] = (Location(root),)
+        """What is searched; once it is done, the first of the places that were found."""
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f'Search "{self._query.pattern}"{where(self._workspace, self._query.root)}'
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        info = await self._workspace.stat(self._query.root)
+        if info.kind == "other":
+            raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
+        findings = await self._searcher.search(self._query, self._skip)
+        self.locations = tuple(map(_location, findings.files[:MOST_LOCATIONS])) or self.locations
+        body, more = _fitting(self._lines(findings))
+        notes = [f"({note})" for note in (*self._notes(findings), more) if note]
+        text = "\n".join([*body, *notes])
+        told = f"{text}\n{ignored_note(self._unknown)}".rstrip("\n")
+        return ToolResult(ok=True, text=told, message=self._message(findings), display=(TextBlock(text),))
+
+    def _lines(self, findings: Findings) -> Iterator[str]:
+        for file in findings.files:
+            name = one_line(shown(relative_to(file.path, self._workspace.roots[0])), 4096)
+            match self._query.mode:
+                case "content":
+                    yield name
+                    yield from _numbered(file.lines)
+                case "files":
+                    yield name
+                case "count":
+                    yield f"{name}: {file.count}"
+
+    def _notes(self, findings: Findings) -> Iterator[str]:
+        if not findings.files:
+            yield "no matches" if findings.cut == "" else "no matches so far"
+        binary, huge, secret = findings.left_out
+        if binary:
+            yield f"{_files(binary)} with matches not shown: binary"
+        if huge:
+            yield f"{_files(huge)} not searched: larger than {self._searcher.limits.largest_file:,} bytes"
+        if secret:
+            yield f"{_files(secret)} not searched: may hold keys or passwords"
+        yield _CUT[findings.cut]
+
+    def _message(self, findings: Findings) -> str:
+        if not findings.files:
+            return "No matches"
+        more = "" if findings.cut == "" else ", and perhaps more"
+        files = _files(len(findings.files))
+        if self._query.mode == "files":
+            return f"{files}{more}"
+        count = sum(file.count for file in findings.files)
+        return f"{count} match{'' if count == 1 else 'es'} in {files}{more}"
+
+
+def _location(file: FileMatches) -> Location:
+    return Location(file.path, next((line.number for line in file.lines if line.start is not None), None))
+
+
+def _numbered(lines: list[Line]) -> Iterator[str]:
+    """`12: a line that matches`, `13- one beside it`, and `--` where lines in between are left out."""
+    surroundings = any(line.start is None for line in lines)
+    last = lines[0].number if lines else 0
+    for line in lines:
+        if surroundings and line.number > last + 1:
+            yield "--"
+        yield f"{line.number}{'-' if line.start is None else ':'} {around_match(line)}"
+        last = line.number
+
+
+def around_match(line: Line) -> str:
+    """A line, or of a long one the part where the match begins."""
+    if len(line.text) <= LONGEST_LINE:
+        return line.text
+    start = max(0, min((line.start or 0) - BEFORE_MATCH, len(line.text) - LONGEST_LINE))
+    end = start + LONGEST_LINE
+    before, after = "…" if start else "", "…" if end < len(line.text) else ""
+    return f"{before}{line.text[start:end]}{after} (line of {len(line.text)} characters, cut)"
+
+
+def _fitting(lines: Iterator[str]) -> tuple[list[str], str]:
+    """The lines that there is room for, and a word about the others."""
+    taken: list[str] = []
+    size = left = 0
+    for line in lines:
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size <= MOST_BYTES:
+            taken.append(line)
+        else:
+            left += 1
+    return taken, f"{left} more lines left out: {_NARROW}" if left else ""
+
+
+def _files(count: int) -> str:
+    return f"{count} file" if count == 1 else f"{count} files"

@@ -1,0 +1,375 @@
+"""Finding files by name and lines by pattern, below one folder.
+
+Ripgrep does the work if it is installed; else a walk of our own and `matcher.py`. The two differ in speed only: files
+are chosen here, handed over in sorted order, a batch at a time, and both matchers answer in the same words.
+"""
+
+import base64
+import os
+import re
+import stat
+import sys
+import warnings
+from asyncio import get_running_loop
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from crow.errors import WorkspaceError
+from crow.workspace.child import Output, output_of
+from crow.workspace.globs import Glob
+from crow.workspace.listing import in_thread, list_files
+
+Cut = Literal["", "time", "size", "matches", "files"]
+"""Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
+
+_MATCHER = os.path.join(os.path.dirname(__file__), "matcher.py")
+_FIRST_BATCH = 64
+_BATCH_GROWTH = 8
+_BATCH_BYTES = 256 * 1024
+"""Of paths, in the arguments of one process: well below what any system takes."""
+
+
+_GRACE = 2
+"""Seconds for sorting out what was found before the time was up."""
+_ALL = 2**31
+"""More matching lines than a file of the largest size can have."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    seconds: float = 20
+    matches: int = 200
+    files: int = 1000
+    largest_file: int = 10 * 1024 * 1024
+    output: int = 32 * 1024 * 1024
+    """Bytes that one process may answer."""
+
+
+class Query(msgspec.Struct, frozen=True):
+    root: str
+    """Absolute: a folder, or one file."""
+    pattern: str
+    glob: str = ""
+    context: int = 0
+    mode: Literal["content", "files", "count"] = "content"
+
+
+class Line(NamedTuple):
+    number: int
+    text: str
+    start: int | None
+    """Where in it the match begins; None for a line that only surrounds one."""
+
+
+class FileMatches(msgspec.Struct, frozen=True):
+    path: str
+    count: int
+    """Matching lines; in mode `files` only that there are some."""
+    lines: list[Line]
+
+
+class LeftOut(NamedTuple):
+    """Files that were not searched, or (if binary) match but are not shown."""
+
+    binary: int = 0
+    huge: int = 0
+    secret: int = 0
+
+
+class Findings(NamedTuple):
+    files: list[FileMatches]
+    left_out: LeftOut
+    cut: Cut
+
+
+class Found(NamedTuple):
+    paths: list[str]
+    """Absolute, sorted; those of folders end in `/`."""
+    total: int
+    cut: Cut
+
+
+class Searcher:
+    def __init__(self, ripgrep: str | None, limits: Limits | None = None) -> None:
+        self._ripgrep = ripgrep
+        self.limits = limits or Limits()
+
+    async def find(self, root: str, pattern: str) -> Found:
+        until = get_running_loop().time() + self.limits.seconds
+        glob = Glob(pattern)
+        is_plain_name = not any(character in pattern for character in "*?[{!")
+        listed = await list_files(root, self._ripgrep, until)
+
+        def choose(_: Callable[[], bool]) -> list[str]:
+            # Someone who names a thing plainly may well mean a folder.
+            paths = sorted([*listed.paths, *_folders_of(listed.paths, root)]) if is_plain_name else listed.paths
+            return [path for path in paths if glob.fits(_below(root, path).rstrip("/"))]
+
+        chosen = await in_thread(choose, until)
+        most = self.limits.files
+        return Found(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
+
+    async def search(self, query: Query, skip: Callable[[str], bool]) -> Findings:
+        """Files for which `skip` is true are not opened, unless the root is that very file."""
+        until = get_running_loop().time() + self.limits.seconds
+        matcher = await self._matcher(query, until)
+        listed = await list_files(query.root, self._ripgrep, until)
+        candidates = await in_thread(partial(_choose, listed.paths, query, skip, self.limits), until)
+        gathered = _Gathered(query.mode, self.limits)
+        cut: Cut = ""
+        for batch in _batches(candidates.paths):
+            output = await output_of([*matcher, *batch], cwd="/", until=until, most=self.limits.output)
+            await in_thread(partial(gathered.add, output.text, batch), until + _GRACE)
+            cut = gathered.cut or output.cut
+            if cut:
+                break
+        left_out = candidates.left_out._replace(binary=gathered.binary)
+        return Findings(gathered.files, left_out, cut or candidates.cut or listed.cut)
+
+    async def _matcher(self, query: Query, until: float) -> list[str]:
+        """The command that files are appended to: ripgrep if it is there and knows this kind of pattern."""
+        _refuse_unsearchable(query.pattern)
+        most = {"content": self.limits.matches + 1, "files": 1, "count": _ALL}[query.mode]
+        if self._ripgrep is not None:
+            command = _ripgrep_command(self._ripgrep, query, most)
+            tried = await _try(command, until)
+            if tried is not None and tried.status in (0, 1):
+                return command
+        if complaint := _python_complaint(query.pattern):
+            plain = re.escape(query.pattern)
+            raise WorkspaceError(
+                f"The pattern {query.pattern} is not a regular expression that can be searched for: {complaint}.",
+                remedy=f"To look for exactly this text, write {plain}" if plain != query.pattern else "",
+            )
+        mode = "lines" if query.mode == "content" else "count"
+        options = [str(os.getpid()), mode, str(most), str(query.context)]
+        return [sys.executable, "-I", "-S", _MATCHER, *options, query.pattern]
+
+
+def _ripgrep_command(ripgrep: str, query: Query, most: int) -> list[str]:
+    # --no-mmap: a file that is cut short while it is read would end the process. --crlf: `$` is before the return too.
+    options = ["--no-config", "--no-messages", "--no-mmap", "--crlf", "--color=never", f"--max-count={most}"]
+    if query.mode == "content":
+        options += ["--json", f"--context={query.context}"]
+    else:
+        options += ["--count", "--null", "--with-filename"]
+    return [ripgrep, *options, "--", query.pattern]
+
+
+async def _try(command: list[str], until: float) -> Output | None:
+    """Whether ripgrep takes the pattern, and is a ripgrep: it searches nothing."""
+    try:
+        return await output_of([*command, os.devnull], cwd="/", until=until, most=64 * 1024)
+    except OSError:
+        return None
+
+
+_NEGATED_SET = re.compile(r"\[\^(?:\\.|[^\]\\])*\]")
+_LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*\\n|\n")
+
+
+def _refuse_unsearchable(pattern: str) -> None:
+    """What neither matcher can look for, whatever it says about it."""
+    if _LINE_FEED.search(_NEGATED_SET.sub("", pattern)):
+        raise WorkspaceError("A search looks at one line at a time: a pattern with a line feed matches nothing.")
+    try:
+        unprintable = b"\0" in pattern.encode()
+    except UnicodeEncodeError:
+        unprintable = True
+    if unprintable:
+        raise WorkspaceError("A pattern cannot contain null characters or halves of characters.")
+
+
+def _python_complaint(pattern: str) -> str:
+    """Why Python's `re` does not take a pattern; empty if it does."""
+    try:
+        with warnings.catch_warnings():
+            # `[[:alpha:]]` and the like would be understood as something else.
+            warnings.simplefilter("error", FutureWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError, FutureWarning) as error:
+        return str(error)
+    return ""
+
+
+# --- which files
+
+
+class Candidates(NamedTuple):
+    paths: list[str]
+    left_out: LeftOut
+    cut: Cut
+
+
+def _choose(
+    paths: Sequence[str], query: Query, skip: Callable[[str], bool], limits: Limits, stopped: Callable[[], bool]
+) -> Candidates:
+    """Those of the files that fit the glob, are no secrets and not too large. A file that was named is searched."""
+    glob = Glob(query.glob) if query.glob else None
+    chosen: list[str] = []
+    huge = secret = 0
+    cut: Cut = ""
+    for path in paths:
+        if stopped():
+            cut = "time"
+            break
+        is_named = path == query.root
+        if glob and not is_named and not glob.fits(_below(query.root, path)):
+            continue
+        if not is_named and skip(path):
+            secret += 1
+            continue
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            continue  # it was a file when it was listed; opening a pipe would wait
+        if status.st_size > limits.largest_file:
+            huge += 1
+        else:
+            chosen.append(path)
+    return Candidates(chosen, LeftOut(huge=huge, secret=secret), cut)
+
+
+def _below(root: str, path: str) -> str:
+    return path[len(root.rstrip("/")) + 1 :]
+
+
+def _folders_of(paths: Sequence[str], root: str) -> set[str]:
+    """The folders below the root that the files lie in."""
+    folders: set[str] = set()
+    for path in paths:
+        folder = os.path.dirname(path)
+        while len(folder) > len(root) and folder + "/" not in folders:
+            folders.add(folder + "/")
+            folder = os.path.dirname(folder)
+    return folders
+
+
+def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
+    """First a few files, so that a pattern that is everywhere is answered at once; then more and more."""
+    most = _FIRST_BATCH
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        size += len(os.fsencode(path)) + 1
+        if batch and (len(batch) == most or size > _BATCH_BYTES):
+            yield batch
+            most *= _BATCH_GROWTH
+            batch, size = [], len(os.fsencode(path)) + 1
+        batch.append(path)
+    if batch:
+        yield batch
+
+
+# --- what was found
+
+
+class _Gathered:
+    """Takes in what the batches give, until it is enough."""
+
+    def __init__(self, mode: str, limits: Limits) -> None:
+        self.files: list[FileMatches] = []
+        self.binary = 0
+        self.cut: Cut = ""
+        self._is_content = mode == "content"
+        self._room = limits.matches if self._is_content else limits.files
+
+    def add(self, output: bytes, batch: Sequence[str], stopped: Callable[[], bool]) -> None:
+        matches = _read_lines(output) if self._is_content else _read_counts(output)
+        order = {path: place for place, path in enumerate(batch)}  # ripgrep works on many files at a time
+        for match in sorted(matches, key=lambda match: order[match.path]):
+            if stopped():
+                self.cut = "time"
+                return
+            if is_binary(match.path):
+                self.binary += 1
+                continue
+            if self._room == 0:
+                self.cut = "matches" if self._is_content else "files"
+                return
+            taken = _first_matches(match, self._room) if self._is_content else match
+            self.files.append(taken)
+            self._room -= taken.count if self._is_content else 1
+            if taken.count < match.count:
+                self.cut = "matches"
+                return
+
+
+def _first_matches(match: FileMatches, most: int) -> FileMatches:
+    if match.count <= most:
+        return match
+    places = [place for place, line in enumerate(match.lines) if line.start is not None]
+    return FileMatches(match.path, most, match.lines[: places[most - 1] + 1])
+
+
+def is_binary(path: str) -> bool:
+    """Whether a file has null bytes where text has none. Asked only of files that match, none of which is huge."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            content = file.read()
+    except OSError:
+        return False
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "\0" in content.decode("utf-16", "replace")
+    return b"\0" in content
+
+
+class _Bytes(msgspec.Struct):
+    """A path or a line; what is no UTF-8 comes in base64."""
+
+    text: str | None = None
+    encoded: str = msgspec.field(name="bytes", default="")
+
+    def raw(self) -> bytes:
+        return base64.b64decode(self.encoded) if self.text is None else self.text.encode()
+
+
+class _Submatch(msgspec.Struct):
+    start: int
+
+
+class _Data(msgspec.Struct):
+    path: _Bytes | None = None
+    lines: _Bytes | None = None
+    line_number: int | None = None
+    submatches: tuple[_Submatch, ...] = ()
+
+
+class _Message(msgspec.Struct):
+    type: str
+    data: _Data
+
+
+_decoder = msgspec.json.Decoder(_Message)
+
+
+def _read_lines(output: bytes) -> list[FileMatches]:
+    """What a matcher wrote, one JSON object a line. The last line may be torn, if it was stopped."""
+    found: dict[str, list[Line]] = {}
+    for written in output.split(b"\n")[:-1]:
+        message = _decoder.decode(written)
+        data = message.data
+        if message.type not in ("match", "context") or data.path is None or data.lines is None:
+            continue
+        found.setdefault(os.fsdecode(data.path.raw()), []).append(_line(data.lines.raw(), data))
+    return [FileMatches(path, sum(line.start is not None for line in lines), lines) for path, lines in found.items()]
+
+
+def _line(raw: bytes, data: _Data) -> Line:
+    start = len(raw[: data.submatches[0].start].decode("utf-8", "replace")) if data.submatches else None
+    text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    return Line(data.line_number or 0, text, start)
+
+
+def _read_counts(output: bytes) -> list[FileMatches]:
+    """`path, null, number`, one a line; a path may contain anything but a null."""
+    return [FileMatches(os.fsdecode(path), int(count), []) for path, count in _COUNT.findall(output)]
+
+
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
