@@ -341,6 +341,22 @@ class RequestPermissionResponse(Wire, frozen=True):
     outcome: PermissionOutcome
 
 
+class FormRequest(Wire, frozen=True):
+    """`elicitation/create` with a form."""
+
+    session_id: str
+    tool_call_id: str
+    mode: Literal["form"]
+    message: str
+    requested_schema: dict[str, Any]
+
+
+class FormResponse(Wire, frozen=True):
+    action: str
+    """`accept`, `decline`, `cancel`, or something newer: then nothing was accepted."""
+    content: dict[str, Any] | None = None
+
+
 class ReadTextFileRequest(Wire, frozen=True):
     session_id: str
     path: str
@@ -350,3 +366,45 @@ class ReadTextFileRequest(Wire, frozen=True):
 
 class ReadTextFileResponse(Wire, frozen=True):
     content: str
+
+
+class WriteTextFileRequest(Wire, frozen=True):
+    session_id: str
+    path: str
+    content: str
+
+
+# --- the client's terminals
+
+
+class CreateTerminalRequest(Wire, frozen=True):
+    session_id: str
+    command: str
+    args: list[str]
+    env: list[EnvVariable]
+    cwd: str
+    output_byte_limit: int
+
+
+class CreateTerminalResponse(Wire, frozen=True):
+    terminal_id: str
+
+
+class TerminalRequest(Wire, frozen=True):
+    """Of `terminal/output`, `wait_for_exit`, `kill` and `release`."""
+
+    session_id: str
+    terminal_id: str
+
+
+class TerminalExitStatus(Wire, frozen=True):
+    """Also the answer to `terminal/wait_for_exit`. A killed command has no code."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class TerminalOutputResponse(Wire, frozen=True):
+    output: str
+    truncated: bool | None = None
+    exit_status: TerminalExitStatus | None = None

@@ -1,8 +1,7 @@
 """What a tool knows of the files and commands it works with. No tool asks whether there is an editor."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -25,56 +24,72 @@ class Document(msgspec.Struct, frozen=True):
     """The file begins with a byte order mark."""
     unsaved: bool = False
     """The text is an editor's, and differs from what is on disk."""
+    obstacle: str = ""
+    """Why it could not be written now, in a sentence: known before anyone is asked for permission."""
+    remarks: tuple[str, ...] = ()
+    """After a write: what it did apart from writing the text, such as breaking a hard link."""
+
+    def same_as(self, other: "Document") -> bool:
+        """Whether both hold the same text in the same encoding: the same bytes, once they are saved."""
+        return (self.text, self.encoding, self.mark) == (other.text, other.encoding, other.mark)
 
 
 class TerminalExit(msgspec.Struct, frozen=True):
-    """How a command ended. No code means that it was killed, never that it succeeded."""
+    """How a command ended. No code means that it was killed, never that it succeeded; neither code nor signal, that
+    nobody could say how it ended.
+    """
 
     code: int | None = None
     signal: str | None = None
+    """By name: `SIGKILL`."""
+    left_running: int = 0
+    """Processes that it started and that outlived it. They go when the terminal is released."""
 
 
 class TerminalOutput(msgspec.Struct, frozen=True):
     text: str
+    """For reading: no escape sequences; of a line that was rewritten, its last state; no more than the limit that the
+    terminal was opened with. Where something was left out, a line in it says so.
+    """
     truncated: bool = False
     """Something was left out: the beginning, or the middle."""
     exit: TerminalExit | None = None
     """None while it runs."""
+    end: int = 0
+    """How far the output goes: given to `output` as `since`, it leads to what came later."""
 
 
 class Terminal(Protocol):
-    """A running command. Leaving the context always releases it, and ends what it started.
+    """A running command. Whoever opens one releases it, once, on every path; `Terminals` sees to that.
 
-    No wait is without a bound: a client that never answers counts as a command that was killed.
+    Apart from `wait`, which its caller bounds, no method takes longer than seconds, whatever a command or a client
+    does. Output, `kill` and `release` never fail: what went wrong is in the text, or in the log.
     """
-
-    @property
-    def id(self) -> str: ...
 
     @property
     def client_id(self) -> str:
         """The id under which the client shows the terminal by itself; empty if we have to show the output."""
         ...
 
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
     async def grew(self) -> None:
         """Returns when there is more output than at the last call, or the command has ended."""
         ...
 
+    def glimpse(self) -> str:
+        """The output as it is shown while it grows: whole while it is small, then the last of it. Cheap."""
+        ...
+
     async def wait(self) -> TerminalExit: ...
 
-    async def output(self) -> TerminalOutput: ...
+    async def output(self, since: int = 0) -> TerminalOutput: ...
 
     async def kill(self) -> None:
         """Ends the command and everything it started; `output` still works afterwards."""
         ...
 
-    async def release(self) -> None: ...
+    async def release(self) -> None:
+        """Ends what still runs and forgets the terminal. Twice is as good as once."""
+        ...
 
 
 class Workspace(Protocol):
@@ -111,23 +126,36 @@ class Workspace(Protocol):
         """The sorted names in a folder; those of folders end in `/`."""
         ...
 
+    async def read_document(self, path: str) -> Document | None:
+        """The text that a change is made from, as the person has it in front of them; None if there is no such file.
 
-class Writable(Workspace, Protocol):
-    async def read_document(self, path: str) -> Document: ...
+        Raises WorkspaceError where there is something else than a text file.
+        """
+        ...
 
     async def write_document(self, path: str, text: str, before: Document | None) -> Document:
         """Writes a text over the document that it was made from (None: the file must not exist yet).
 
-        Looks once more, immediately before writing: if the file is no longer as `before` says, nothing is written
-        and FileChanged is raised. Encoding, mark and mode are kept. Gives what is there afterwards, since an editor
-        may format what it saves.
+        The path must be one that `resolve` gave: a symbolic link that has appeared on it since is not followed. Looks
+        once more, immediately before writing: if the file is no longer as `before` says, nothing is written and
+        FileChanged is raised. Encoding, mark, mode and owner are kept; missing folders are made for a new file. All
+        of the text is written or nothing. Gives what is there afterwards, since an editor may format what it saves.
         """
         ...
 
-    async def remove(self, path: str, before: Document) -> None: ...
+    async def remove(self, path: str, before: Document) -> None:
+        """Takes the file away, under the same condition."""
+        ...
 
 
 class Commands(Protocol):
-    async def open_terminal(
-        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
-    ) -> Terminal: ...
+    async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
+        """Starts a shell line. Raises WorkspaceError, with nothing left to release, if that fails.
+
+        `environ` is laid over the environment that commands have anyway; `output_limit` is in bytes.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Forgets what outlives the terminals, such as files with their output."""
+        ...

@@ -1,0 +1,185 @@
+"""Commands in the client's own terminals, where the person watches them run.
+
+The order that clients need, since some forget a terminal the moment it is released: create, show it in the tool
+call, wait, kill if need be, output, the call's last update, release. Whatever happens on the way, and whenever we are
+cancelled: every terminal that the client created is released exactly once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+
+from crow.acp import wire
+from crow.acp.connection import Connection, ConnectionLost
+from crow.acp.jsonrpc import RpcError
+from crow.errors import WorkspaceError
+from crow.visible import one_line
+from crow.workspace import terminal_text as texts
+from crow.workspace.base import TerminalExit, TerminalOutput
+
+logger = logging.getLogger(__name__)
+
+CREATION = 30
+"""Seconds until a client that does not create the terminal is given up; it may have to ask the person."""
+ANSWER = 5
+"""Seconds for every other request. Only the wait for the exit has no bound of its own; its caller has one."""
+AFTER_KILL = 2
+"""Seconds to wait for the exit of a killed command: a client may never report it, if a child holds the terminal."""
+KEPT_BY_CLIENT = 256 * 1024
+"""Bytes that the client keeps, more than the model gets: a client drops the beginning, we would drop the middle."""
+
+
+class ClientCommands:
+    """`withheld` are variables of the client's environment that commands must not see."""
+
+    def __init__(self, connection: Connection, session_id: str, withheld: Collection[str] = ()) -> None:
+        self._connection = connection
+        self._session_id = session_id
+        self._withheld = withheld
+        self._late: set[asyncio.Task[None]] = set()
+
+    async def open_terminal(
+        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
+    ) -> "ClientTerminal":
+        # The list cannot take a variable away, but it can empty it.
+        variables = dict.fromkeys(self._withheld, "") | dict(environ)
+        request = wire.CreateTerminalRequest(
+            session_id=self._session_id,
+            command="bash",  # with arguments: some clients run a bare command line by a shell, some by none
+            args=["-c", command],
+            env=[wire.EnvVariable(name=name, value=value) for name, value in variables.items()],
+            cwd=cwd,
+            output_byte_limit=max(output_limit, KEPT_BY_CLIENT),
+        )
+        creation = asyncio.get_running_loop().create_task(self._create(request, output_limit))
+        try:
+            async with asyncio.timeout(CREATION):
+                return await asyncio.shield(creation)
+        except TimeoutError:
+            self._release_when_created(creation)
+            raise WorkspaceError(f"The editor did not open a terminal within {CREATION} seconds.") from None
+        except asyncio.CancelledError:
+            self._release_when_created(creation)
+            raise
+        except RpcError as error:
+            raise WorkspaceError(f"The editor could not open a terminal: {one_line(error.message)}.") from None
+        except ConnectionLost:
+            raise WorkspaceError("The editor is gone: no terminal could be opened.") from None
+
+    async def close(self) -> None:
+        """Nothing to do: a terminal that comes late is released even now, and with the connection all waiting ends."""
+
+    async def _create(self, request: wire.CreateTerminalRequest, output_limit: int) -> "ClientTerminal":
+        answer = await self._connection.request("terminal/create", request, wire.CreateTerminalResponse)
+        return ClientTerminal(self._connection, self._session_id, answer.terminal_id, output_limit)
+
+    def _release_when_created(self, creation: "asyncio.Task[ClientTerminal]") -> None:
+        """We have given up; if the terminal comes after all, nobody else knows of it."""
+
+        async def release() -> None:
+            try:
+                terminal = await creation
+            except (RpcError, ConnectionLost):
+                return
+            await terminal.release()
+
+        task = asyncio.get_running_loop().create_task(release())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+
+class ClientTerminal:
+    def __init__(self, connection: Connection, session_id: str, terminal_id: str, output_limit: int) -> None:
+        self.client_id = terminal_id
+        self._connection = connection
+        self._request = wire.TerminalRequest(session_id=session_id, terminal_id=terminal_id)
+        self._limit = output_limit
+        self._may_run = True
+        self._exit: asyncio.Task[TerminalExit] | None = None
+        self._releasing: asyncio.Task[None] | None = None
+
+    async def grew(self) -> None:
+        await self.wait()
+
+    def glimpse(self) -> str:
+        return ""  # the person already sees it
+
+    async def wait(self) -> TerminalExit:
+        return await asyncio.shield(self._waiting())
+
+    async def output(self, since: int = 0) -> TerminalOutput:
+        try:
+            async with asyncio.timeout(ANSWER):
+                answer = await self._connection.request("terminal/output", self._request, wire.TerminalOutputResponse)
+        except (RpcError, ConnectionLost, TimeoutError) as error:
+            logger.warning("no output from the client's terminal: %r", error)
+            return TerminalOutput("[… the editor did not hand over the output …]\n", truncated=True, exit=self._known())
+        if answer.exit_status is not None:
+            self._may_run = False
+        text, truncated = _readable(answer, since, self._limit)
+        ending = _as_exit(answer.exit_status) if answer.exit_status is not None else self._known()
+        return TerminalOutput(text, truncated, ending, len(answer.output))
+
+    async def kill(self) -> None:
+        if self._may_run and self._releasing is None:
+            self._may_run = False
+            await self._ask("terminal/kill")
+            await asyncio.wait([self._waiting()], timeout=AFTER_KILL)
+
+    async def release(self) -> None:
+        if self._releasing is None:
+            self._releasing = asyncio.get_running_loop().create_task(self._release())
+        await asyncio.shield(self._releasing)  # once begun, it goes on without us
+
+    async def _release(self) -> None:
+        if self._may_run:
+            await self._ask("terminal/kill")
+        if self._exit is not None:
+            self._exit.cancel()  # which tells the client that we wait no longer
+        await self._ask("terminal/release")
+
+    async def _ask(self, method: str) -> None:
+        """Something whose answer tells us nothing, be it null or an error."""
+        try:
+            async with asyncio.timeout(ANSWER):
+                await self._connection.request(method, self._request, object)
+        except (RpcError, ConnectionLost, TimeoutError) as error:
+            logger.warning("%s failed: %r", method, error)
+
+    def _waiting(self) -> asyncio.Task[TerminalExit]:
+        """One request for the exit, however many want to know it."""
+        if self._exit is None:
+            self._exit = asyncio.get_running_loop().create_task(self._wait_for_exit())
+        return self._exit
+
+    async def _wait_for_exit(self) -> TerminalExit:
+        try:
+            status = await self._connection.request("terminal/wait_for_exit", self._request, wire.TerminalExitStatus)
+        except (RpcError, ConnectionLost) as error:
+            logger.warning("the client did not say how the command ended: %r", error)
+            return TerminalExit()
+        except asyncio.CancelledError:
+            return TerminalExit()  # released: whoever still waits must not believe that they were cancelled
+        self._may_run = False
+        return _as_exit(status)
+
+    def _known(self) -> TerminalExit | None:
+        if self._exit is None or not self._exit.done() or self._exit.cancelled():
+            return None
+        return self._exit.result()
+
+
+def _as_exit(status: wire.TerminalExitStatus) -> TerminalExit:
+    return TerminalExit(status.exit_code, status.signal or None)
+
+
+def _readable(answer: wire.TerminalOutputResponse, since: int, limit: int) -> tuple[str, bool]:
+    lost = bool(answer.truncated)
+    # Positions mean nothing any more once the client has begun to drop the beginning.
+    text = texts.plain(answer.output if lost else answer.output[since:])
+    beginning = "[… the beginning was left out by the terminal …]\n" if lost else ""
+    pieces = texts.split_to_fit(text, limit)
+    if pieces is None:
+        return beginning + text, lost
+    left_out = len(text.encode("utf-8", "replace")) - sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
+    return beginning + texts.joined(pieces, f"{texts.in_words(left_out)} left out here"), True

@@ -1,0 +1,358 @@
+"""`terminal`, `terminal_read`, `terminal_stop`: command lines, in the editor's terminal or on this machine.
+
+No tool here knows which of the two it is: only who shows the output differs, and a terminal says that by itself.
+"""
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import WorkspaceError
+from crow.events import CallProgressed, Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.paths import relative_to, shown
+from crow.results import DisplayBlock, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader, BadArguments
+from crow.visible import one_line
+from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
+from crow.workspace.terminal_text import last_part
+from crow.workspace.terminals import BackgroundCommand, Terminals
+
+OUTPUT_LIMIT = 30_000
+"""Bytes of output for the model: half of them from the beginning, half from the end."""
+LONGEST_TIMEOUT = 3600
+LONGEST_COMMAND = 100_000
+"""The system takes 128 KiB in one argument."""
+FRAME = 0.05
+"""Seconds between two updates of growing output."""
+EARLY_END = 0.5
+"""Seconds in which a command that was sent to the background has failed if it fails at once."""
+PROMPTLY = 0.5
+"""Seconds that a cancelled call waits for its command's end, which goes on without it if it takes longer."""
+LAST_WORDS = 2000
+
+NO_QUESTIONS = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "GIT_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+}
+"""Nobody is there to press a key: pagers print, editors take what they are given, prompts are off."""
+
+DESCRIPTION = (
+    "Run a bash command line and get its output and exit code. Every call is a new shell. "
+    "What it leaves running is ended with it: start servers and watchers with `background`. "
+    "Nothing can be typed into it, so not for interactive programs. "
+    "Not for reading, searching or changing files: there are tools for that."
+)
+READ_DESCRIPTION = "Read the output of a background command, and whether it still runs."
+STOP_DESCRIPTION = "End a background command and everything it started."
+
+
+class TerminalArguments(msgspec.Struct, frozen=True):
+    command: Annotated[str, msgspec.Meta(min_length=1)]
+    cwd: Annotated[str, msgspec.Meta(description="folder to run it in, if not the working directory")] = ""
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT, description="seconds")] | None = None
+    background: Annotated[bool, msgspec.Meta(description="let it run on, without a time-out; gives an id")] = False
+
+
+class ReadArguments(msgspec.Struct, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    offset: Annotated[int, msgspec.Meta(ge=0, description="from the last read: gives only what came after it")] = 0
+
+
+class StopArguments(msgspec.Struct, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_reader = ArgumentReader(TerminalArguments)
+_read_reader = ArgumentReader(ReadArguments)
+_stop_reader = ArgumentReader(StopArguments)
+
+
+# --- terminal
+
+
+class RunCommand:
+    """The tool `terminal`."""
+
+    kind = ToolKind.EXECUTE
+
+    def __init__(self, terminals: Terminals, timeout: float) -> None:
+        self.spec = ToolSpec("terminal", DESCRIPTION, _reader.schema())
+        self._terminals = terminals
+        self._timeout = timeout
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        command = arguments.get("command")
+        return as_code(command) if isinstance(command, str) and command.strip() else "Run a command"
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        command = arguments.get("command")
+        return command if isinstance(command, str) and "\n" in command else ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "CommandAction":
+        arguments, unknown = _reader.read(call)
+        _check(arguments.command)
+        cwd = workspace.resolve(arguments.cwd or workspace.roots[0])
+        if (await workspace.stat(cwd)).kind != "folder":
+            raise WorkspaceError(f"{shown(cwd)} is not a folder: nothing can be run in it.")
+        timeout = arguments.timeout or self._timeout
+        return CommandAction(self._terminals, call.id, arguments, cwd, timeout, workspace.roots[0], unknown)
+
+
+def _check(command: str) -> None:
+    if not command.strip():
+        raise BadArguments("`command` is empty.")
+    if "\0" in command:
+        raise BadArguments("`command` contains a null character, which no command line can.")
+    if len(command.encode("utf-8", "replace")) > LONGEST_COMMAND:
+        raise BadArguments(f"`command` is longer than {LONGEST_COMMAND:,} bytes: write it to a file and run that.")
+
+
+class CommandAction:
+    def __init__(
+        self,
+        terminals: Terminals,
+        call_id: str,
+        arguments: TerminalArguments,
+        cwd: str,
+        timeout: float,
+        root: str,
+        unknown: tuple[str, ...],
+    ) -> None:
+        self._terminals = terminals
+        self._call_id = call_id
+        self._command = arguments.command
+        self._background = arguments.background
+        self._cwd = cwd
+        self._timeout = timeout
+        self._unknown = unknown
+        self.title = as_code(arguments.command)
+        self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=cwd)
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = (TextBlock(_every_character_shown(arguments.command)),)
+        if cwd != root:
+            self.display += (TextBlock(f"in {relative_to(shown(cwd), root)}"),)
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        if self._background:
+            self._terminals.need_room()
+        begun = time.monotonic()
+        terminal = await self._terminals.open(
+            self._command, cwd=self._cwd, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
+        )
+        try:
+            ending = await self._watch(terminal, journal)
+            if ending is None and self._background:
+                return await self._leave_running(terminal)
+            if ending is None:
+                await terminal.kill()
+            output = await terminal.output()
+            self._terminals.release_soon(terminal)
+        except BaseException:
+            self._terminals.release_soon(terminal)
+            await self._terminals.released(PROMPTLY)
+            raise
+        ended = Ended(_best_known(ending, output), time.monotonic() - begun, self._timeout if ending is None else None)
+        result = self._result(terminal, output.text, ended.for_model(), ended.for_person(), ok=ended.well)
+        if terminal.client_id and ended.timeout is not None:  # the one thing that its terminal does not show
+            result = msgspec.structs.replace(result, display=(*result.display, TextBlock(result.message)))
+        return result
+
+    async def _watch(self, terminal: Terminal, journal: Journal) -> TerminalExit | None:
+        """Shows the command until it has ended; None if time ran out first."""
+        try:
+            async with asyncio.timeout(EARLY_END if self._background else self._timeout):
+                if terminal.client_id:
+                    journal.append(CallProgressed(self._call_id, (TerminalBlock(terminal.client_id),)))
+                    return await terminal.wait()
+                return await self._show_growth(terminal, journal)
+        except TimeoutError:
+            return None
+
+    async def _show_growth(self, terminal: Terminal, journal: Journal) -> TerminalExit:
+        ended = asyncio.ensure_future(terminal.wait())
+        last_shown = ""
+        try:
+            while not ended.done():
+                await terminal.grew()
+                seen = terminal.glimpse()
+                if seen != last_shown and journal.has_room:  # a client that does not keep up misses a few
+                    journal.append(CallProgressed(self._call_id, (TextBlock(seen),)))
+                    last_shown = seen
+                await asyncio.wait([ended], timeout=FRAME)
+            return ended.result()
+        finally:
+            ended.cancel()
+
+    async def _leave_running(self, terminal: Terminal) -> ToolResult:
+        output = await terminal.output()
+        id = self._terminals.keep(terminal, self._command)
+        how = f"[still running, in the background as {id}: see terminal_read and terminal_stop; offset {output.end}]"
+        return self._result(terminal, output.text, how, f"running in the background as {id}", ok=True)
+
+    def _result(self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool) -> ToolResult:
+        text = _followed_by(output or "(no output)", for_model)
+        if self._unknown:
+            text += f"\n(ignored unknown arguments: {', '.join(self._unknown)})"
+        if terminal.client_id:
+            display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id),)
+        else:
+            display = (TextBlock(_followed_by(output, for_person)),)
+        return ToolResult(ok=ok, text=text, message=for_person, display=display)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a command ended, in words."""
+
+    exit: TerminalExit
+    seconds: float
+    timeout: float | None
+    """The time-out that ended it, if one did."""
+
+    @property
+    def well(self) -> bool:
+        return self.timeout is None and self.exit.code == 0 and self.exit.signal is None
+
+    def for_model(self) -> str:
+        left = self.exit.left_running
+        processes = "process that it left running was" if left == 1 else f"{left} processes that it left running were"
+        return f"[{self._words('exit code')}{f'; the {processes} ended' if left else ''}]"
+
+    def for_person(self) -> str:
+        duration = "" if self.timeout is not None else f" · {self.seconds:.1f} s"
+        return self._words("exit") + duration
+
+    def _words(self, code: str) -> str:
+        return how_it_ended(self.exit, code) if self.timeout is None else f"timed out after {self.timeout:g} s"
+
+
+def how_it_ended(ending: TerminalExit, code: str = "exit code") -> str:
+    if ending.signal is not None:
+        return f"killed by {one_line(ending.signal, 40)}"
+    return "ended, nobody said how" if ending.code is None else f"{code} {ending.code}"
+
+
+def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> TerminalExit:
+    """A client may fail to answer one of the two questions."""
+    if ending is None or (ending.code is None and ending.signal is None):
+        return output.exit or TerminalExit()
+    return ending
+
+
+# --- terminal_read
+
+
+class ReadCommand:
+    """The tool `terminal_read`."""
+
+    kind = ToolKind.READ
+
+    def __init__(self, terminals: Terminals) -> None:
+        self.spec = ToolSpec("terminal_read", READ_DESCRIPTION, _read_reader.schema())
+        self._terminals = terminals
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return _about("Output of", arguments, self._terminals)
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadCommandAction":
+        arguments, _ = _read_reader.read(call)
+        return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset)
+
+
+class ReadCommandAction:
+    def __init__(self, command: BackgroundCommand, offset: int) -> None:
+        self._command = command
+        self._offset = offset
+        self.title = f"Output of {command.id} {as_code(command.command)}"
+        self.deed = Deed("terminal_read", ToolKind.READ)
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        terminal = self._command.terminal
+        output = await terminal.output(self._offset)
+        ending = output.exit or self._command.exit
+        state = _state(ending)
+        text = _followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
+        # The person has the client's terminal before them, where there is one.
+        display = () if terminal.client_id else (TextBlock(_followed_by(output.text, state)),)
+        return ToolResult(ok=True, text=text, message=state, display=display)
+
+
+def _state(ending: TerminalExit | None) -> str:
+    if ending is None:
+        return "still running"
+    left = f"; {ending.left_running} of its processes still running" if ending.left_running else ""
+    return how_it_ended(ending) + left
+
+
+# --- terminal_stop
+
+
+class StopCommand:
+    """The tool `terminal_stop`."""
+
+    kind = ToolKind.OTHER
+
+    def __init__(self, terminals: Terminals) -> None:
+        self.spec = ToolSpec("terminal_stop", STOP_DESCRIPTION, _stop_reader.schema())
+        self._terminals = terminals
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return _about("Stop", arguments, self._terminals)
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "StopCommandAction":
+        arguments, _ = _stop_reader.read(call)
+        return StopCommandAction(self._terminals, self._terminals.find(arguments.id))
+
+
+class StopCommandAction:
+    def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
+        self._terminals = terminals
+        self._id = command.id
+        self.title = f"Stop {command.id} {as_code(command.command)}"
+        self.deed = Deed("terminal_stop", ToolKind.OTHER)
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        output = await self._terminals.stop(self._id)
+        state = f"{self._id} has ended: {how_it_ended(output.exit or TerminalExit())}"
+        return ToolResult(ok=True, text=_followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)
+
+
+# --- words
+
+
+def as_code(command: str) -> str:
+    """A command line as a title: on one line, between backticks that it does not contain itself."""
+    line = one_line(command.strip())
+    return f"`` {line} ``" if "`" in line else f"`{line}`"
+
+
+def _every_character_shown(command: str) -> str:
+    return "\n".join(one_line(line, LONGEST_COMMAND) for line in command.split("\n"))
+
+
+def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
+    id = str(arguments.get("id", ""))
+    known = [command for command in terminals.background() if command.id == id]
+    return f"{verb} {id} {as_code(known[0].command)}" if known else f"{verb} a background command"
+
+
+def _followed_by(output: str, line: str) -> str:
+    return output + ("" if output.endswith("\n") or not output else "\n") + line

@@ -1,0 +1,196 @@
+"""The agent's side of the keeper: starting a command under it, and learning how the command ends."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+from crow.errors import WorkspaceError
+from crow.workspace import keeper
+from crow.workspace.base import TerminalExit
+
+MARK = "CROW_TERMINAL"
+"""Set in the environment of every command: whoever looks at a process can tell where it came from."""
+
+PATIENCE = 10
+"""Seconds that the keeper gets to start a command."""
+
+_KEPT_FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
+
+
+class Keeper:
+    """Starts the keeper process with the first command, and anew if somebody killed it.
+
+    One serves all sessions. It ends by itself when the agent does, in whatever way that happens.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    async def run(self, request: keeper.Request, output: int) -> "Supervised":
+        """Starts a command whose output goes to the descriptor. Raises OSError if it cannot be started."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._hand_over(theirs.fileno(), output)
+        supervised = Supervised(ours)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.get_running_loop().sock_sendall(ours, keeper.encode_request(request))
+                await supervised.started()
+        except TimeoutError:
+            supervised.close()
+            raise WorkspaceError("The command could not be started: the process that runs commands hangs.") from None
+        except BaseException:
+            supervised.close()  # which ends whatever was started by then
+            raise
+        return supervised
+
+    def _hand_over(self, link: int, output: int) -> None:
+        if self._control is not None:
+            with contextlib.suppress(OSError):  # it is gone: start another
+                socket.send_fds(self._control, [b"+"], [link, output])
+                return
+            self._forget()
+        socket.send_fds(self._start(), [b"+"], [link, output])
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # Nothing of the agent's is handed on: neither its standard streams nor its folder nor its keys.
+            self._process = subprocess.Popen(  # noqa: S603 -- our own file
+                [sys.executable, "-I", "-S", keeper.__file__],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={name: os.environ[name] for name in _KEPT_FOR_PYTHON if name in os.environ},
+                start_new_session=True,
+            )
+        ours.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        self._control = ours
+        return ours
+
+    async def close(self) -> None:
+        """Lets the keeper go; it ends once the last command has."""
+        process = self._process
+        self._forget()
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(process.wait, 2)
+
+    def _forget(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.poll()
+        self._control = self._process = None
+
+
+class Supervised:
+    """A command under its supervisor. The socket to it is what keeps the command alive: closing it ends everything."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._link = link
+        self._rest = b""
+        self._orderly = False
+        self._started: asyncio.Future[int] = self._loop.create_future()
+        self._gone = asyncio.Event()
+        self.exited: asyncio.Future[TerminalExit] = self._loop.create_future()
+        """Never fails. An exit without code and signal: somebody killed the supervisor, and its command with it."""
+        self.vanished = False
+        """The supervisor is gone and has not said that nothing is left: somebody killed it."""
+        link.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        self._loop.add_reader(link, self._read)
+
+    async def started(self) -> None:
+        number = await self._started
+        if number:
+            raise OSError(number, os.strerror(number))
+
+    async def end(self) -> None:
+        """Returns when everything that the command started is gone. The caller bounds the wait."""
+        with contextlib.suppress(OSError):
+            self._link.send(keeper.END)
+        await self._gone.wait()
+
+    def close(self) -> None:
+        if self._link.fileno() >= 0:
+            self._loop.remove_reader(self._link)
+            self._link.close()
+            self._finish()
+
+    def _read(self) -> None:
+        try:
+            data = self._link.recv(4096)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.vanished = not self._orderly
+            self.close()
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(line.decode().split())
+
+    def _take(self, words: list[str]) -> None:
+        match words:
+            case ["started"]:
+                self._start(0)
+            case ["failed", number]:
+                self._orderly = True
+                self._start(int(number))
+            case ["exited", status, left] if not self.exited.done():
+                self.exited.set_result(as_exit(int(status), int(left)))
+            case ["gone"]:
+                self._orderly = True
+            case _:
+                pass
+
+    def _start(self, number: int) -> None:
+        if not self._started.done():
+            self._started.set_result(number)
+
+    def _finish(self) -> None:
+        self._start(5)  # EIO: it never said that it had started
+        if not self.exited.done():
+            self.exited.set_result(TerminalExit())
+        self._gone.set()
+
+
+def as_exit(status: int, left_running: int) -> TerminalExit:
+    if os.WIFSIGNALED(status):
+        return TerminalExit(signal=signal_name(os.WTERMSIG(status)), left_running=left_running)
+    return TerminalExit(code=os.WEXITSTATUS(status), left_running=left_running)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def kill_marked(mark: str) -> None:
+    """The last resort, for a command whose supervisor and keeper were killed both: found by its environment."""
+    for pid in marked(mark):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes that carry a command's mark."""
+    entry = f"{MARK}={mark}\0".encode()
+    found: list[int] = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if entry in file.read():  # empty for one that is dead and not yet buried
+                    found.append(int(name))
+    return found

@@ -1,0 +1,143 @@
+"""Commands on this machine: a shell line in a session of its own, its output recorded, all that it starts ended.
+
+Who watches over the processes is told in `keeper.py`; what becomes of the output, in `terminal_recording.py`.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping
+
+from crow.errors import WorkspaceError
+from crow.paths import shown
+from crow.workspace.base import TerminalExit, TerminalOutput
+from crow.workspace.keeper import Request
+from crow.workspace.processes import MARK, Keeper, Supervised, kill_marked
+from crow.workspace.terminal_recording import Recording
+
+PATIENCE = 0.9
+"""Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
+
+PLAIN_OUTPUT = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
+"""A pipe is no terminal: no colours, no cursor, and what a program prints should be there when it is asked for.
+
+NO_COLOR is not set: programs see the pipe anyway, and it would change the outcome of people's tests.
+"""
+
+
+class LocalCommands:
+    """`environ` is the whole environment that commands get, without what is none of their business."""
+
+    def __init__(self, keeper: Keeper, folder: str, environ: Mapping[str, str]) -> None:
+        self._keeper = keeper
+        self._folder = folder
+        self._environ = environ
+        self._files: list[str] = []
+
+    async def open_terminal(
+        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
+    ) -> "LocalTerminal":
+        mark = os.urandom(8).hex()
+        file = os.path.join(self._folder, f"{mark}.txt")
+        variables = {**self._environ, **PLAIN_OUTPUT, **environ, "PWD": cwd, MARK: mark}
+        request = Request(
+            os.fsencode(cwd),
+            [os.fsencode(word) for word in (find_shell(self._environ.get("PATH", "")), "-c", command)],
+            [os.fsencode(f"{name}={value}") for name, value in variables.items()],
+        )
+        try:
+            terminal = LocalTerminal(mark, file, output_limit)
+            await terminal.start(self._keeper, request)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise WorkspaceError(f"The command could not be started in {shown(cwd)}: {reason}.") from None
+        self._files.append(file)
+        return terminal
+
+    async def close(self) -> None:
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        self._files.clear()
+
+
+class LocalTerminal:
+    client_id = ""
+
+    def __init__(self, mark: str, file: str, output_limit: int) -> None:
+        self.mark = mark
+        self._news = asyncio.Event()
+        self._recording = Recording(file, output_limit, self._news.set)
+        self._process: Supervised | None = None
+        self._ended: asyncio.Task[TerminalExit] | None = None
+
+    async def start(self, keeper: Keeper, request: Request) -> None:
+        try:
+            self._process = await keeper.run(request, self._recording.writer)
+        except BaseException:
+            self._recording.stop()
+            raise
+        self._recording.start()
+        self._ended = asyncio.get_running_loop().create_task(self._follow(self._process))
+
+    async def _follow(self, process: Supervised) -> TerminalExit:
+        ending = await process.exited
+        await self._recording.drain()
+        self._news.set()
+        return ending
+
+    async def grew(self) -> None:
+        await self._news.wait()
+        if not self._is_over():
+            self._news.clear()
+
+    def glimpse(self) -> str:
+        return self._recording.glimpse()
+
+    async def wait(self) -> TerminalExit:
+        return await asyncio.shield(self._running())
+
+    async def output(self, since: int = 0) -> TerminalOutput:
+        excerpt = self._recording.excerpt(since)
+        ending = self._running().result() if self._is_over() else None
+        return TerminalOutput(excerpt.text, excerpt.truncated, ending, excerpt.end)
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await self._process.end()
+                    await self.wait()
+
+    async def release(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await process.end()
+        finally:
+            # Whatever happened before: with its socket closed, the supervisor ends what may be left.
+            process.close()
+            self._recording.stop()
+        if process.vanished:
+            await asyncio.to_thread(kill_marked, self.mark)
+        await asyncio.wait([self._running()], timeout=PATIENCE)
+
+    def _running(self) -> asyncio.Task[TerminalExit]:
+        if self._ended is None:
+            raise RuntimeError("the terminal was never started")
+        return self._ended
+
+    def _is_over(self) -> bool:
+        return self._ended is not None and self._ended.done()
+
+
+def find_shell(path: str) -> str:
+    """bash, wherever it is; what every system has where it is not."""
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder, "bash")
+        if folder and os.access(candidate, os.X_OK):
+            return candidate
+    return "/bin/bash" if os.access("/bin/bash", os.X_OK) else "/bin/sh"

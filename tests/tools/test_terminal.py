@@ -1,0 +1,363 @@
+"""The terminal tools on this machine's own back end: what the model and the person get, and when."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crow.actions import Deed
+from crow.errors import WorkspaceError
+from crow.events import CallProgressed, Event
+from crow.messages import ToolCall
+from crow.results import TextBlock, ToolKind, ToolResult
+from crow.tools.base import BadArguments
+from crow.tools.terminal import CommandAction, ReadCommand, RunCommand, StopCommand, as_code
+from crow.workspace.local import LocalWorkspace
+from crow.workspace.processes import Keeper, marked
+from crow.workspace.terminal import LocalCommands, LocalTerminal
+from crow.workspace.terminals import Terminals
+
+DEADLINE = 20
+
+
+class Session:
+    """What a session has of terminals. It remembers every command's mark, and is its own journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = LocalWorkspace([str(folder)])
+        self.keeper = Keeper()
+        self.commands = LocalCommands(self.keeper, str(folder / "outputs"), {"PATH": os.defpath, "SECRETLESS": "1"})
+        self.terminals = Terminals(self)
+        self.marks: list[str] = []
+        self.shown: list[tuple[float, str]] = []
+        self.has_room = True
+        self.changed = asyncio.Event()
+
+    async def open_terminal(self, command: str, **options: Any) -> LocalTerminal:
+        terminal = await self.commands.open_terminal(command, **options)
+        self.marks.append(terminal.mark)
+        return terminal
+
+    async def close(self) -> None:
+        await self.commands.close()
+
+    def append(self, event: Event) -> None:
+        assert isinstance(event, CallProgressed)
+        assert event.call_id == "c1"
+        [block] = event.display
+        assert isinstance(block, TextBlock)
+        self.shown.append((time.monotonic(), block.text))
+        self.changed.set()
+
+    async def room(self) -> None:
+        pass
+
+    async def prepare(self, tool: Any, **arguments: Any) -> Any:
+        call = ToolCall("c1", tool.spec.name, msgspec.json.encode(arguments).decode())
+        return await tool.prepare(call, self.workspace)
+
+    async def run(self, command: str, default_timeout: float = DEADLINE, **arguments: Any) -> ToolResult:
+        tool = RunCommand(self.terminals, default_timeout)
+        return await (await self.prepare(tool, command=command, **arguments)).perform(self)
+
+    async def read(self, id: str, **arguments: Any) -> ToolResult:
+        return await (await self.prepare(ReadCommand(self.terminals), id=id, **arguments)).perform(self)
+
+    async def stop(self, id: str) -> ToolResult:
+        return await (await self.prepare(StopCommand(self.terminals), id=id)).perform(self)
+
+    def processes(self) -> list[int]:
+        return [pid for mark in self.marks for pid in marked(mark)]
+
+
+def in_a_session(folder: Path, story: Callable[[Session], Awaitable[None]]) -> None:
+    async def tell() -> None:
+        session = Session(folder)
+        try:
+            async with asyncio.timeout(50):
+                await story(session)
+                await session.terminals.close()
+                await eventually(lambda: not session.processes())
+        finally:
+            await session.keeper.close()
+
+    asyncio.run(tell())
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        await asyncio.sleep(0.005)
+
+
+# --- before it runs
+
+
+def test_what_will_run_is_shown_to_policy_and_person(tmp_path):
+    (tmp_path / "sub").mkdir()
+
+    async def story(session: Session) -> None:
+        tool = RunCommand(session.terminals, 120)
+        action: CommandAction = await session.prepare(tool, command="npm test\necho \u202edone", cwd="sub")
+        sub = str(tmp_path / "sub")
+        assert action.deed == Deed("terminal", ToolKind.EXECUTE, command="npm test\necho \u202edone", cwd=sub)
+        assert action.title == "`npm test⏎echo ⟨U+202E⟩done`"
+        assert action.display == (TextBlock("npm test\necho ⟨U+202E⟩done"), TextBlock("in sub"))
+        assert not session.marks
+
+    in_a_session(tmp_path, story)
+
+
+def test_titles_are_the_command_in_backticks(tmp_path):
+    async def story(session: Session) -> None:
+        tool = RunCommand(session.terminals, 120)
+        assert tool.title({}) == "Run a command"
+        assert tool.title({"command": "npm te"}) == "`npm te`"
+        assert as_code("echo `date`") == "`` echo `date` ``"
+        assert tool.growing({"command": "one line"}) == ""
+        assert tool.growing({"command": "two\nlines"}) == "two\nlines"
+        assert ReadCommand(session.terminals).title({"id": "b7"}) == "Output of a background command"
+
+    in_a_session(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"command": " \n"}, "empty"),
+        ({"command": ""}, "length >= 1"),
+        ({"command": "a\0b"}, "null character"),
+        ({"command": "x" * 100_001}, "write it to a file"),
+        ({"command": "true", "timeout": 3601}, "<= 3600"),
+        ({"command": "true", "timeout": 0}, "> 0"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(tmp_path, arguments, complaint):
+    async def story(session: Session) -> None:
+        with pytest.raises(BadArguments, match=complaint):
+            await session.prepare(RunCommand(session.terminals, 120), **arguments)
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+
+    async def story(session: Session) -> None:
+        for cwd, complaint in (("missing", "does not exist"), ("file", "is not a folder")):
+            with pytest.raises(WorkspaceError, match=complaint):
+                await session.prepare(RunCommand(session.terminals, 120), command="true", cwd=cwd)
+
+    in_a_session(tmp_path, story)
+
+
+def test_the_tools_are_described_in_few_words(tmp_path):
+    async def story(session: Session) -> None:
+        tools = (RunCommand(session.terminals, 120), ReadCommand(session.terminals), StopCommand(session.terminals))
+        assert [tool.spec.name for tool in tools] == ["terminal", "terminal_read", "terminal_stop"]
+        assert len(msgspec.json.encode([tool.spec for tool in tools])) < 1800
+
+    in_a_session(tmp_path, story)
+
+
+# --- how it ends
+
+
+@pytest.mark.parametrize(
+    ("command", "ok", "text", "message"),
+    [
+        ("echo hello", True, "hello\n[exit code 0]", "exit 0 · "),
+        ("printf no-newline", True, "no-newline\n[exit code 0]", "exit 0 · "),
+        ("true", True, "(no output)\n[exit code 0]", "exit 0 · "),
+        ("echo oh >&2; exit 3", False, "oh\n[exit code 3]", "exit 3 · "),
+        ("kill -9 $$", False, "(no output)\n[killed by SIGKILL]", "killed by SIGKILL · "),
+        ("no-such-program 2>/dev/null", False, "(no output)\n[exit code 127]", "exit 127 · "),
+        ("cat", True, "(no output)\n[exit code 0]", "exit 0 · "),
+        (
+            "sleep 1000 & sleep 1000 & echo served",
+            True,
+            "served\n[exit code 0; the 2 processes that it left running were ended]",
+            "exit 0 · ",
+        ),
+    ],
+)
+def test_the_model_and_the_person_are_told_how_it_ended(tmp_path, command, ok, text, message):
+    async def story(session: Session) -> None:
+        result = await session.run(command)
+        assert (result.ok, result.text) == (ok, text)
+        assert result.message.startswith(message)
+        [block] = result.display
+        assert isinstance(block, TextBlock)
+        assert block.text.endswith(result.message)
+        await eventually(lambda: not session.processes())
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_time_out_ends_it_and_says_so(tmp_path):
+    async def story(session: Session) -> None:
+        result = await session.run("echo begun; sleep 1000", timeout=0.3)
+        assert not result.ok
+        assert result.text == "begun\n[timed out after 0.3 s]"
+        assert result.message == "timed out after 0.3 s"
+        await eventually(lambda: not session.processes())
+        assert (await session.run("sleep 1000", default_timeout=0.1)).message == "timed out after 0.1 s"
+
+    in_a_session(tmp_path, story)
+
+
+def test_prompts_and_pagers_are_off_and_unknown_arguments_are_named(tmp_path):
+    async def story(session: Session) -> None:
+        result = await session.run("echo $PAGER $GIT_PAGER $GIT_EDITOR $GIT_TERMINAL_PROMPT $TERM", shell="zsh")
+        assert result.text == "cat cat true 0 dumb\n[exit code 0]\n(ignored unknown arguments: shell)"
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_cancelled_call_leaves_no_process(tmp_path):
+    async def story(session: Session) -> None:
+        line = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.1; done"
+        running = asyncio.create_task(session.run(line))
+        await session.changed.wait()
+        cancelled = time.monotonic()
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+        assert time.monotonic() - cancelled < 2
+        await eventually(lambda: not session.processes())
+
+    in_a_session(tmp_path, story)
+
+
+# --- while it runs
+
+
+def test_output_is_shown_while_it_grows(tmp_path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+
+    async def story(session: Session) -> None:
+        running = asyncio.create_task(session.run(f"echo first; cat {fifo}"))
+        await session.changed.wait()
+        assert session.shown[-1][1] == "first\n"
+        await asyncio.to_thread(fifo.write_text, "second\n")
+        assert (await running).text == "first\nsecond\n[exit code 0]"
+        assert all(text in ("first\n", "first\nsecond\n") for _, text in session.shown)
+
+    in_a_session(tmp_path, story)
+
+
+def test_growing_output_is_shown_at_most_twenty_times_a_second_and_only_its_end(tmp_path):
+    async def story(session: Session) -> None:
+        begun = time.monotonic()
+        await session.run("for n in {1..60}; do seq 1 1000; sleep 0.01; done")
+        lasted = time.monotonic() - begun
+        assert 2 < len(session.shown) <= lasted * 20 + 2
+        assert all(len(text) < 2100 for _, text in session.shown)
+        assert session.shown[-1][1].startswith("[… ")
+        assert "lines so far; the last of them:]\n" in session.shown[-1][1]
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_client_that_does_not_keep_up_is_not_sent_more(tmp_path):
+    async def story(session: Session) -> None:
+        session.has_room = False
+        assert (await session.run("seq 1 10; sleep 0.1; seq 1 10")).ok
+        assert session.shown == []
+
+    in_a_session(tmp_path, story)
+
+
+# --- in the background
+
+
+def test_a_background_command_is_read_and_stopped(tmp_path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+
+    async def story(session: Session) -> None:
+        result = await session.run(f"echo up; cat {fifo}; exec sleep 1000", background=True)
+        assert result.ok
+        assert result.message == "running in the background as b1"
+        assert result.text.startswith("up\n[still running, in the background as b1")
+        assert [command.id for command in session.terminals.background()] == ["b1"]
+        assert RunCommand(session.terminals, 1).title({"command": "x"}) == "`x`"
+        assert StopCommand(session.terminals).title({"id": "b1"}).startswith("Stop b1 `echo up; cat ")
+
+        await asyncio.to_thread(fifo.write_text, "request\n")
+        await says(session, "b1", "request")
+        assert (await session.read("b1", offset=3)).text == "request\n[still running; offset 11]"
+        assert (await session.read("b1", offset=11)).text == "(nothing new)\n[still running; offset 11]"
+
+        stopped = await session.stop("b1")
+        assert stopped.text == "up\nrequest\n[b1 has ended: killed by SIGTERM]"
+        assert session.terminals.background() == []
+        await eventually(lambda: not session.processes())
+        with pytest.raises(WorkspaceError, match="There are: none"):
+            await session.stop("b1")
+
+    in_a_session(tmp_path, story)
+
+
+async def says(session: Session, id: str, words: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while words not in (await session.read(id)).text:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+def test_a_background_command_that_fails_at_once_says_so_at_once(tmp_path):
+    async def story(session: Session) -> None:
+        result = await session.run("echo no; exit 4", background=True)
+        assert result.text == "no\n[exit code 4]"
+        assert session.terminals.background() == []
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_background_command_that_ended_can_still_be_read(tmp_path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+
+    async def story(session: Session) -> None:
+        await session.run(f"sleep 1000 & cat {fifo}; exit 5", background=True)
+        [command] = session.terminals.background()
+        await asyncio.to_thread(fifo.write_text, "bye\n")
+        await eventually(lambda: command.exit is not None)
+        read = await session.read("b1")
+        assert read.text == "bye\n[exit code 5; 1 of its processes still running; offset 4]"
+        assert session.processes()
+
+    in_a_session(tmp_path, story)
+
+
+def test_background_commands_end_with_the_session(tmp_path):
+    async def story(session: Session) -> None:
+        for _ in range(3):
+            await session.run("trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done", background=True)
+        assert len(session.processes()) >= 3
+        begun = time.monotonic()
+        await session.terminals.close()
+        assert time.monotonic() - begun < 3
+        await eventually(lambda: not session.processes())
+
+    in_a_session(tmp_path, story)
+
+
+def test_there_is_an_end_to_background_commands(tmp_path, monkeypatch):
+    monkeypatch.setattr("crow.workspace.terminals.MOST_IN_BACKGROUND", 1)
+
+    async def story(session: Session) -> None:
+        await session.run("exec sleep 1000", background=True)
+        with pytest.raises(WorkspaceError, match="already 1"):
+            await session.run("exec sleep 1000", background=True)
+        assert (await session.run("echo foreground")).ok
+
+    in_a_session(tmp_path, story)

@@ -1,0 +1,531 @@
+"""Commands on this machine, with real processes: what is kept of their output, and that nothing of them is left."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from crow.errors import WorkspaceError
+from crow.workspace import terminal_text as texts
+from crow.workspace.base import TerminalExit
+from crow.workspace.keeper import Request, decode_request, encode_request
+from crow.workspace.processes import MARK, Keeper, marked
+from crow.workspace.terminal import LocalCommands, LocalTerminal, find_shell
+
+DEADLINE = 20
+"""Seconds: generous, for a loaded machine."""
+
+
+class Machine:
+    """This machine as a test sees it: commands, and whether something of them is left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outputs = folder / "outputs"
+        self.keeper = Keeper()
+        self.commands = LocalCommands(self.keeper, str(self.outputs), {"PATH": os.defpath, "HOME": str(folder)})
+
+    async def open(self, line: str, **environ: str) -> LocalTerminal:
+        return await self.commands.open_terminal(line, cwd=str(self.folder), environ=environ, output_limit=30_000)
+
+    async def run(self, line: str) -> tuple[TerminalExit, str]:
+        terminal = await self.open(line)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                ending = await terminal.wait()
+            return ending, (await terminal.output()).text
+        finally:
+            await terminal.release()
+            await nothing_left(terminal.mark)
+
+
+def on_this_machine(folder: Path, story: Callable[[Machine], Awaitable[None]]) -> None:
+    async def tell() -> None:
+        machine = Machine(folder)
+        try:
+            async with asyncio.timeout(50):
+                await story(machine)
+        finally:
+            await machine.commands.close()
+            await machine.keeper.close()
+
+    asyncio.run(tell())
+
+
+async def nothing_left(mark: str) -> None:
+    await eventually(lambda: not marked(mark))
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        await asyncio.sleep(0.005)
+
+
+async def says(terminal: LocalTerminal, words: str) -> str:
+    """Waits until the command has said something; all that it has said by then."""
+    async with asyncio.timeout(DEADLINE):
+        while words not in (text := (await terminal.output()).text):
+            await terminal.grew()
+    return text
+
+
+@contextlib.asynccontextmanager
+async def opened(machine: Machine, line: str, **environ: str) -> AsyncIterator[LocalTerminal]:
+    terminal = await machine.open(line, **environ)
+    try:
+        yield terminal
+    finally:
+        await terminal.release()
+        await nothing_left(terminal.mark)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+
+
+# --- what it gives
+
+
+def test_a_command_gives_its_output_in_order_and_its_exit_code(tmp_path):
+    async def story(machine: Machine) -> None:
+        ending, text = await machine.run("echo one; echo two >&2; echo three; exit 3")
+        assert ending == TerminalExit(code=3)
+        assert text == "one\ntwo\nthree\n"
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_signal_is_told_by_name_and_has_no_code(tmp_path):
+    async def story(machine: Machine) -> None:
+        assert (await machine.run("kill -KILL $$"))[0] == TerminalExit(signal="SIGKILL")
+        assert (await machine.run("kill -SEGV $$"))[0] == TerminalExit(signal="SIGSEGV")
+
+    on_this_machine(tmp_path, story)
+
+
+def test_its_surroundings_are_what_it_was_given(tmp_path):
+    (tmp_path / "a folder").mkdir()
+
+    async def story(machine: Machine) -> None:
+        terminal = await machine.commands.open_terminal(
+            "pwd; env; cat; ulimit -n >/dev/null; echo $((1+1))",
+            cwd=str(tmp_path / "a folder"),
+            environ={"EXTRA": "a\nb"},
+            output_limit=30_000,
+        )
+        assert await terminal.wait() == TerminalExit(code=0)
+        lines = (await terminal.output()).text.splitlines()
+        await terminal.release()
+        assert lines[0] == str(tmp_path / "a folder")
+        assert lines[-1] == "2"  # `cat` found its input empty
+        assert {"EXTRA=a", "b", "TERM=dumb", f"HOME={tmp_path}", f"{MARK}={terminal.mark}"} <= set(lines)
+        assert not any(line.startswith(("CROW_HOME=", "VIRTUAL_ENV=", "PYTEST")) for line in lines)
+
+    on_this_machine(tmp_path, story)
+
+
+def test_signals_and_descriptors_are_as_a_shell_expects_them(tmp_path):
+    async def story(machine: Machine) -> None:
+        _, text = await machine.run(
+            "trap; yes | head -1; grep SigIgn /proc/self/status; ls /proc/self/fd | tr '\\n' ' '"
+        )
+        assert text == "y\nSigIgn:\t0000000000000000\n0 1 2 3 "  # 3 is ls's own
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_command_that_cannot_be_started_is_told_in_words(tmp_path):
+    async def story(machine: Machine) -> None:
+        with pytest.raises(WorkspaceError, match=r"could not be started in .*missing: no such file or directory"):
+            await machine.commands.open_terminal("true", cwd=str(tmp_path / "missing"), environ={}, output_limit=1000)
+        with pytest.raises(WorkspaceError, match="argument list too long"):
+            await machine.open("#" * 200_000)
+
+    on_this_machine(tmp_path, story)
+
+
+def test_an_environment_larger_than_a_socket_holds_arrives(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "echo ${#V1} ${#V9}", **{f"V{n}": "x" * 100_000 for n in range(10)}) as terminal:
+            await terminal.wait()
+            assert (await terminal.output()).text == "100000 100000\n"
+
+    on_this_machine(tmp_path, story)
+
+
+def test_output_can_be_followed_while_it_grows(tmp_path):
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+
+    async def story(machine: Machine) -> None:
+        async with opened(machine, f"echo first; read line < {fifo}; echo $line") as terminal:
+            await says(terminal, "first")
+            assert terminal.glimpse() == "first\n"
+            so_far = await terminal.output()
+            assert (so_far.text, so_far.exit) == ("first\n", None)
+            await asyncio.to_thread(fifo.write_text, "second\n")
+            await terminal.wait()
+            assert (await terminal.output(so_far.end)).text == "second\n"
+            await terminal.grew()  # at once, now that it has ended
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_long_output_keeps_its_beginning_and_end_and_the_whole_in_a_private_file(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "seq 1 200000") as terminal:
+            await terminal.wait()
+            output = await terminal.output()
+            assert output.truncated
+            assert len(output.text) < 30_200
+            assert output.text.startswith("1\n2\n3\n")
+            assert output.text.endswith("\n199999\n200000\n")
+            [file] = machine.outputs.iterdir()
+            assert f"\n[… 1.3 MB left out here; all of it is in {file} …]\n" in output.text
+            assert file.read_text() == "".join(f"{n}\n" for n in range(1, 200_001))
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+            assert stat.S_IMODE(machine.outputs.stat().st_mode) == 0o700
+            assert terminal.glimpse().startswith("[… 200,000 lines so far; the last of them:]\n")
+            assert len(terminal.glimpse()) < 2100
+        await machine.commands.close()
+        assert not list(machine.outputs.iterdir())
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_short_output_leaves_no_file(tmp_path):
+    async def story(machine: Machine) -> None:
+        await machine.run("seq 1 1000")
+        assert not machine.outputs.exists()
+
+    on_this_machine(tmp_path, story)
+
+
+def test_where_the_file_cannot_be_written_the_output_says_so(tmp_path):
+    (tmp_path / "outputs").write_text("in the way")
+
+    async def story(machine: Machine) -> None:
+        _, text = await machine.run("seq 1 100000")
+        assert "left out here; it could not be kept: " in text
+        assert text.endswith("\n100000\n")
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "yes") as terminal:
+            longest, spent = 0.0, time.process_time()
+            for _ in range(100):
+                before = time.monotonic()
+                await asyncio.sleep(0.01)
+                terminal.glimpse()
+                longest = max(longest, time.monotonic() - before)
+            spent = time.process_time() - spent
+            await terminal.kill()
+            output = await terminal.output()
+            assert output.end > 2_000_000  # the command was not held up either
+            assert output.text.startswith("y\ny\n")
+            assert longest < 0.5
+            assert spent < 1.0
+            assert sum(file.stat().st_size for file in machine.outputs.iterdir()) <= 100_000_000
+
+    on_this_machine(tmp_path, story)
+
+
+def test_the_file_is_bounded_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("crow.workspace.terminal_recording.LARGEST_FILE", 1_000_000)
+
+    async def story(machine: Machine) -> None:
+        _, text = await machine.run("head -c 3000000 /dev/zero | tr '\\0' x")
+        [file] = machine.outputs.iterdir()
+        assert f"its first 1.0 MB are in {file}" in text
+        assert file.stat().st_size == 1_000_000
+
+    on_this_machine(tmp_path, story)
+
+
+# --- text
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("plain\n", "plain\n"),
+        ("dos\r\nlines\r\n", "dos\nlines\n"),
+        ("pty\r\r\n", "pty\n"),
+        ("10%\r50%\r100%\ndone\n", "100%\ndone\n"),
+        ("10%\r50%\r", "50%"),
+        ("\x1b[1;31mred\x1b[0m \x1b[38:2:1:2:3mx\x1b[K", "red x"),
+        ("\x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(B\x1b7\x1b=a\x1b[?25l", "a"),
+        ("\x1bPsixel\x1b\\b", "b"),
+        ("\x1b]never ends\nnext line", "\nnext line"),
+        ("cut off \x1b[3", "cut off "),
+        ("b\bbo\bol\bld\bd", "bold"),
+        ("12%\b\b\b13%\b\b\b99%", "99%"),
+        ("bell\x07 null\x00 tab\tc1\x9b", "bell null tab\tc1"),
+        ("ünï\u200dcode ✓\n", "ünï\u200dcode ✓\n"),
+    ],
+)
+def test_what_terminals_were_sent_becomes_readable(written, read):
+    assert texts.plain(written) == read
+
+
+def test_cuts_are_at_lines_and_characters():
+    text = "erste\nzwölf\ndritte\n"
+    assert texts.first_part(text, 14) == "erste\nzwölf\n"
+    assert texts.first_part("zwölf", 3) == "zw"
+    assert texts.last_part(text, 15) == "zwölf\ndritte\n"
+    assert texts.last_part("zwölf", 3) == "lf"
+    assert texts.split_to_fit(text, 100) is None
+    assert texts.joined(("a", "b"), "3 bytes left out here") == "a\n[… 3 bytes left out here …]\nb"
+
+
+def test_hostile_text_is_read_in_linear_time():
+    for hostile in ("\x1b[" + "0" * 300_000, "\x1b[0" * 100_000, "\x1b]" * 150_000, "\b" * 300_000, "\r" * 300_000):
+        before = time.process_time()
+        texts.plain(hostile)
+        assert time.process_time() - before < 2
+
+
+def test_characters_that_arrive_in_halves_are_whole(tmp_path):
+    async def story(machine: Machine) -> None:
+        _, text = await machine.run("printf '\\303'; sleep 0.05; printf '\\274\\n\\377\\n'")
+        assert text == "ü\n\ufffd\n"
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_request_survives_its_encoding():
+    request = Request(b"/tmp/\xff", [b"/bin/sh", b"-c", b"a\nb"], [b"A=", b"B=c=d"])
+    assert decode_request(encode_request(request)[4:]) == request
+
+
+def test_without_bash_there_is_sh(tmp_path, monkeypatch):
+    bash = tmp_path / "bash"
+    bash.touch(0o755)
+    assert find_shell(f"/nowhere:{tmp_path}") == str(bash)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert find_shell("/nowhere") == "/bin/sh"
+
+
+# --- nothing is left
+
+LEAVES_SOMETHING = {
+    "in the background": "sleep 1000 & echo $! >> pids",
+    "with nohup": "nohup sleep 1000 >/dev/null 2>&1 & echo $! >> pids",
+    "disowned": "sleep 1000 & disown; echo $! >> pids",
+    "in a session of its own": "setsid sh -c 'echo $$ >> pids; exec sleep 1000' & while ! [ -s pids ]; do :; done",
+    "forked twice": "(setsid sh -c '(sleep 1000 & echo $! >> pids) &') ; while ! [ -s pids ]; do :; done",
+    "deaf to requests": "(trap '' TERM HUP INT; sleep 1000) & echo $! >> pids",
+    "without a mark": "(env -i setsid sh -c '(sleep 1000 & echo $! >> pids) &'); while ! [ -s pids ]; do :; done",
+    "stopped": "sleep 1000 & echo $! >> pids; kill -STOP $!",
+}
+
+
+@pytest.mark.parametrize("ending", ["exit", "kill", "release"])
+@pytest.mark.parametrize("line", LEAVES_SOMETHING.values(), ids=LEAVES_SOMETHING)
+def test_nothing_that_a_command_started_is_left(tmp_path, line, ending):
+    async def story(machine: Machine) -> None:
+        terminal = await machine.open(line if ending == "exit" else f"{line}; echo ready; exec sleep 1000")
+        try:
+            if ending == "exit":
+                assert await terminal.wait() == TerminalExit(code=0, left_running=1)
+            else:
+                await says(terminal, "ready")
+            pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+            assert pids
+            assert all(is_alive(pid) for pid in pids)
+            if ending == "kill":
+                await terminal.kill()
+                assert (await terminal.wait()).code is None
+                assert not any(is_alive(pid) for pid in pids)
+        finally:
+            await terminal.release()
+        await eventually(lambda: not any(is_alive(pid) for pid in pids))
+        assert not marked(terminal.mark)
+
+    on_this_machine(tmp_path, story)
+
+
+def test_what_forks_faster_than_it_can_be_counted_is_ended_too(tmp_path):
+    # One process at a time, each a child of the one before, and none lives as long as it takes to look at it.
+    # It ends by itself after some seconds, so that a failure of this test costs the machine nothing.
+    line = "hop() { [ $1 -gt 0 ] && { (hop $(($1 - 1))) & } }; trap '' TERM; echo ready; hop 3000; sleep 1000"
+
+    async def story(machine: Machine) -> None:
+        async with opened(machine, line) as terminal:
+            await says(terminal, "ready")
+            await terminal.kill()
+            assert not marked(terminal.mark)
+
+    on_this_machine(tmp_path, story)
+
+
+def test_ending_a_command_is_told_from_its_own_end(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(
+            machine, "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
+        ) as terminal:
+            await says(terminal, "ready")
+            await terminal.kill()
+            assert await terminal.wait() == TerminalExit(code=7)
+            assert (await terminal.output()).text.endswith("bye\n")
+        async with opened(machine, "trap '' TERM; echo ready; while :; do sleep 0.01; done") as terminal:
+            await says(terminal, "ready")
+            await terminal.kill()
+            assert await terminal.wait() == TerminalExit(signal="SIGKILL")
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_cancelled_start_leaves_nothing(tmp_path):
+    async def story(machine: Machine) -> None:
+        await machine.run("true")  # the keeper is there
+        for _ in range(5):
+            task = asyncio.create_task(machine.open("sleep 1000"))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+        await eventually(lambda: children_of(machine) == [])
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_cancelled_release_still_ends_everything(tmp_path):
+    async def story(machine: Machine) -> None:
+        terminal = await machine.open("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+        await says(terminal, "ready")
+        release = asyncio.create_task(terminal.release())
+        await asyncio.sleep(0)
+        release.cancel()
+        await asyncio.wait([release])
+        await nothing_left(terminal.mark)
+        await terminal.release()  # twice is as good as once
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_killed_supervisor_takes_its_command_with_it(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "setsid sleep 1000 & echo $PPID ready; sleep 1000") as terminal:
+            supervisor = (await says(terminal, "ready")).split()[0]
+            os.kill(int(supervisor), signal.SIGKILL)
+            async with asyncio.timeout(DEADLINE):
+                assert await terminal.wait() == TerminalExit()
+            await nothing_left(terminal.mark)
+        assert await machine.run("echo still here") == (TerminalExit(code=0), "still here\n")
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_killed_keeper_is_replaced(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "echo ready; exec sleep 1000") as terminal:
+            await says(terminal, "ready")
+            keeper = machine.keeper._process
+            assert keeper is not None
+            keeper.kill()
+            await asyncio.to_thread(keeper.wait)
+            assert await machine.run("echo again") == (TerminalExit(code=0), "again\n")
+            assert marked(terminal.mark)  # its supervisor goes on
+
+    on_this_machine(tmp_path, story)
+
+
+def children_of(machine: Machine) -> list[int]:
+    """The keeper's supervisors."""
+    keeper = machine.keeper._process
+    assert keeper is not None
+    return [int(pid) for pid in Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()]
+
+
+def test_supervisors_and_keeper_go_when_they_have_nothing_to_do(tmp_path):
+    async def story(machine: Machine) -> None:
+        await machine.run("true")
+        await eventually(lambda: children_of(machine) == [])
+        keeper = machine.keeper._process
+        assert keeper is not None
+        await machine.keeper.close()
+        assert keeper.returncode == 0
+
+    on_this_machine(tmp_path, story)
+
+
+def test_the_agents_own_children_are_none_of_the_keepers_business(tmp_path):
+    async def story(machine: Machine) -> None:
+        child = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+        async with opened(machine, "sleep 1000 &") as terminal:
+            await terminal.wait()
+        assert child.returncode is None
+        child.kill()
+        assert await child.wait() == -signal.SIGKILL
+
+    on_this_machine(tmp_path, story)
+
+
+AGENT = """
+import asyncio, os, sys
+from crow.workspace.processes import Keeper
+from crow.workspace.terminal import LocalCommands
+
+async def main():
+    commands = LocalCommands(Keeper(), sys.argv[1], dict(os.environ))
+    terminal = await commands.open_terminal(sys.argv[2], cwd=sys.argv[1], environ={}, output_limit=1000)
+    while "ready" not in (await terminal.output()).text:
+        await terminal.grew()
+    print(terminal.mark, flush=True)
+    if sys.argv[3] == "exit":
+        os._exit(0)
+    await terminal.wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("way", ["SIGKILL", "SIGTERM", "exit"])
+def test_nothing_is_left_when_the_agent_itself_is_killed(tmp_path, way):
+    all_there = f"while [ $(wc -l < pids) -lt {len(LEAVES_SOMETHING)} ]; do sleep 0.01; done"
+    line = "; ".join([*LEAVES_SOMETHING.values(), all_there, "trap '' TERM; echo ready; while :; do sleep 1; done"])
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(tmp_path), line, way],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PATH": os.defpath, "HOME": str(tmp_path)},
+    )
+    assert agent.stdout is not None
+    with agent, agent.stdout:
+        mark = agent.stdout.readline().strip()
+        keepers = programs_below(agent.pid)
+        if way != "exit":
+            agent.send_signal(signal.Signals[way])
+        died = time.monotonic()
+        agent.wait(DEADLINE)
+        assert agent.stdout.read() == ""  # nobody else holds the agent's output
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == len(LEAVES_SOMETHING)
+    asyncio.run(eventually(lambda: not any(is_alive(pid) for pid in [*pids, *keepers]) and not marked(mark)))
+    assert time.monotonic() - died < 5
+
+
+def programs_below(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    with contextlib.suppress(OSError):
+        own = [int(child) for child in children.read_text().split()]
+        return own + [grandchild for child in own for grandchild in programs_below(child)]
+    return []
