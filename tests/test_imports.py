@@ -17,7 +17,18 @@ from tests.support.editor import clean_environment
 
 SOURCE = Path(__file__).parent.parent / "src" / "crow"
 
-VOCABULARY = {"errors", "messages", "results", "events", "actions", "paths", "markdown", "visible"}
+VOCABULARY = {
+    "actions",
+    "diff",
+    "errors",
+    "events",
+    "markdown",
+    "media",
+    "messages",
+    "paths",
+    "results",
+    "visible",
+}
 EVERY_ROOM = {
     "acp",
     "session",

@@ -49,7 +49,26 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
         return self.choice in ("once", "session", "project")
 
 
+class Question(msgspec.Struct, frozen=True):
+    """Something the model wants to know, about one of its calls."""
+
+    call_id: str
+    text: str
+    options: tuple[str, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    text: str
+    """What was chosen or written; empty if the person declined."""
+    cancelled: bool = False
+    """The person ended the turn instead of answering."""
+
+
 class Person(Protocol):
     """Whoever can be asked. Nothing but a clear yes is a yes: a broken answer or an absent person is a rejection."""
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer: ...
+
+    async def ask(self, question: Question) -> Answer | None:
+        """Their answer; None if they cannot be asked in a dialog, so that the question has to go into the chat."""
+        ...

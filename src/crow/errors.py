@@ -3,7 +3,8 @@
 CrowError                      a sentence for a person, and what to do about it
 ├── ConfigError                a setting is wrong: which file, which key, what was expected
 ├── SetupNeeded                there is no model to talk to yet
-├── WorkspaceError             a path that cannot be read, said in words
+├── WorkspaceError             a path that cannot be used, said in words
+│   └── FileChanged            it is no longer as it was when the change was made: nothing was written
 ├── PersonGone                 nobody is there to be asked: the client left or broke its answer
 └── ModelError                 the provider failed; knows provider, status and what was said
     ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
@@ -11,6 +12,8 @@ CrowError                      a sentence for a person, and what to do about it
     │   └── ContextOverflow    the conversation no longer fits the model's window
     ├── ModelUnavailable       worth another try: overload, rate limit, no connection
     └── ReplyBroken            the stream stopped or became unreadable in the middle
+
+TurnCancelled                  no error: the person answered a question by ending the turn
 """
 
 
@@ -35,6 +38,10 @@ class SetupNeeded(CrowError):
 
 
 class WorkspaceError(CrowError):
+    pass
+
+
+class FileChanged(WorkspaceError):
     pass
 
 
@@ -90,4 +97,8 @@ class ModelUnavailable(ModelError):
 
 
 class ReplyBroken(ModelError):
+    pass
+
+
+class TurnCancelled(Exception):
     pass

@@ -105,6 +105,15 @@ class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
     fragment: str
 
 
+class CallPreviewed(Event, frozen=True, tag="call_previewed"):
+    """What can be shown of a call while its arguments arrive; each one replaces the last."""
+
+    call_id: str
+    title: str
+    locations: tuple[Location, ...] = ()
+    display: tuple[DisplayBlock, ...] = ()
+
+
 class CallRequested(Event, frozen=True, tag="call_requested"):
     """The arguments are complete: from here on the call belongs to the model's history."""
 
@@ -114,13 +123,12 @@ class CallRequested(Event, frozen=True, tag="call_requested"):
 
 
 class CallDescribed(Event, frozen=True, tag="call_described"):
-    """What is known of the call by now: shown before anything is done."""
+    """What the call is about to do: shown before anything is done."""
 
     call_id: str
     kind: ToolKind
     title: str
     locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
 
 
 class PermissionAsked(Event, frozen=True, tag="permission_asked"):
@@ -194,6 +202,8 @@ class TurnEnded(Event, frozen=True, tag="turn_ended"):
     turn_id: str
     stop_reason: StopReason | None
     error: str = ""
+    rejected: bool = False
+    """The provider will not take what it was sent: what may have been at fault is not sent again."""
 
 
 class Journal(Protocol):

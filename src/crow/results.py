@@ -68,6 +68,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     display: tuple[DisplayBlock, ...] = ()
     images: tuple[Image, ...] = ()
     """For a model that sees."""
+    says: str = ""
+    """Said to the person as the end of the turn: it is theirs to go on."""
 
     @classmethod
     def refused(cls, reason: str) -> "ToolResult":

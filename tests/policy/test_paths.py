@@ -1,22 +1,35 @@
-"""Which paths are secrets, and what may be read unasked."""
+"""Which paths are secrets, and which are protected."""
 
 import pytest
 
-from crow.actions import Deed
-from crow.policy.base import Allow, Ask
-from crow.policy.paths import is_secret
-from crow.policy.rules import BuiltInPolicy
-from crow.results import ToolKind
+from crow.policy.paths import is_protected, is_secret
 
 SECRETS = """
 /w/.env /w/.env.local /w/.ENV /w/deep/down/.env.production /w/server.pem /w/server.KEY /w/.netrc /w/.npmrc /w/.pypirc
 /home/me/.ssh/id_ed25519 /home/me/.ssh/keys/old /w/.SSH/config /home/me/.aws/credentials /home/me/.kube/config
 /home/me/.gnupg/x /home/me/.docker/config.json /etc/shadow /proc/1/environ /proc/self/environ /proc/1/task/1/environ
-/home/me/.crow /home/me/.crow/config.toml
+/home/me/.crow /home/me/.crow/config.toml /home/me/.CROW/config.toml /home/me/.ssh /w/x/../.env /w//.env
 """
-HARMLESS = """
+NO_SECRETS = """
 /w/.env.example /w/environment /w/env /w/keys.txt /w/monkey /w/a.key.md /w/pem /w/ssh/config /w/.sshrc /w/aws
 /w/docker/config.json /etc/passwd /w/proc/environ /home/me/.crowd /home/me/.crow-notes/config.toml
+"""
+PROTECTED = """
+/w/.git /w/.git/config /w/.git/hooks/pre-commit /w/.GIT/config /w/sub/.git/config /w/.gitconfig /home/me/.gitconfig
+/home/me/.bashrc /home/me/.zshrc /home/me/.profile /home/me/.bash_profile /w/.zshenv /home/me/.config/fish/config.fish
+/home/me/.ssh/config /home/me/.gnupg/gpg.conf /w/.vscode/tasks.json /w/.idea/x.xml /w/.zed/tasks.json
+/w/.cursor/mcp.json
+/w/.github/workflows/ci.yml /w/.gitlab-ci.yml /w/.husky/pre-commit /w/.pre-commit-config.yaml /w/.envrc /w/.mcp.json
+/w/.crow/config.toml /w/AGENTS.md /w/agents.md /w/sub/Claude.md /etc/cron.d/x /etc/crontab /var/spool/cron/me
+/etc/systemd/system/x.service /home/me/.config/systemd/user/x.service /lib/systemd/system/x /usr/lib/systemd/user/x
+/Users/me/Library/LaunchAgents/x.plist /home/me/.config/autostart/x.desktop /etc/profile.d/x.sh
+/home/me/.crow/grants.json
+/w/.env /w/server.key /w/.g\u200cit/config /w/x/../.git/config /home/me/.config/git/config
+"""
+UNPROTECTED = """
+/w/src/app.py /w/.gitignore /w/.gitattributes /w/git/config /w/.github/CODEOWNERS /w/.github/dependabot.yml /w/README.md
+/w/docs/AGENTS.md.txt /w/workflows/ci.yml /w/bashrc /w/deploy/x.service /w/.env.example /w/crontab /w/vscode/x
+/w/.gitx/y
 """
 
 
@@ -25,51 +38,16 @@ def test_secrets(path):
     assert is_secret(path, ["/home/me/.crow"])
 
 
-@pytest.mark.parametrize("path", HARMLESS.split())
-def test_what_only_looks_like_one(path):
+@pytest.mark.parametrize("path", NO_SECRETS.split())
+def test_what_only_looks_like_a_secret(path):
     assert not is_secret(path, ["/home/me/.crow"])
 
 
-def judged(policy: BuiltInPolicy, *paths: str) -> str:
-    match policy.judge(Deed("read", ToolKind.READ, reads=paths)):
-        case Allow():
-            return "goes"
-        case Ask(scope=None):
-            return "asks each time"
-        case Ask(scope=scope):
-            return f"asks, or: {scope.label}"  # pyright: ignore[reportOptionalMemberAccess]
-        case other:
-            return str(other)
+@pytest.mark.parametrize("path", PROTECTED.split())
+def test_protected(path):
+    assert is_protected(path, ["/home/me/.crow"])
 
 
-@pytest.mark.rule("R34", "R54")
-@pytest.mark.parametrize(
-    ("path", "verdict"),
-    [
-        ("/w", "goes"),
-        ("/w/a/b", "goes"),
-        ("/more/x", "goes"),
-        ("/workshop/a", "asks, or: Allow reading in /workshop for this session"),
-        ("/opt/a/b", "asks, or: Allow reading in /opt/a for this session"),
-        ("/w/.env", "asks each time"),
-        ("/a", "asks each time"),
-        ("/home/a", "asks each time"),
-        ("/root/a", "asks each time"),
-    ],
-)
-def test_verdicts(path, verdict):
-    assert judged(BuiltInPolicy(["/w", "/more"], []), path) == verdict
-
-
-@pytest.mark.rule("R102")
-def test_what_was_granted_goes_and_nothing_else():
-    policy = BuiltInPolicy(["/w"], [])
-    ask = policy.judge(Deed("read", ToolKind.READ, reads=("/opt/a/b",)))
-    assert isinstance(ask, Ask)
-    assert ask.scope is not None
-    policy.remember(ask.scope)
-    assert judged(policy, "/opt/a/c/d") == "goes"
-    assert judged(policy, "/opt/ab/c") != "goes"
-    assert judged(policy, "/opt/a/.env") == "asks each time"
-    assert judged(policy, "/opt/a/b", "/opt/z/b") != "goes"
-    assert isinstance(policy.judge(Deed("write", ToolKind.EDIT, reads=("/opt/a/b",))), Ask)
+@pytest.mark.parametrize("path", UNPROTECTED.split())
+def test_what_only_looks_protected(path):
+    assert not is_protected(path, ["/home/me/.crow"])

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support import judge
+from tests.support.terminals import Terminals, UnknownTerminal
 
 CROW = str(Path(sys.executable).with_name("crow"))
 DEADLINE = 30.0
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 
 NOTHING: Json = {}
 FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
+TERMINAL = {"terminal": True}
 NOTICES = {"session": {"notices": {}}}
 EVERYTHING: Json = {
     "fs": {"readTextFile": True, "writeTextFile": True},
@@ -48,11 +50,28 @@ images = {images}
 """
 
 
+REAL_MODEL = """\
+model = "test/m"
+[providers.test]
+type = "openai"
+base_url = "{base_url}"
+api_key = "none"
+{more}
+"""
+
+
 class _Silence:
     """The answer of an editor that does not answer."""
 
 
 SILENCE = _Silence()
+
+
+class Later:
+    """An answer that is not known yet: `wait` is called in a thread of its own and gives it."""
+
+    def __init__(self, wait: Callable[[], Any]) -> None:
+        self.wait = wait
 
 
 class ErrorAnswer(Exception):
@@ -138,11 +157,13 @@ class Editor:
         folder: Path,
         *,
         script: str | None = None,
+        base_url: str = "",
         config: str = "",
         images: bool = False,
         capabilities: Json | None = NOTHING,
         initialize: bool = True,
         permit: Callable[[Json], Any] = lambda request: chose("reject"),
+        answers: Mapping[str, Callable[[Json], Any]] | None = None,
         environment: Mapping[str, str] | None = None,
         stdio: tuple[int, int] | None = None,
         may_write_to_stderr: bool = False,
@@ -154,9 +175,14 @@ class Editor:
         if script is not None:
             (self.home / "script.toml").write_text(script)
             (self.home / "config.toml").write_text(CONFIG.format(images=str(images).lower(), more=config))
+        elif base_url:  # a provider of `tests.support.provider`
+            (self.home / "config.toml").write_text(REAL_MODEL.format(base_url=base_url, more=config))
         self.files: dict[str, Any] = {}
         """What the editor has open: text by path, SILENCE, or an ErrorAnswer. Anything else is not found."""
         self.permit = permit
+        self.answers = dict(answers or {})
+        """What the editor says to other requests, by method: a result, SILENCE, Later, or an ErrorAnswer."""
+        self.terminals = Terminals(clean_environment(self.home, folder))
         self.permissions: list[Json] = []
         """The permission requests that came."""
         self.conversation: list[Entry] = []
@@ -166,6 +192,8 @@ class Editor:
         self._problems: list[str] = []
         self._pending: dict[str, Pending] = {}
         self._answered: set[str] = set()
+        self._unanswered: set[str] = set()
+        """Requests of Crow's whose answer comes later."""
         self._unreadable = 0
         self._last_id = 0
         self._changed = threading.Condition()
@@ -382,12 +410,14 @@ class Editor:
             self._from_crow = -1
         if self._to_crow >= 0:
             self.hang_up()
+        self.terminals.end()
         self._stderr.close()
 
     def _judge(self) -> None:
         for entry in self.conversation:
             if entry.sender == "crow":
                 self._problems += _complaints(entry.message)
+        self._problems += self.terminals.complaints
         unasked = sum(message.get("id", ...) is None for message in self.received if "method" not in message)
         if unasked > self._unreadable:
             self._problems.append(f"{unasked} errors for {self._unreadable} unreadable lines")
@@ -446,8 +476,11 @@ class Editor:
                 if "method" not in message and message["id"] is not None:
                     self._settle(message)
             self._changed.notify_all()
-        if isinstance(message, dict) and "method" in message and "id" in message:
-            self._serve(message)
+        if isinstance(message, dict) and "method" in message:
+            if "id" in message:
+                self._serve(message)
+            elif message["method"] == "$/cancel_request":
+                self._withdraw(message["params"]["requestId"])
 
     def _settle(self, message: Json) -> None:
         key = _key(message["id"])
@@ -461,31 +494,90 @@ class Editor:
         pending.message, pending.answered = message, time.monotonic()
 
     def _serve(self, message: Json) -> None:
+        id = message["id"]
         try:
             result = self._answer(message["method"], message["params"])
         except ErrorAnswer as error:
-            body = {"code": error.code, "message": error.message}
-            self._reply({"jsonrpc": "2.0", "id": message["id"], "error": body})
+            self._reply_error(id, error)
             return
-        if not isinstance(result, _Silence):
-            self._reply({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        if isinstance(result, Later):
+            self._unanswered.add(_key(id))
+            threading.Thread(target=self._answer_later, args=(id, result), daemon=True).start()
+        elif not isinstance(result, _Silence):
+            self._reply({"jsonrpc": "2.0", "id": id, "result": result})
+
+    def _answer_later(self, id: Any, later: Later) -> None:
+        result = later.wait()
+        if self._take_back(id):
+            self._reply({"jsonrpc": "2.0", "id": id, "result": result})
+
+    def _withdraw(self, id: Any) -> None:
+        """Crow waits no longer: an answer that has not come yet is an error, as the protocol has it."""
+        if self._take_back(id):
+            self._reply_error(id, ErrorAnswer(-32800, "Request cancelled"))
+
+    def _take_back(self, id: Any) -> bool:
+        with self._changed:
+            waiting = _key(id) in self._unanswered
+            self._unanswered.discard(_key(id))
+            return waiting
+
+    def _reply_error(self, id: Any, error: ErrorAnswer) -> None:
+        self._reply({"jsonrpc": "2.0", "id": id, "error": {"code": error.code, "message": error.message}})
 
     def _reply(self, message: Json) -> None:
         with contextlib.suppress(OSError):  # Crow may be gone by now
             self.send(message)
+        with self._changed:
+            self._changed.notify_all()
 
     def _answer(self, method: str, params: Json) -> Any:
+        if method in self.answers:
+            answer = self.answers[method](params)
+            if isinstance(answer, ErrorAnswer):
+                raise answer
+            return answer
         match method:
             case "session/request_permission":
                 self.permissions.append(params)
                 return self.permit(params)
             case "fs/read_text_file":
-                content = self.files.get(params["path"], ErrorAnswer(-32002, "no such file"))
-                if isinstance(content, ErrorAnswer):
-                    raise content
-                return {"content": content} if isinstance(content, str) else content
+                return self.read_text(params)
+            case "fs/write_text_file":
+                return self.write_text(params)
+            case "terminal/create":
+                return self.terminals.create(params)
+            case "terminal/output" | "terminal/wait_for_exit" | "terminal/kill" | "terminal/release":
+                return self._terminal(method, params["terminalId"])
             case _:
                 raise ErrorAnswer(-32601, f"Method not found: {method}")
+
+    def read_text(self, params: Json) -> Any:
+        content = self.files.get(params["path"], ErrorAnswer(-32002, "no such file"))
+        if isinstance(content, ErrorAnswer):
+            raise content
+        return {"content": content} if isinstance(content, str) else content
+
+    def write_text(self, params: Json) -> Any:
+        """Saved at once, as it is."""
+        Path(params["path"]).write_text(params["content"], newline="")
+        self.files[params["path"]] = params["content"]
+        return {}
+
+    def _terminal(self, method: str, id: str) -> Any:
+        try:
+            if method == "terminal/release":
+                self.terminals.release(id)
+                return {}
+            terminal = self.terminals.find(method, id)
+        except UnknownTerminal:
+            raise ErrorAnswer(-32602, f"Unknown terminal: {id}") from None
+        if method == "terminal/output":
+            return terminal.output()
+        if method == "terminal/wait_for_exit":
+            return terminal.wait() if terminal.exit_status else Later(terminal.wait)
+        terminal.kill()
+        return {}
 
 
 def clean_environment(home: Path, folder: Path) -> dict[str, str]:

@@ -11,15 +11,13 @@ from crow.acp import translate, wire
 from crow.acp.connection import Call, Connection, Route
 from crow.acp.failures import as_rpc_error
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.acp.person import ClientPerson
-from crow.acp.sink import UpdateSink
-from crow.acp.workspace import ClientWorkspace
+from crow.acp.offers import Offers
 from crow.errors import CrowError
 from crow.events import Notice
 from crow.session.models import ModelChoice, Models
 from crow.session.open import open_session
 from crow.session.session import Session, Turn
-from crow.workspace.local import LocalWorkspace
+from crow.workspace.processes import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +32,8 @@ class Agent:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._models = Models(home, environ)
         self._home = home
+        self._environ = environ
+        self._keeper = Keeper()
         self._sessions: dict[str, Session] = {}
         self._client: wire.ClientCapabilities | None = None
         self._connection: Connection | None = None
@@ -55,6 +55,7 @@ class Agent:
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await self._keeper.close()
 
     # --- the connection
 
@@ -79,6 +80,7 @@ class Agent:
             self._models.use_demo()
             return wire.Empty()
         if request.method_id == CONFIGURED:
+            self._models.use_configured()
             return self._read_configuration()
         if request.method_id == LOGIN:
             text = f"Invalid params: the method `{LOGIN}` runs in a terminal, not through `authenticate`"
@@ -110,19 +112,10 @@ class Agent:
         return wire.NewSessionResponse(session_id=session.id)
 
     def _create_session(self, roots: list[str], choice: ModelChoice) -> Session:
-        connection, client = self._connected(), self._client or wire.ClientCapabilities()
+        offers = Offers(self._connected(), self._client or wire.ClientCapabilities())
         session_id = _session_id()
-        reads_buffers = client.fs is not None and bool(client.fs.read_text_file)
-        workspace = ClientWorkspace(roots, connection, session_id) if reads_buffers else LocalWorkspace(roots)
-        takes_notices = client.session is not None and client.session.notices is not None
-        session = open_session(
-            session_id,
-            choice,
-            workspace=workspace,
-            person=ClientPerson(connection, session_id),
-            sink=UpdateSink(connection, session_id, takes_notices=takes_notices),
-            private=[self._home],
-        )
+        around = offers.surround(session_id, roots, choice, self._keeper, self._environ)
+        session = open_session(session_id, choice, around, home=self._home)
         self._sessions[session_id] = session
         return session
 

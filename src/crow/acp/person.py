@@ -5,16 +5,22 @@ from typing import Literal
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
-from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
 from crow.visible import one_line
 
-_CHOICES: dict[str, Literal["once", "session", "reject"]] = {"once": "once", "session": "session", "reject": "reject"}
+_CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
+    "once": "once",
+    "session": "session",
+    "project": "project",
+    "reject": "reject",
+}
 
 
 class ClientPerson:
-    def __init__(self, connection: Connection, session_id: str) -> None:
+    def __init__(self, connection: Connection, session_id: str, *, has_forms: bool) -> None:
         self._connection = connection
         self._session_id = session_id
+        self._has_forms = has_forms
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
         request = translate.permission_request(self._session_id, question)
@@ -27,6 +33,34 @@ class ClientPerson:
         except ConnectionLost:
             return PermissionAnswer("reject", "the editor is gone, so the user could not be asked.")
         return _answer(response.outcome, request.options)
+
+    async def ask(self, question: Question) -> Answer | None:
+        """By a form where the client has forms, else by options to choose from, else not at all."""
+        try:
+            if self._has_forms:
+                form = translate.question_as_form(self._session_id, question)
+                return _filled_in(await self._connection.request("elicitation/create", form, wire.FormResponse))
+            if not question.options:
+                return None
+            choice = translate.question_as_options(self._session_id, question)
+            response = await self._connection.request(
+                "session/request_permission", choice, wire.RequestPermissionResponse
+            )
+        except (RpcError, ConnectionLost):
+            return None
+        return _chosen(response.outcome, question)
+
+
+def _filled_in(form: wire.FormResponse) -> Answer:
+    answer = (form.content or {}).get("answer")
+    return Answer(answer if form.action == "accept" and isinstance(answer, str) else "")
+
+
+def _chosen(outcome: wire.PermissionOutcome, question: Question) -> Answer:
+    if outcome.outcome == "cancelled":
+        return Answer("", cancelled=True)
+    answers = {f"answer-{number}": option for number, option in enumerate(question.options)}
+    return Answer(answers.get(outcome.option_id or "", "") if outcome.outcome == "selected" else "")
 
 
 def _answer(outcome: wire.PermissionOutcome, options: list[wire.PermissionOption]) -> PermissionAnswer:

@@ -12,6 +12,8 @@ from crow.acp.connection import Connection
 
 FRAME = 0.016
 """Seconds between two chunks of a fast stream: about sixty a second."""
+LONGEST_CHUNK = 1024 * 1024
+"""Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
 
 
 class UpdateSink:
@@ -70,11 +72,12 @@ class UpdateSink:
             self._timer.cancel()
             self._timer = None
         if self._delta is not None:
-            chunk = translate.text_chunk(self._delta, "".join(self._texts))
+            delta, text = self._delta, "".join(self._texts)
             self._delta = None
             self._texts.clear()
             self._last_sent = self._loop.time()
-            self._send(chunk)
+            for start in range(0, len(text), LONGEST_CHUNK):
+                self._send(translate.text_chunk(delta, text[start : start + LONGEST_CHUNK]))
 
     def _tell(self, notice: events.Notice) -> None:
         """A client that knows no notices gets a message; but messages belong into turns, so it may have to wait."""

@@ -12,7 +12,7 @@ import msgspec
 from crow import events
 from crow.acp import wire
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.actions import PermissionQuestion
+from crow.actions import PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
 from crow.results import (
@@ -28,6 +28,7 @@ from crow.results import (
 from crow.visible import one_line
 
 LARGEST_RAW = 64 * 1024
+LONG_TEXT = 2048
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 
@@ -84,6 +85,13 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
                 kind=event.kind,
                 status="pending",
             )
+        case events.CallPreviewed():
+            yield wire.ToolCallUpdate(
+                tool_call_id=event.call_id,
+                title=one_line(event.title),
+                locations=_locations(event.locations),
+                content=tool_content(event.display) or None,
+            )
         case events.CallRequested():
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=_raw_input(event.arguments))
         case events.CallDescribed():
@@ -92,7 +100,6 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
                 title=one_line(event.title),
                 kind=event.kind,
                 locations=_locations(event.locations),
-                content=tool_content(event.display) or None,
             )
         case events.CallStarted():
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
@@ -100,7 +107,12 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, content=tool_content(event.display))
         case events.CallSettled(call_id=call_id, result=result):
             status = "completed" if result.ok else "failed"
-            yield wire.ToolCallUpdate(tool_call_id=call_id, status=status, content=_result_content(result))
+            yield wire.ToolCallUpdate(
+                tool_call_id=call_id,
+                status=status,
+                content=_result_content(result),
+                raw_output={"ok": result.ok, "message": one_line(result.message, 1000)},
+            )
         case events.PlanChanged():
             yield wire.Plan(
                 entries=[
@@ -130,6 +142,9 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
     if question.session_scope:
         label = one_line(question.session_scope)
         options.append(wire.PermissionOption(option_id="session", name=label, kind="allow_always"))
+    if question.project_scope:
+        label = one_line(question.project_scope)
+        options.append(wire.PermissionOption(option_id="project", name=label, kind="allow_always"))
     options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
     reason = wire.ContentToolContent(content=wire.TextContent(text=one_line(question.reason, 1000)))
     return wire.RequestPermissionRequest(
@@ -143,6 +158,38 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
             content=[*tool_content(question.display), reason],
         ),
         options=options,
+    )
+
+
+def question_as_options(session_id: str, question: Question) -> wire.RequestPermissionRequest:
+    """For clients without forms: the possible answers as the options of a permission."""
+    options = [
+        wire.PermissionOption(option_id=f"answer-{number}", name=one_line(option), kind="allow_once")
+        for number, option in enumerate(question.options)
+    ]
+    options.append(wire.PermissionOption(option_id="none", name="None of these", kind="reject_once"))
+    return wire.RequestPermissionRequest(
+        session_id=session_id,
+        tool_call=wire.ToolCallFields(
+            tool_call_id=question.call_id,
+            title=one_line(question.text),
+            kind="other",
+            content=[wire.ContentToolContent(content=wire.TextContent(text=question.text))],
+        ),
+        options=options,
+    )
+
+
+def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
+    answer: dict[str, Any] = {"type": "string", "title": "Answer"}
+    if question.options:
+        answer["enum"] = list(question.options)
+    return wire.FormRequest(
+        session_id=session_id,
+        tool_call_id=question.call_id,
+        mode="form",
+        message=question.text,
+        requested_schema={"type": "object", "properties": {"answer": answer}, "required": ["answer"]},
     )
 
 
@@ -181,14 +228,30 @@ def _locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] |
 
 
 def _raw_input(arguments: str) -> object:
-    """The arguments as they will be used; as text if they are no JSON or nested absurdly, and cut if they are long."""
-    if len(arguments) > LARGEST_RAW:
-        return {"cut": arguments[:LARGEST_RAW]}
+    """The arguments as they will be used; as text if they are no JSON or nested absurdly; long texts cut."""
     try:
         value = msgspec.json.decode(arguments or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {"text": arguments}
-    return value if _is_shallow(value, DEEPEST_RAW) else {"text": arguments}
+        return {"text": arguments[:LARGEST_RAW]}
+    if not _is_shallow(value, DEEPEST_RAW):
+        return {"text": arguments[:LARGEST_RAW]}
+    if len(arguments) <= LONG_TEXT:
+        return value
+    shortened = _shortened(value)
+    return shortened if len(msgspec.json.encode(shortened)) <= LARGEST_RAW else {"text": arguments[:LONG_TEXT]}
+
+
+def _shortened(value: Any) -> Any:
+    """A file's content in the arguments is shown as a diff; here its beginning and its length will do."""
+    match value:
+        case str() if len(value) > LONG_TEXT:
+            return f"{value[:LONG_TEXT]}… ({len(value):,} characters)"
+        case dict():
+            return {key: _shortened(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case list():
+            return [_shortened(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType] -- JSON
+        case _:
+            return value
 
 
 def _is_shallow(value: Any, levels: int) -> bool:

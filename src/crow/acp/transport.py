@@ -70,9 +70,10 @@ class LineReader:
             self._finish()
 
     async def _pump_file(self) -> None:
-        while data := await asyncio.to_thread(os.read, self._fd, CHUNK):
-            self._feed(data)
-            await asyncio.sleep(0)
+        with contextlib.suppress(OSError):  # opened for writing only, or a disk that fails: nothing can be read
+            while data := await asyncio.to_thread(os.read, self._fd, CHUNK):
+                self._feed(data)
+                await asyncio.sleep(0)
         self._finish()
 
     def _feed(self, data: bytes) -> None:

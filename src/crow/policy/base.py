@@ -1,49 +1,103 @@
 """What the policy is asked, and its three answers."""
 
-from typing import Protocol
+import enum
+from typing import Literal, Protocol
 
 import msgspec
 
 from crow.actions import Deed
+from crow.config.settings import PermissionRule
+
+Mode = Literal["ask", "edit", "plan", "auto"]
+Where = Literal["session", "project"]
+"""Where an "always" is kept: until the session ends, or for every session in this project."""
+
+
+class Origin(enum.StrEnum):
+    """Who made a rule. The value is how a person reads it."""
+
+    BUILT_IN = "built-in"
+    USER = "your config"
+    PROJECT = "the project's config"
+    SESSION_GRANT = "allowed in this session"
+    PROJECT_GRANT = "allowed in this project"
 
 
 class Scope(msgspec.Struct, frozen=True):
     """What an "always" would cover, in words and as data: the label says exactly what will be remembered."""
 
     label: str
-    tool: str
-    folder: str
+    rules: tuple[PermissionRule, ...]
 
 
 class Allow(msgspec.Struct, frozen=True):
     rule: str
+    origin: Origin = Origin.BUILT_IN
 
 
 class Ask(msgspec.Struct, frozen=True):
     rule: str
     reason: str
     """Why the person is asked, in a sentence for them."""
-    scope: Scope | None = None
+    origin: Origin = Origin.BUILT_IN
+    session: Scope | None = None
     """What may be allowed for the rest of the session; None where each time must be asked for."""
+    project: Scope | None = None
+    """The same for every session in this project."""
 
 
 class Deny(msgspec.Struct, frozen=True):
     rule: str
     reason: str
+    """Goes to the model, which may adapt."""
+    origin: Origin = Origin.BUILT_IN
 
 
 Verdict = Allow | Ask | Deny
 
 
+class KnownRule(msgspec.Struct, frozen=True):
+    """A rule with who made it."""
+
+    rule: PermissionRule
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"{self.rule.decision} {said(self.rule)} ({self.origin})"
+
+
+def said(rule: PermissionRule) -> str:
+    """What a rule is about, in as few words as it takes."""
+    if rule.command is not None:
+        return f"{rule.tool}: `{rule.command}`"
+    detail = rule.path if rule.path is not None else rule.host
+    return rule.tool if detail is None else f"{rule.tool}: {detail}"
+
+
 class Policy(Protocol):
     """Decides from rules alone; asks nobody and does nothing. Each verdict names the rule that gave it."""
 
+    mode: Mode
+    """May change at any time; the next judgement follows it."""
+
     def judge(self, deed: Deed) -> Verdict: ...
+
+    def explain(self, deed: Deed) -> str:
+        """The verdict on a deed and what led to it, in lines for a person."""
+        ...
 
     def is_secret(self, path: str) -> bool:
         """Whether a resolved path may hold credentials: then it is never read unasked, not even as an attachment."""
         ...
 
-    def remember(self, scope: Scope) -> None:
-        """The person allowed this scope for the rest of the session."""
+    def remember(self, scope: Scope, where: Where) -> str:
+        """The person allowed this scope. Gives a warning for them if it could not be kept for later sessions."""
+        ...
+
+    def rules(self) -> list[KnownRule]:
+        """Every rule that has a say, the built-in ones of modes and paths aside."""
+        ...
+
+    def revoke(self, rule: PermissionRule) -> bool:
+        """Forgets what was remembered. False if it was not: a rule in a file is changed in that file."""
         ...

@@ -1,48 +1,115 @@
-"""The built-in rules: what goes without asking, and what asks."""
+"""The policy of a session: rules first, then the mode's table. Deny beats ask beats allow."""
 
 import os
 from collections.abc import Sequence
 
 from crow.actions import Deed
-from crow.paths import is_inside
-from crow.policy.base import Allow, Ask, Scope, Verdict
-from crow.policy.paths import is_secret
+from crow.config.settings import PermissionRule
+from crow.errors import ConfigError
+from crow.policy import judging, paths
+from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
+from crow.policy.explaining import explain
+from crow.policy.grants import Grants
+from crow.policy.judging import Bench
+from crow.policy.rulebook import RuleBook
 
 
-class BuiltInPolicy:
-    """Reading inside the workspace goes. Reading outside asks, and so does a secret, wherever it is."""
+class RulePolicy:
+    """`roots` are the workspace's folders, links resolved; `private` are folders that are secret and protected as a
+    whole, Crow's own home among them. Without `grants`, what is allowed for the project lasts as long as the session.
+    """
 
-    def __init__(self, roots: Sequence[str], private: Sequence[str]) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        private: Sequence[str] = (),
+        *,
+        mode: Mode = "ask",
+        user_rules: Sequence[PermissionRule] = (),
+        project_rules: Sequence[PermissionRule] = (),
+        grants: Grants | None = None,
+    ) -> None:
+        self.mode: Mode = mode
         self._roots = tuple(roots)
-        self._private = tuple(private)
-        self._granted: list[Scope] = []
+        self._private = tuple({*private, *(os.path.realpath(folder) for folder in private)})
+        self._configured = [
+            *(KnownRule(rule, Origin.USER) for rule in user_rules),
+            *(KnownRule(rule, Origin.PROJECT) for rule in project_rules),
+        ]
+        self._granted: list[KnownRule] = []
+        self._grants = grants
+        self._book = RuleBook([], roots)
+        self._book_of: list[KnownRule] = []
+
+    @property
+    def warning(self) -> str:
+        """What the person should know about the grants of this project; empty if all is well."""
+        if self._grants is None:
+            return ""
+        self._grants.rules()
+        return self._grants.warning
 
     def judge(self, deed: Deed) -> Verdict:
-        for path in deed.reads:
-            if self.is_secret(path):
-                reason = f"{path} may hold keys or passwords, and the model would see them."
-                return Ask("a secret asks", reason)
-            if not self._covers(path) and not self._was_granted(deed.tool, path):
-                reason = f"{path} lies outside the workspace."
-                return Ask("a read outside the workspace asks", reason, _folder_scope(deed.tool, path))
-        return Allow("reading in the workspace goes")
+        return _strictest(judging.verdicts(deed, self._bench()))
+
+    def explain(self, deed: Deed) -> str:
+        bench = self._bench()
+        return explain(deed, judging.verdicts(deed, bench), bench)
 
     def is_secret(self, path: str) -> bool:
-        return is_secret(path, self._private)
+        return paths.is_secret(path, self._private)
 
-    def remember(self, scope: Scope) -> None:
-        self._granted.append(scope)
+    def remember(self, scope: Scope, where: Where) -> str:
+        warning = ""
+        if where == "project" and self._grants is not None:
+            try:
+                self._grants.add(scope.rules)
+            except ConfigError as error:
+                warning = f"It is remembered for this session only: {error}"
+            else:
+                return ""
+        origin = Origin.SESSION_GRANT if where == "session" or warning else Origin.PROJECT_GRANT
+        known = [KnownRule(rule, origin) for rule in scope.rules]
+        self._granted += [rule for rule in known if rule not in self._granted]
+        return warning
 
-    def _covers(self, path: str) -> bool:
-        return any(is_inside(path, root) for root in self._roots)
+    def rules(self) -> list[KnownRule]:
+        in_project = self._grants.rules() if self._grants is not None else ()
+        return [*self._configured, *self._granted, *(KnownRule(rule, Origin.PROJECT_GRANT) for rule in in_project)]
 
-    def _was_granted(self, tool: str, path: str) -> bool:
-        return any(scope.tool == tool and is_inside(path, scope.folder) for scope in self._granted)
+    def revoke(self, rule: PermissionRule) -> bool:
+        kept = [known for known in self._granted if known.rule != rule]
+        forgotten = len(kept) < len(self._granted)
+        self._granted = kept
+        if self._grants is not None and self._grants.remove(rule):
+            forgotten = True
+        return forgotten
+
+    def _bench(self) -> Bench:
+        rules = self.rules()
+        if rules != self._book_of:
+            self._book, self._book_of = RuleBook(rules, self._roots), rules
+        return Bench(self._book, self.mode, self._roots, self._private)
 
 
-def _folder_scope(tool: str, path: str) -> Scope | None:
-    """The path's folder, unless that would be the whole disk or a home: too much to say yes to in passing."""
-    folder = os.path.dirname(path)
-    if folder in ("/", os.path.expanduser("~"), "/home", "/root"):
-        return None
-    return Scope(f"Allow reading in {folder} for this session", tool, folder)
+def _strictest(verdicts: list[Verdict]) -> Verdict:
+    """A deed does all that it does, so that the strictest word on a part of it is the word on the whole."""
+    for verdict in verdicts:
+        if isinstance(verdict, Deny):
+            return verdict
+    asks = [verdict for verdict in verdicts if isinstance(verdict, Ask)]
+    if not asks:
+        return next(iter(verdicts), Allow("nothing that needs permission goes"))
+    return asks[0] if len(asks) == 1 else _all_of(asks)
+
+
+def _all_of(asks: list[Ask]) -> Ask:
+    """One question for several reasons. What would be remembered must answer each of them, or it is not offered."""
+    reason = " ".join(dict.fromkeys(ask.reason for ask in asks))
+    session = _joined([ask.session for ask in asks])
+    return Ask(asks[0].rule, reason, asks[0].origin, session, _joined([ask.project for ask in asks]))
+
+
+def _joined(scopes: list[Scope | None]) -> Scope | None:
+    offered = list(dict.fromkeys(scopes))
+    return offered[0] if len(offered) == 1 else None

@@ -3,13 +3,16 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
+from typing import cast, get_args
 
 from crow.config.discovery import discover, from_environment
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings, Settings
+from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
+from crow.policy.base import Mode
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,18 @@ class ModelChoice:
         self._name = name
         self._providers = providers
         self._environ = environ
+
+    @property
+    def mode(self) -> Mode:
+        """As configured; the variable CROW_MODE, which `crow run --mode` sets, wins."""
+        wanted = self._environ.get("CROW_MODE", "")
+        return cast("Mode", wanted) if wanted in get_args(Mode) else self.settings.mode
+
+    @property
+    def key_variables(self) -> set[str]:
+        """The variables that hold providers' keys: no command and no server gets to see them."""
+        named = {provider.api_key_env for provider in self._providers.values() if provider.api_key_env}
+        return named | {vendor.key_variable for vendor in VENDORS.values()}
 
     def create(self) -> Model:
         return catalog.create(self._name, self._providers, self.settings.limits, self._environ)
@@ -74,16 +89,21 @@ class Models:
         self._demo = False
 
     def use_demo(self) -> None:
+        """From now on new sessions talk to the script, also if a model is configured: that one may not work."""
         self._demo = True
+
+    def use_configured(self) -> None:
+        self._demo = False
 
     async def choose(self) -> ModelChoice:
         """The model for a new session; SetupNeeded if there is none, ConfigError if the configuration is wrong."""
+        if self._demo:
+            return ModelChoice(catalog.DEMO, {}, Settings(), self._environ)
         settings = load_settings(self._home)
         found = await discover(settings, self._environ)
-        name = found.default or (catalog.DEMO if self._demo else "")
-        if not name:
+        if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=HOW_TO_SET_UP)
-        return ModelChoice(name, found.providers, settings, self._environ)
+        return ModelChoice(found.default, found.providers, settings, self._environ)
 
     def may_see(self) -> bool:
         """Whether pictures make sense: only a model that is known not to see rules them out."""

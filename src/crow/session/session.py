@@ -4,12 +4,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from crow.errors import CrowError
+from crow.errors import CrowError, ModelRejected
 from crow.events import Notice, Sent, TurnEnded
 from crow.messages import StopReason
 from crow.session.journal import SessionJournal
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
+from crow.workspace.terminals import Terminals
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ class Turn:
             stop_reason = StopReason.CANCELLED
         except Exception as error:
             if not self.cancelling:  # libraries raise all sorts of things when their work is aborted
-                self._journal.append(TurnEnded(self._id, None, str(error)))
+                rejected = isinstance(error, ModelRejected)
+                self._journal.append(TurnEnded(self._id, None, str(error), rejected=rejected))
                 raise
             logger.info("a cancelled turn ended with %s", type(error).__name__)
             stop_reason = StopReason.CANCELLED
@@ -75,8 +77,9 @@ class Turn:
 
 
 class Session:
-    def __init__(self, id: str, conversation: Conversation, journal: SessionJournal) -> None:
+    def __init__(self, id: str, conversation: Conversation, journal: SessionJournal, terminals: Terminals) -> None:
         self.id = id
+        self._terminals = terminals
         self._conversation = conversation
         self._journal = journal
         self._turns = 0
@@ -109,4 +112,4 @@ class Session:
         self.cancel()
         if self._turn is not None:
             await self._turn.ended()
-        await self._conversation.model.close()
+        await asyncio.gather(self._terminals.close(), self._conversation.model.close())

@@ -1,6 +1,7 @@
 """What a tool is. The few types here are all that a tool and its callers know of each other."""
 
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -51,6 +52,10 @@ class Tool(Protocol):
         """One line for the person from what is known of the arguments so far: verb and target."""
         ...
 
+    def growing(self, arguments: dict[str, Any]) -> str:
+        """The text that is worth showing while it is being written, such as a file's content; empty if none is."""
+        ...
+
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action: ...
 
 
@@ -71,9 +76,7 @@ class ArgumentReader(Generic[Arguments]):
     def schema(self) -> dict[str, Any]:
         """The JSON schema that the model is given, made from the struct, so that the two cannot differ."""
         _, components = msgspec.json.schema_components([self._kind])
-        schema = dict(components[self._kind.__name__])
-        schema.pop("title", None)
-        return schema
+        return _inlined(components[self._kind.__name__], components)
 
     def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
         """The arguments, and the names of those that the tool does not know."""
@@ -88,3 +91,21 @@ class ArgumentReader(Generic[Arguments]):
         except msgspec.ValidationError as error:
             raise BadArguments(f"The arguments of `{call.name}` do not fit: {error}.") from None
         return arguments, tuple(str(key) for key in raw if key not in self._known)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- JSON
+
+
+def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
+    """The schema in one piece and without titles: models read references badly, and pay for every word."""
+    match schema:
+        case {"$ref": str(reference)}:
+            return _inlined(components[reference.rpartition("/")[2]], components)
+        case dict():
+            parts = cast("dict[str, Any]", schema)
+            return {
+                key: _inlined(value, components)
+                for key, value in parts.items()
+                if key != "title" or not isinstance(value, str)
+            }
+        case list():
+            return [_inlined(item, components) for item in cast("list[Any]", schema)]
+        case _:
+            return schema

@@ -12,6 +12,7 @@ from crow.messages import Image, ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader
+from crow.tools.seen import Seen
 from crow.workspace.base import FileInfo, Workspace
 
 MOST_LINES = 2000
@@ -46,22 +47,29 @@ _reader = ArgumentReader(ReadArguments)
 class Read:
     kind = ToolKind.READ
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Seen | None = None) -> None:
         self.spec = ToolSpec("read", DESCRIPTION, _reader.schema())
+        self._seen = seen or Seen()
 
     def title(self, arguments: dict[str, Any]) -> str:
         path = arguments.get("path")
         return f"Read {path}" if isinstance(path, str) and path else "Read"
 
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
         path = workspace.resolve(arguments.path)
-        return ReadAction(workspace, path, arguments, unknown)
+        return ReadAction(workspace, self._seen, path, arguments, unknown)
 
 
 class ReadAction:
-    def __init__(self, workspace: Workspace, path: str, arguments: ReadArguments, unknown: tuple[str, ...]) -> None:
+    def __init__(
+        self, workspace: Workspace, seen: Seen, path: str, arguments: ReadArguments, unknown: tuple[str, ...]
+    ) -> None:
         self._workspace = workspace
+        self._seen = seen
         self._path = path
         self._arguments = arguments
         self._unknown = unknown
@@ -115,6 +123,8 @@ class ReadAction:
         if first > len(lines):
             raise WorkspaceError(f"{shown(self._path)} has {len(lines)} lines: there is no line {first}.")
         numbered, last = number_lines(lines, first, min(self._arguments.limit, MOST_LINES))
+        cut = [number for number in range(first, last + 1) if len(lines[number - 1].removesuffix("\r")) > LONGEST_LINE]
+        self._seen.note_read(self._path, text, first, last, cut)
         message = f"{last - first + 1} lines"
         if last < len(lines):
             numbered += f"\n({len(lines) - last} more lines: go on with offset {last + 1})"

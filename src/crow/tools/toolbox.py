@@ -35,6 +35,9 @@ class _UnknownTool:
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Unknown tool {self.spec.name[:100]}"
 
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         raise BadArguments(f"There is no tool `{call.name[:100]}`. The tools are: {', '.join(self._known)}.")
 

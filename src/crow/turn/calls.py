@@ -7,12 +7,14 @@ from types import TracebackType
 from typing import Self
 
 from crow import events
-from crow.actions import PermissionQuestion
+from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.errors import TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
 from crow.tools.base import Action
 from crow.tools.toolbox import failure
+from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
 
 SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH})
@@ -22,22 +24,19 @@ INTERRUPTED = "Interrupted by the user before it was done."
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
 
 
-class TurnCancelled(Exception):
-    """The person answered a question by ending the turn."""
-
-
 class CallBatch:
     """Settles every call it has seen when it is left, whatever the reason."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._journal = conversation.journal
-        self._names: dict[str, str] = {}
-        self._fragments: dict[str, list[str]] = {}
+        self._calls: dict[str, ArrivingCall] = {}
         self._settled: set[str] = set()
+        self.last_words = ""
+        """What one of the calls leaves for the person to answer, as the end of the turn."""
 
     def __bool__(self) -> bool:
-        return bool(self._names)
+        return bool(self._calls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,7 +45,7 @@ class CallBatch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         cancelled = isinstance(error, asyncio.CancelledError | TurnCancelled)
-        for call_id in self._names:
+        for call_id in self._calls:
             if call_id not in self._settled:
                 self._settle(call_id, ToolResult.failed(INTERRUPTED if cancelled else CUT_OFF))
         self._journal.append(events.ReplyEnded())
@@ -54,16 +53,19 @@ class CallBatch:
     def follow(self, event: events.Event) -> None:
         match event:
             case events.ArgumentsGrew():
-                self._fragments[event.call_id].append(event.fragment)
+                preview = self._calls[event.call_id].grow(event.fragment)
+                if preview is not None:
+                    self._journal.append(preview)
             case events.CallOpened():
-                self._names[event.call_id] = event.tool
-                self._fragments[event.call_id] = []
+                tool = self._conversation.tools.find(event.tool)
+                arriving = ArrivingCall(event.call_id, event.tool, tool, self._conversation.workspace)
+                self._calls[event.call_id] = arriving
             case _:
                 pass
 
     async def run(self) -> None:
         """Reads side by side, the rest one after the other, in the order that the model gave."""
-        calls = [ToolCall(id, name, "".join(self._fragments[id])) for id, name in self._names.items()]
+        calls = [ToolCall(id, call.name, call.arguments) for id, call in self._calls.items()]
         for call in calls:
             self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
         for together, group in groupby(calls, self._can_run_together):
@@ -87,6 +89,7 @@ class CallBatch:
 
     def _settle(self, call_id: str, result: ToolResult) -> None:
         self._settled.add(call_id)
+        self.last_words = result.says or self.last_words
         self._journal.append(events.CallSettled(call_id, result))
 
 
@@ -95,7 +98,7 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     journal = conversation.journal
     tool = conversation.tools.find(call.name)
     action = await tool.prepare(call, conversation.workspace)
-    journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations, action.display))
+    journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
     verdict = conversation.policy.judge(action.deed)
     if isinstance(verdict, Ask):
         async with conversation.dialog:
@@ -118,7 +121,8 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         reason=ask.reason,
         locations=action.locations,
         display=action.display,
-        session_scope=ask.scope.label if ask.scope else "",
+        session_scope=ask.session.label if ask.session else "",
+        project_scope=ask.project.label if ask.project else "",
     )
     answer = await conversation.person.permit(question)
     conversation.journal.append(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
@@ -126,9 +130,18 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         raise TurnCancelled
     if not answer.allowed:
         return Deny("the user was asked", answer.reason or "the user rejected it.")
-    if answer.choice == "session" and ask.scope is not None:
-        conversation.policy.remember(ask.scope)
+    _remember(conversation, ask, answer)
     return Allow("the user was asked")
+
+
+def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
+    warning = ""
+    if answer.choice == "session" and ask.session is not None:
+        warning = conversation.policy.remember(ask.session, "session")
+    elif answer.choice == "project" and ask.project is not None:
+        warning = conversation.policy.remember(ask.project, "project")
+    if warning:
+        conversation.journal.append(events.Notice("warning", warning))
 
 
 async def _all_of(work: Iterator[Awaitable[None]]) -> None:

@@ -1,7 +1,7 @@
 """The few things that a turn may know."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 
@@ -26,12 +26,13 @@ class Conversation(msgspec.Struct):
     journal: Journal
     history: History
     limits: Limits
-    system_prompt: str
+    system_prompt: Callable[[], str]
+    """Asked before each request: the project may have changed what it says."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
-        return self.model.reply(ModelRequest(self.system_prompt, self.history.messages(), self.tools.specs))
+        return self.model.reply(ModelRequest(self.system_prompt(), self.history.messages(), self.tools.specs))
 
 
 class TurnIds:

@@ -23,6 +23,7 @@ from crow.messages import (
 
 UNFINISHED = "No result: the call was interrupted before it ended."
 INTERRUPTED = "[The user interrupted the reply above.]"
+MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
 FAILED = "[The reply above was cut off by an error.]"
 UNANSWERED = "[There was no reply to the message above.]"
 
@@ -140,7 +141,17 @@ class History:
         elif event.stop_reason is StopReason.CANCELLED:
             self._remark = INTERRUPTED if self._answered else UNANSWERED
         elif event.stop_reason is None:
+            if event.rejected:
+                self._drop_media()
             self._remark = FAILED if self._answered else UNANSWERED
+
+    def _drop_media(self) -> None:
+        """A picture that a provider chokes on would make every later request fail as well."""
+        for index in range(max(0, len(self._before_turn) - 1), len(self._messages)):
+            message = self._messages[index]
+            if isinstance(message, UserMessage):
+                parts = tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts)
+                self._messages[index] = UserMessage(parts)
 
     @property
     def _answered(self) -> bool:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from crow import events
-from crow.errors import ContextOverflow
+from crow.errors import ContextOverflow, TurnCancelled
 from crow.messages import StopReason
-from crow.turn.calls import CallBatch, TurnCancelled
+from crow.turn.calls import CallBatch
 from crow.turn.conversation import Conversation, TurnIds
-from crow.turn.prompt import compose, unread
+from crow.turn.prompt import Composer, unread
 from crow.turn.reply import Reply
 
 BREATH = 64
@@ -35,6 +35,9 @@ async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[even
                     # A reply that was cut or refused may hold half a call: such calls are never run.
                     return _said_its_piece(conversation, reply)
                 await calls.run()
+            if calls.last_words:
+                journal.append(events.TextDelta(ids.message(), calls.last_words))
+                return StopReason.END_TURN
     except TurnCancelled:
         return StopReason.CANCELLED
     except ContextOverflow as overflow:
@@ -53,13 +56,14 @@ async def skip_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[eve
 
 async def _take_prompt(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> None:
     journal, message_id = conversation.journal, ids.message()
+    composer = Composer(conversation.workspace, conversation.model.info, conversation.policy)
     try:
-        parts, remarks = await compose(sent, conversation.workspace, conversation.model.info, conversation.policy)
+        parts = await composer.compose(sent)
     except asyncio.CancelledError:
         journal.append(events.UserSaid(message_id, tuple(sent), unread(sent)))
         raise
     journal.append(events.UserSaid(message_id, tuple(sent), parts))
-    for remark in remarks:
+    for remark in composer.remarks:
         journal.append(events.Notice("warning", remark))
 
 

@@ -8,37 +8,20 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from crow.errors import WorkspaceError
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
+from crow.media import encoded_media_type, media_type
 from crow.messages import Audio, Image, Text, UserPart
 from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy
+from crow.visible import one_line
 from crow.workspace.base import Workspace
 
 MOST_ATTACHED = 256 * 1024
 """Characters of one attachment that the model gets; the rest it can read itself."""
+LARGEST_MEDIA = 20 * 1024 * 1024
 
-_LINES = re.compile(r"^L(\d{1,9})(?:[:-]L?(\d{1,9}))?$", re.ASCII)
-
-
-async def compose(
-    sent: Sequence[Sent], workspace: Workspace, model: ModelInfo, policy: Policy
-) -> tuple[tuple[UserPart, ...], list[str]]:
-    """The parts for the model, and remarks for the person about what the model could not be given."""
-    parts: list[UserPart] = []
-    remarks: list[str] = []
-    for item in sent:
-        match item:
-            case SentText():
-                part = Text(item.text) if item.text else None
-            case SentMedia():
-                part = _media(item, model, remarks)
-            case SentResource():
-                part = _resource(item, model, remarks)
-            case SentLink():
-                part = await _link(item, workspace, policy, remarks)
-        if part is not None:
-            parts.append(part)
-    return tuple(parts) or (Text("(an empty message)"),), remarks
+_LINES = re.compile(r"L?(\d+)(?:C\d+)?(?:[:-]L?(\d*)(?:C\d+)?)?", re.ASCII)
+_THIS_MACHINE = ("", "localhost")
 
 
 def unread(sent: Sequence[Sent]) -> tuple[UserPart, ...]:
@@ -48,39 +31,102 @@ def unread(sent: Sequence[Sent]) -> tuple[UserPart, ...]:
 
 def _left_aside(item: SentMedia | SentResource | SentLink) -> Text:
     name = item.name if isinstance(item, SentLink) else item.uri or item.mime_type
-    return Text(f"[The user attached {name}, and interrupted before it was read.]")
+    return Text(f"[The user attached {one_line(name)}, and interrupted before it was read.]")
 
 
-def _attached(label: str, text: str) -> Text:
-    note = ""
-    if len(text) > MOST_ATTACHED:
-        note = f"\n(cut: {MOST_ATTACHED:,} of {len(text):,} characters are shown)"
-        text = text[:MOST_ATTACHED]
-    return Text(f"{label}\n{fence(text)}{note}")
+class Composer:
+    """Makes one message of one prompt. `remarks` tell the person what the model was not given, or not whole."""
 
+    def __init__(self, workspace: Workspace, model: ModelInfo, policy: Policy) -> None:
+        self.remarks: list[str] = []
+        self._workspace = workspace
+        self._model = model
+        self._policy = policy
 
-def _media(item: SentMedia, model: ModelInfo, remarks: list[str]) -> UserPart:
-    name = f"{item.kind} ({item.mime_type})"
-    if item.kind == "image" and model.images and item.mime_type.startswith("image/"):
-        return Image(item.data, item.mime_type)
-    if item.kind == "audio" and model.audio and item.mime_type.startswith("audio/"):
-        return Audio(item.data, item.mime_type)
-    remarks.append(f"{model.name} cannot take the attached {name}: it was left out, and the model was told so.")
-    return Text(f"[The user attached an {name}, which this model cannot take. It was left out.]")
+    async def compose(self, sent: Sequence[Sent]) -> tuple[UserPart, ...]:
+        parts = [await self._part(item) for item in sent]
+        return tuple(part for part in parts if part != Text("")) or (Text("(an empty message)"),)
 
+    async def _part(self, item: Sent) -> UserPart:
+        match item:
+            case SentText():
+                return Text(item.text)
+            case SentMedia():
+                return self._media(item.kind, item.data, item.mime_type)
+            case SentResource():
+                return self._resource(item)
+            case SentLink():
+                return await self._link(item)
 
-def _resource(item: SentResource, model: ModelInfo, remarks: list[str]) -> UserPart:
-    label = f"Attached: {item.uri}"
-    if item.text is not None:
-        return _attached(label, item.text)
-    kind = item.mime_type.partition("/")[0]
-    if item.blob is not None and kind in ("image", "audio"):
-        return _media(SentMedia(kind, item.blob, item.mime_type, item.uri), model, remarks)  # pyright: ignore[reportArgumentType] -- narrowed above
-    if (text := _text_in_blob(item)) is not None:
-        return _attached(label, text)
-    what = item.mime_type or "binary content"
-    remarks.append(f"{item.uri} ({what}) is no text: it was left out, and the model was told so.")
-    return Text(f"[The user attached {item.uri} ({what}), which is no text. It was left out.]")
+    # --- what came with the prompt
+
+    def _media(self, kind: str, data: str, claimed: str) -> UserPart:
+        found = encoded_media_type(data) or ""
+        if kind == "image" and self._model.images and found.startswith("image/"):
+            return Image(data, found)
+        if kind == "audio" and self._model.audio and found.startswith("audio/"):
+            return Audio(data, found)
+        takes = self._model.images if kind == "image" else self._model.audio
+        reason = f"it is no {kind} that models take" if takes else f"{self._model.name} takes no {kind}"
+        return self._left_out(one_line(f"the attached {kind} ({claimed})"), reason)
+
+    def _resource(self, item: SentResource) -> UserPart:
+        name = one_line(item.uri)
+        kind = item.mime_type.partition("/")[0]
+        if item.text is not None:
+            return self._attached(f"Attached: {name}", name, item.text)
+        if item.blob is not None and kind in ("image", "audio"):
+            return self._media(kind, item.blob, item.mime_type)
+        if (text := _text_in_blob(item)) is not None:
+            return self._attached(f"Attached: {name}", name, text)
+        return self._left_out(one_line(f"{item.uri} ({item.mime_type or 'binary'})"), "it is no text")
+
+    def _attached(self, label: str, name: str, text: str) -> Text:
+        note = ""
+        if len(text) > MOST_ATTACHED:
+            note = f"\n(cut: {MOST_ATTACHED:,} of {len(text):,} characters are shown)"
+            self.remarks.append(f"{name} is long: the model got the first {MOST_ATTACHED // 1024} kB of it.")
+            text = text[:MOST_ATTACHED]
+        return Text(f"{label}\n{fence(text)}{note}")
+
+    def _left_out(self, name: str, reason: str) -> Text:
+        self.remarks.append(f"{name} was left out: {reason}. The model was told so.")
+        return Text(f"[The user attached something that was left out: {name}: {reason}.]")
+
+    # --- what has to be fetched
+
+    async def _link(self, item: SentLink) -> UserPart:
+        name, address = one_line(item.name), _address(item.uri)
+        if address is None or address.scheme != "file":
+            about = one_line(" ".join(filter(None, (item.title, item.description))))
+            return Text(f"[The user refers to {name}: {one_line(item.uri)}{f' ({about})' if about else ''}]")
+        if address.netloc not in _THIS_MACHINE:
+            return self._left_out(name, f"it lies on another machine ({one_line(address.netloc)})")
+        try:
+            path = self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
+            if self._policy.is_secret(path):
+                return self._secret(path)
+            return await self._file(path, address.fragment)
+        except WorkspaceError as error:
+            return self._left_out(name, one_line(str(error), 1000).rstrip("."))
+
+    def _secret(self, path: str) -> Text:
+        name = one_line(shown(path))
+        self.remarks.append(f"{name} may hold secrets and was not read: if the model wants to read it, you are asked.")
+        return Text(f"[The user refers to {name}. It may hold secrets: reading it asks the user first.]")
+
+    async def _file(self, path: str, fragment: str) -> UserPart:
+        name = one_line(shown(path))
+        info = await self._workspace.stat(path)
+        if info.kind == "folder":
+            listing = "\n".join(await self._workspace.list_folder(path))
+            return self._attached(f"Attached folder: {name}", name, listing)
+        kind = media_type(await self._workspace.read_bytes(path, 16)) if info.kind == "file" else None
+        if kind is not None and info.size <= LARGEST_MEDIA:
+            data = base64.b64encode(await self._workspace.read_bytes(path, LARGEST_MEDIA)).decode()
+            return self._media(kind.partition("/")[0], data, kind)
+        label, part = _chosen_lines(name, await self._workspace.read_text(path), fragment)
+        return self._attached(label, name, part)
 
 
 def _text_in_blob(item: SentResource) -> str | None:
@@ -91,40 +137,27 @@ def _text_in_blob(item: SentResource) -> str | None:
     return None if "\0" in text else text
 
 
-async def _link(item: SentLink, workspace: Workspace, policy: Policy, remarks: list[str]) -> UserPart:
-    address = _file_address(item.uri)
-    if address is None:
-        about = " ".join(filter(None, (item.title, item.description)))
-        return Text(f"[The user refers to {item.name}: {item.uri}{f' ({about})' if about else ''}]")
+def _address(uri: str) -> SplitResult | None:
     try:
-        path = workspace.resolve(unquote(address.path, errors="surrogateescape"))
-        if policy.is_secret(path):
-            return Text(f"[The user refers to {shown(path)}. It may hold secrets: reading it asks the user first.]")
-        info = await workspace.stat(path)
-        if info.kind == "folder":
-            return _attached(f"Attached folder: {shown(path)}", "\n".join(await workspace.list_folder(path)))
-        text = await workspace.read_text(path)
-        return _file_part(shown(path), text, address.fragment)
-    except WorkspaceError as error:
-        remarks.append(f"{item.name} could not be read: {error}")
-        return Text(f"[The user attached {item.name}, but it could not be read: {error}]")
-
-
-def _file_address(uri: str) -> SplitResult | None:
-    try:
-        address = urlsplit(uri)
+        return urlsplit(uri)
     except ValueError:  # such as a host with half of its brackets
         return None
-    return address if address.scheme == "file" else None
 
 
-def _file_part(path: str, text: str, fragment: str) -> Text:
-    asked = _LINES.match(fragment)
+def _chosen_lines(name: str, text: str, fragment: str) -> tuple[str, str]:
+    """A label and the lines that a fragment such as `L5-7` asks for; everything if it asks for something else."""
+    asked = _LINES.fullmatch(fragment)
     if asked is None:
-        return _attached(f"Attached file: {path}", text)
-    first = max(1, int(asked[1]))
-    last = max(first, int(asked[2] or first))
+        unclear = f" (all of it: {one_line(fragment)!r} names no lines)" if fragment else ""
+        return f"Attached file: {name}{unclear}", text
     lines = text.removesuffix("\n").split("\n")  # as editors count: a form feed ends no line
+    first = max(1, _number(asked[1]))
+    last = len(lines) if asked[2] == "" else max(first, _number(asked[2] or asked[1]))
     if first > len(lines):
-        raise WorkspaceError(f"{path} has {len(lines)} lines: there is no line {first}.")
-    return _attached(f"Attached file: {path}, lines {first}-{last}", "\n".join(lines[first - 1 : last]))
+        raise WorkspaceError(f"{name} has {len(lines)} lines: there is no line {asked[1][:12]}.")
+    return f"Attached file: {name}, lines {first}-{min(last, len(lines))}", "\n".join(lines[first - 1 : last])
+
+
+def _number(digits: str) -> int:
+    """Ten digits are more lines than any file has; thousands of them would take long to read."""
+    return int(digits) if len(digits) <= 10 else 10**10

@@ -1,15 +1,25 @@
 """The workspace on this machine's disk. File calls that may take long run in threads, never on the event loop."""
 
 import asyncio
+import contextlib
 import os
 import stat
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
-from crow.workspace.base import FileInfo
+from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
+from crow.workspace.base import Document, FileInfo
+from crow.workspace.text import decode, decode_text, encode
+from crow.workspace.words import kind, reason, unreadable
 
 LARGEST_TEXT = 64 * 1024 * 1024
+LAST_MOMENT = 0.5
+"""Seconds that a cancelled write gets to leave everything tidy before the cancelling goes on without it."""
+
+Done = TypeVar("Done")
 
 
 class LocalWorkspace:
@@ -28,7 +38,7 @@ class LocalWorkspace:
         try:
             return os.path.realpath(os.path.join(self._roots[0], path))
         except OSError as error:
-            raise WorkspaceError(f"{shown(path)} cannot be resolved: {_reason(error)}.") from None
+            raise WorkspaceError(f"{shown(path)} cannot be resolved: {reason(error)}.") from None
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self._roots)
@@ -37,7 +47,7 @@ class LocalWorkspace:
         try:
             status = os.stat(path)
         except OSError as error:
-            raise _unusable(path, error) from None
+            raise unreadable(path, error) from None
         if stat.S_ISREG(status.st_mode):
             return FileInfo(path, "file", status.st_size)
         return FileInfo(path, "folder" if stat.S_ISDIR(status.st_mode) else "other", 0)
@@ -46,28 +56,71 @@ class LocalWorkspace:
         return await asyncio.to_thread(_read, path, limit)
 
     async def read_text(self, path: str) -> str:
-        content = await self.read_bytes(path, LARGEST_TEXT + 1)
-        if len(content) > LARGEST_TEXT:
-            raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
-        return decode_text(path, content)
+        return decode_text(path, await self._read_all(path))
 
     async def list_folder(self, path: str) -> list[str]:
         return await asyncio.to_thread(_list, path)
 
+    # --- documents
 
-def decode_text(path: str, content: bytes) -> str:
-    """UTF-8, UTF-16 with its mark, else Latin-1, which every byte has a meaning in. Null bytes mean no text."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    async def read_document(self, path: str) -> Document | None:
         try:
-            return content.decode("utf-16")
-        except UnicodeDecodeError:
-            pass
-    if b"\0" in content:
-        raise WorkspaceError(f"{shown(path)} is a binary file ({len(content):,} bytes).")
+            os.stat(path)  # not os.path.exists, to which a loop of links is a missing file
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(path, error) from None
+        content = await self._read_all(path)
+        return document(path, content, obstacle=await asyncio.to_thread(obstacle_to_writing, path))
+
+    async def write_document(self, path: str, text: str, before: Document | None) -> Document:
+        content = encode_like(before, path, text)
+        expected = bytes_of(before) if before else None
+        remarks = await _to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
+        return document(path, content, remarks=remarks)
+
+    async def remove(self, path: str, before: Document) -> None:
+        expected = bytes_of(before)
+        await _to_its_end(lambda given_up: remove_file(path, expected))
+
+    async def _read_all(self, path: str) -> bytes:
+        content = await self.read_bytes(path, LARGEST_TEXT + 1)
+        if len(content) > LARGEST_TEXT:
+            raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
+        return content
+
+
+def document(path: str, content: bytes, *, obstacle: str = "", remarks: tuple[str, ...] = ()) -> Document:
+    text, encoding, mark = decode(path, content)
+    return Document(path, text, encoding, mark, obstacle=obstacle, remarks=remarks)
+
+
+def encode_like(before: Document | None, path: str, text: str) -> bytes:
+    """A text in the encoding of the document that it replaces; a new file's is UTF-8."""
+    return encode(path, text) if before is None else encode(path, text, before.encoding, mark=before.mark)
+
+
+def bytes_of(saved: Document) -> bytes:
+    """The bytes that a document was read from."""
+    return encode(saved.path, saved.text, saved.encoding, mark=saved.mark)
+
+
+async def _to_its_end(work: Callable[[threading.Event], Done]) -> Done:
+    """Runs file work in a thread. If we are cancelled it is told to give up, and never abandoned half-way."""
+    given_up = threading.Event()
+    task = asyncio.ensure_future(asyncio.to_thread(work, given_up))
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        given_up.set()
+        task.add_done_callback(_overlook)
+        await asyncio.wait([task], timeout=LAST_MOMENT)
+        raise
+
+
+def _overlook(task: asyncio.Future[Done]) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        task.exception()
 
 
 def _read(path: str, limit: int) -> bytes:
@@ -75,16 +128,16 @@ def _read(path: str, limit: int) -> bytes:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
-        raise _unusable(path, error) from None
+        raise unreadable(path, error) from None
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
-        raise WorkspaceError(f"{shown(path)} is {_kind(mode)}, not a file that can be read.")
+        raise WorkspaceError(f"{shown(path)} is {kind(mode)}, not a file that can be read.")
     with open(fd, "rb") as file:
         try:
             return file.read(limit)
         except OSError as error:
-            raise _unusable(path, error) from None
+            raise unreadable(path, error) from None
 
 
 def _list(path: str) -> list[str]:
@@ -92,31 +145,4 @@ def _list(path: str) -> list[str]:
         with os.scandir(path) as entries:
             return sorted(shown(entry.name) + ("/" if entry.is_dir() else "") for entry in entries)
     except OSError as error:
-        raise _unusable(path, error) from None
-
-
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a pipe"
-    if stat.S_ISSOCK(mode):
-        return "a socket"
-    return "a device"
-
-
-def _unusable(path: str, error: OSError) -> WorkspaceError:
-    path = shown(path)
-    match error:
-        case FileNotFoundError():
-            return WorkspaceError(f"{path} does not exist.")
-        case PermissionError():
-            return WorkspaceError(f"{path} may not be read: permission denied.")
-        case NotADirectoryError():
-            return WorkspaceError(f"{path} does not exist: a part of it is a file, not a folder.")
-        case _:
-            return WorkspaceError(f"{path} cannot be read: {_reason(error)}.")
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
+        raise unreadable(path, error) from None

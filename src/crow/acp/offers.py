@@ -1,0 +1,54 @@
+"""What the client offers, and what a session gets of it: decided once, so that no tool asks for an editor."""
+
+from collections.abc import Mapping, Sequence
+
+from crow.acp import wire
+from crow.acp.connection import Connection
+from crow.acp.person import ClientPerson
+from crow.acp.sink import UpdateSink
+from crow.acp.terminal import ClientCommands
+from crow.acp.workspace import ClientWorkspace
+from crow.session.models import ModelChoice
+from crow.session.open import Surroundings, outputs_folder
+from crow.workspace.base import Commands, Workspace
+from crow.workspace.local import LocalWorkspace
+from crow.workspace.processes import Keeper
+from crow.workspace.terminal import LocalCommands
+
+CHANGE_MEANING = {"BASH_ENV", "ENV", "CDPATH"}
+"""Variables that make a shell do something else than its line says, which is what was judged and approved."""
+
+
+class Offers:
+    """One client's capabilities. What it left out counts as not offered."""
+
+    def __init__(self, connection: Connection, client: wire.ClientCapabilities) -> None:
+        self._connection = connection
+        self._client = client
+
+    def surround(
+        self, session_id: str, roots: Sequence[str], choice: ModelChoice, keeper: Keeper, environ: Mapping[str, str]
+    ) -> Surroundings:
+        client = self._client
+        takes_notices = client.session is not None and client.session.notices is not None
+        has_forms = client.elicitation is not None and client.elicitation.form is not None
+        return Surroundings(
+            workspace=self._workspace(session_id, roots),
+            commands=self._commands(session_id, choice, keeper, environ),
+            person=ClientPerson(self._connection, session_id, has_forms=has_forms),
+            sink=UpdateSink(self._connection, session_id, takes_notices=takes_notices),
+        )
+
+    def _workspace(self, session_id: str, roots: Sequence[str]) -> Workspace:
+        files = self._client.fs or wire.FileSystemCapabilities()
+        reads, writes = bool(files.read_text_file), bool(files.write_text_file)
+        if not reads and not writes:
+            return LocalWorkspace(roots)
+        return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
+
+    def _commands(self, session_id: str, choice: ModelChoice, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
+        withheld = choice.key_variables | CHANGE_MEANING
+        if self._client.terminal and choice.settings.terminal.use_client:
+            return ClientCommands(self._connection, session_id, withheld=[name for name in withheld if name in environ])
+        visible = {name: value for name, value in environ.items() if name not in withheld}
+        return LocalCommands(keeper, outputs_folder(session_id), visible)

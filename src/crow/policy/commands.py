@@ -1,0 +1,142 @@
+"""A rule's `command`, compared with commands: to the letter where it allows, generously where it tightens."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from crow.policy.grammar import Words
+from crow.policy.hazards import hazard
+from crow.policy.places import Budget, Place, forbidden_path
+from crow.policy.programs import CHOOSERS, EXACT_ONLY, program
+
+
+class CommandPattern(msgspec.Struct, frozen=True):
+    words: tuple[str, ...]
+    open: bool
+    """It ends in `*`: further words may follow."""
+
+    @classmethod
+    def parse(cls, command: str) -> "CommandPattern":
+        text = command.strip()
+        is_open = text == "*" or re.search(r"\s\*\Z", text) is not None
+        fixed = text[:-1] if is_open else text
+        try:
+            words = shlex.split(fixed)
+        except ValueError:  # a quote without its partner: a rule that refuses must not vanish because of it
+            words = fixed.split()
+        return cls(tuple(words), is_open)
+
+    def begins(self, words: Sequence[str]) -> bool:
+        return tuple(words[: len(self.words)]) == self.words and (self.open or len(words) == len(self.words))
+
+
+# --- allowing
+
+
+class Surroundings(msgspec.Struct):
+    """What a command's words are judged by, besides the words."""
+
+    place: Place
+    folders: list[str]
+    """Where it may be running: where the line began, and where a `cd` may have led."""
+    budget: Budget
+
+
+def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], around: Surroundings) -> str | None:
+    """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
+    if not pattern.begins(words):
+        return "no rule is about it"
+    if around.folders != [around.place.roots[0]] and (word := _means_another(pattern, around.folders)):
+        return f"`{word}` is something else in another folder"
+    if not pattern.open:
+        return None
+    if reason := _leaves_program_open(pattern, words):
+        return reason
+    first = len(pattern.words)
+    if word := hazard(words, first):
+        return f"`{word}` can make `{program(words[0])}` write or run something else"
+    for word in words[max(first, 1) :]:
+        if reason := forbidden_path(word, around.place, around.folders, around.budget):
+            return reason
+    return None
+
+
+def _means_another(pattern: CommandPattern, folders: Sequence[str]) -> str | None:
+    """A rule's own word that names a file, in a line that does not run where the rule's files lie."""
+    if not pattern.words:
+        return None
+    runs_files = program(pattern.words[0]) in EXACT_ONLY or (program(pattern.words[0]),) in CHOOSERS
+    for number, word in enumerate(pattern.words):
+        if word.startswith("/"):
+            continue
+        if "/" in word or (number and "." in word):
+            return word
+        if number and runs_files and any(os.path.lexists(os.path.join(folder, word)) for folder in folders):
+            return word
+    return None
+
+
+def _leaves_program_open(pattern: CommandPattern, words: tuple[str, ...]) -> str | None:
+    name = program(words[0])
+    if name in EXACT_ONLY:
+        return f"`{name}` runs what its words say, so that only a rule without `*` covers it"
+    chosen = (name, *words[1:])
+    for length in (1, 2):
+        if chosen[:length] in CHOOSERS and not _spells_choice(pattern.words[length:], name):
+            return f"`{' '.join(chosen[:length])}` runs what the next word names, and the rule does not spell it out"
+    return None
+
+
+def _spells_choice(fixed: tuple[str, ...], name: str) -> bool:
+    if name in ("python", "pypy") and fixed[:1] == ("-m",):
+        return len(fixed) > 1
+    return bool(fixed) and not fixed[0].startswith("-")
+
+
+# --- tightening
+
+Certainty = Literal["yes", "maybe", "no"]
+
+
+def strikes(pattern: CommandPattern, words: Words) -> Certainty:
+    """Whether a rule that refuses or asks is about a command; "maybe" if that is known only when it runs."""
+    if not pattern.words:
+        return "yes"
+    if not words[0].known:
+        return "maybe"
+    if _base(words[0].text) != _base(pattern.words[0]):
+        return "no"
+    return _follows(pattern, words)
+
+
+def _base(name: str) -> str:
+    return os.path.basename(name).casefold()
+
+
+def _follows(pattern: CommandPattern, words: Words) -> Certainty:
+    """The rest of the pattern in order, options in between stepped over, with or without a value: `git -C x push`."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [(1, 1)]
+    best: Certainty = "no"
+    while waiting:
+        state = waiting.pop()
+        wanted, at = state
+        if state in seen or at > len(words):
+            continue
+        seen.add(state)
+        if wanted == len(pattern.words) and (pattern.open or at == len(words)):
+            return "yes"
+        if at == len(words):
+            continue
+        word = words[at]
+        if not word.known:
+            best = "maybe"
+        elif wanted < len(pattern.words) and word.text == pattern.words[wanted]:
+            waiting.append((wanted + 1, at + 1))
+        if word.known and word.text.startswith("-"):
+            waiting += [(wanted, at + 1), (wanted, at + 2)]
+    return best

@@ -1,0 +1,240 @@
+"""From a deed to verdicts, one for each thing that it does."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import assert_never
+
+import msgspec
+
+from crow.actions import Deed
+from crow.paths import is_inside, shown
+from crow.policy.base import Allow, Ask, Deny, Mode, Origin, Scope, Verdict, Where, said
+from crow.policy.commands import CommandPattern
+from crow.policy.modes import ALWAYS_ASKED, Aspect, answer
+from crow.policy.paths import is_protected, is_secret
+from crow.policy.places import Place
+from crow.policy.reveal import Revealed, reveal
+from crow.policy.rulebook import ReadyRule, RuleBook
+from crow.policy.scopes import command_scope, host_scope, read_scope, tool_scope, write_scope
+from crow.policy.shell import NotCovered, coverage, first_strike, suggest
+from crow.results import ToolKind
+
+Offer = Callable[[Where], Scope | None]
+
+_QUIET_TOOLS = frozenset({"plan", "ask", "task", "terminal_read", "terminal_stop", "find_tools"})
+"""Tools of ours that touch nothing by themselves; what a subagent does is judged call by call."""
+_LOUD_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE, ToolKind.OTHER})
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """Everything that a judgement depends on."""
+
+    book: RuleBook
+    mode: Mode
+    roots: tuple[str, ...]
+    private: tuple[str, ...]
+
+    def contains(self, path: str) -> bool:
+        return any(is_inside(path, root) for root in self.roots)
+
+
+def verdicts(deed: Deed, bench: Bench) -> list[Verdict]:
+    if whole := _about_whole_tool(deed, bench):
+        return [whole]
+    return list(_parts(deed, bench))
+
+
+def _parts(deed: Deed, bench: Bench) -> Iterator[Verdict]:
+    judged = False
+    for path, written in (*((path, True) for path in deed.writes), *((path, False) for path in deed.reads)):
+        yield _judge_path(deed, path, bench, written=written)
+        judged = True
+    if deed.command:
+        yield _judge_command(deed, bench)
+        judged = True
+    if deed.host or (deed.kind is ToolKind.FETCH and not judged):
+        yield _judge_host(deed, bench)
+        judged = True
+    if deed.tool.startswith("mcp__"):
+        yield _judge_tool(deed, bench, Aspect.MCP, lambda where: tool_scope(deed, where))
+    elif deed.kind is ToolKind.SWITCH_MODE:
+        yield _judge_tool(deed, bench, Aspect.LEAVE_MODE, _no_offer)
+    elif not judged:
+        quiet = deed.tool in _QUIET_TOOLS or deed.kind not in _LOUD_KINDS
+        yield _judge_tool(deed, bench, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
+
+
+def _no_offer(where: Where) -> Scope | None:
+    return None
+
+
+# --- rules that tighten
+
+
+def _about_whole_tool(deed: Deed, bench: Bench) -> Verdict | None:
+    for ready in bench.book.denying(deed.tool):
+        if ready.whole_tool:
+            return _refusal(ready)
+    asking = next((ready for ready in bench.book.asking(deed.tool) if ready.whole_tool), None)
+    if asking is None:
+        return None
+    # A rule that asks is weaker than one that refuses a part of it, and than a mode that refuses.
+    stricter = next((verdict for verdict in _parts(deed, bench) if isinstance(verdict, Deny)), None)
+    return stricter or _question(asking)
+
+
+def _refusal(ready: ReadyRule) -> Deny:
+    return Deny(said(ready.rule), f"a rule forbids it ({said(ready.rule)}; {ready.known.origin}).", ready.known.origin)
+
+
+def _question(ready: ReadyRule, why: str = "") -> Ask:
+    reason = why or f"A rule wants you to be asked each time: {said(ready.rule)}."
+    return Ask(said(ready.rule), reason, ready.known.origin)
+
+
+# --- paths
+
+
+def _judge_path(deed: Deed, path: str, bench: Bench, *, written: bool) -> Verdict:
+    for ready in bench.book.denying(deed.tool):
+        if ready.glob is not None and ready.glob.matches(path):
+            return _refusal(ready)
+    aspect = _aspect_of(path, bench, written=written)
+    for ready in bench.book.asking(deed.tool):
+        if ready.glob is not None and ready.glob.matches(path) and answer(bench.mode, aspect) != "refuse":
+            return _question(ready)
+    if aspect not in ALWAYS_ASKED and (ready := _allowing_path(deed.tool, path, aspect, bench)):
+        return Allow(said(ready.rule), ready.known.origin)
+
+    def offer(where: Where) -> Scope | None:
+        if aspect is Aspect.WRITE_INSIDE:
+            return write_scope(deed.tool, path, bench.roots, where)
+        # A folder outside the workspace is no matter of the project, so it is offered for the session alone.
+        return read_scope(deed.tool, path, where) if aspect is Aspect.READ_OUTSIDE and where == "session" else None
+
+    return _by_mode(bench.mode, aspect, _why(aspect, shown(path)), offer)
+
+
+def _aspect_of(path: str, bench: Bench, *, written: bool) -> Aspect:
+    inside = bench.contains(path) and "/../" not in path and not path.endswith("/..")
+    if written:
+        if is_protected(path, bench.private):
+            return Aspect.WRITE_PROTECTED
+        return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE
+    if is_secret(path, bench.private):
+        return Aspect.READ_SECRET
+    return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE
+
+
+def _allowing_path(tool: str, path: str, aspect: Aspect, bench: Bench) -> ReadyRule | None:
+    """A rule without a path means the workspace: what lies outside has to be named."""
+    inside = aspect in (Aspect.READ_INSIDE, Aspect.WRITE_INSIDE)
+    for ready in _allowing(tool, aspect, bench):
+        if ready.glob.matches(path) if ready.glob is not None else ready.whole_tool and inside:
+            return ready
+    return None
+
+
+def _allowing(tool: str, aspect: Aspect, bench: Bench) -> list[ReadyRule]:
+    """What a mode refuses can be opened by a rule that was written for it, but not by a yes from another mode."""
+    return bench.book.allowing(tool, written=answer(bench.mode, aspect) == "refuse")
+
+
+def _why(aspect: Aspect, path: str) -> str:
+    match aspect:
+        case Aspect.READ_SECRET:
+            return f"{path} may hold keys or passwords, and the model would see them."
+        case Aspect.READ_OUTSIDE | Aspect.WRITE_OUTSIDE:
+            return f"{path} lies outside the workspace."
+        case Aspect.WRITE_PROTECTED:
+            return f"{path} is protected: what is written there can run later, hold keys, or change what agents may do."
+        case _:
+            return f"{path} would be changed."
+
+
+# --- commands
+
+
+def _judge_command(deed: Deed, bench: Bench) -> Verdict:
+    denying = [ready for ready in bench.book.denying(deed.tool) if ready.pattern is not None]
+    asking = [ready for ready in bench.book.asking(deed.tool) if ready.pattern is not None]
+    refused = answer(bench.mode, Aspect.TERMINAL) == "refuse"
+    if denying or asking:
+        revealed = reveal(deed.command)
+        verdict = _struck(revealed, denying, asking)
+        if isinstance(verdict, Deny) or (verdict is not None and not refused):
+            return verdict
+    place = Place(bench.roots, bench.private, deed.cwd or bench.roots[0])
+    why = "Commands are asked about."
+    allowing = _allowing(deed.tool, Aspect.TERMINAL, bench)
+    if whole := next((ready for ready in allowing if ready.whole_tool), None):
+        return Allow(said(whole.rule), whole.known.origin)
+    rules = [ready for ready in allowing if ready.pattern is not None]
+    if rules:
+        try:
+            return _covered(deed.command, rules, place)
+        except NotCovered as found:
+            why = str(found)
+    suggestion = cache(lambda: suggest(deed.command, place))
+    return _by_mode(bench.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
+
+
+def _struck(revealed: Revealed, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
+    strike = first_strike(revealed, _patterns(denying))
+    if strike is not None and strike.certain:
+        return _refusal(denying[strike.number])
+    tightening = denying or asking
+    if strike is not None or not revealed.complete:
+        rule = denying[strike.number] if strike is not None else tightening[0]
+        return _question(rule, f"It cannot be told whether the line runs what a rule is about ({said(rule.rule)}).")
+    strike = first_strike(revealed, _patterns(asking))
+    return _question(asking[strike.number]) if strike is not None else None
+
+
+def _covered(line: str, rules: list[ReadyRule], place: Place) -> Allow:
+    used = list(dict.fromkeys(coverage(line, _patterns(rules), place)))
+    names = ", ".join(said(rules[number].rule) for number in used)
+    return Allow(names, rules[used[0]].known.origin)
+
+
+def _patterns(rules: Sequence[ReadyRule]) -> list[CommandPattern]:
+    return [ready.pattern for ready in rules if ready.pattern is not None]
+
+
+# --- hosts and tools
+
+
+def _judge_host(deed: Deed, bench: Bench) -> Verdict:
+    for ready in bench.book.denying(deed.tool):
+        if ready.has_host(deed.host):
+            return _refusal(ready)
+    for ready in bench.book.asking(deed.tool):
+        if ready.has_host(deed.host):
+            return _question(ready)
+    for ready in _allowing(deed.tool, Aspect.WEB, bench):
+        if ready.has_host(deed.host) or ready.whole_tool:
+            return Allow(said(ready.rule), ready.known.origin)
+    host = deed.host or "A host on the web"
+    return _by_mode(bench.mode, Aspect.WEB, f"{host} would be asked.", lambda where: host_scope(deed, where))
+
+
+def _judge_tool(deed: Deed, bench: Bench, aspect: Aspect, offer: Offer) -> Verdict:
+    if aspect not in ALWAYS_ASKED:
+        for ready in _allowing(deed.tool, aspect, bench):
+            if ready.whole_tool:
+                return Allow(said(ready.rule), ready.known.origin)
+    return _by_mode(bench.mode, aspect, f"`{deed.tool}` needs your permission.", offer)
+
+
+def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
+    decision = answer(mode, aspect)
+    name = f"{aspect}: {decision} in mode {mode}"
+    match decision:
+        case "go":
+            return Allow(name)
+        case "refuse":
+            return Deny(name, f"the mode is `{mode}`, which allows no {aspect}.")
+        case "ask":
+            return Ask(name, why, Origin.BUILT_IN, offer("session"), offer("project"))
+        case _:
+            assert_never(decision)

@@ -1,0 +1,90 @@
+"""Whether a word of a command names a path that needs permission: outside the workspace, a secret, a protected one."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from crow.paths import is_inside
+from crow.policy.paths import is_protected, is_secret
+
+_URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?:https?|wss?)://[^\s]*")
+_DELIMITER = re.compile(r"[=:,@]")
+_LONGEST_PATH = 4096
+MOST_GUESSES = 600
+"""Paths that one line may make us look up, so that deciding stays quick; a long one counts as several."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a line would run, and what is not to be touched from there."""
+
+    roots: tuple[str, ...]
+    private: tuple[str, ...]
+    cwd: str
+
+    def contains(self, path: str) -> bool:
+        return any(is_inside(path, root) for root in self.roots)
+
+
+class Budget:
+    def __init__(self, guesses: int = MOST_GUESSES) -> None:
+        self._left = guesses
+
+    def allows(self, guess: str) -> bool:
+        self._left -= 1 + len(guess) // 100
+        return self._left >= 0
+
+
+def forbidden_path(word: str, place: Place, folders: Sequence[str], budget: Budget) -> str | None:
+    """Why a word may not be used unasked, if it could name such a path from one of the folders."""
+    for guess in _guesses(word):
+        if guess.startswith("~"):
+            return f"`{guess}` may lie outside the workspace"
+        for folder in folders:
+            if not budget.allows(guess):
+                return "it has too many words to look at"
+            if reason := _judge(guess, folder, place):
+                return reason
+    return None
+
+
+def is_untouchable(word: str, place: Place, budget: Budget) -> bool:
+    """Whether a word could name a secret or a protected path: these are asked about each time."""
+    for guess in _guesses(word):
+        if not budget.allows(guess):
+            return True
+        spelled, real = _spellings(guess, place.cwd)
+        if is_protected(spelled, place.private) or (real != spelled and is_protected(real, place.private)):
+            return True
+    return False
+
+
+def _judge(guess: str, folder: str, place: Place) -> str | None:
+    spelled, real = _spellings(guess, folder)
+    for path in {spelled, real}:
+        if is_protected(path, place.private):
+            secret = is_secret(path, place.private)
+            return f"`{guess}` may hold keys or passwords" if secret else f"`{guess}` is a protected path"
+    return None if place.contains(real) else f"`{guess}` lies outside the workspace"
+
+
+def _spellings(guess: str, folder: str) -> tuple[str, str]:
+    """The path as it is written, and with symbolic links resolved. The folder has none in it."""
+    spelled = os.path.join(folder, guess)
+    if "/" not in guess and guess not in (".", "..") and not os.path.lexists(spelled):
+        return spelled, spelled  # most words are no paths at all: this is the quick way
+    return spelled, os.path.realpath(spelled)
+
+
+def _guesses(word: str) -> Iterator[str]:
+    """What in a word could be a path: all of it, what follows a delimiter, what is glued to an option's letters."""
+    if not word or len(word) > _LONGEST_PATH or _URL.fullmatch(word):
+        return
+    yield word
+    for delimiter in _DELIMITER.finditer(word):
+        if rest := word[delimiter.end() :]:
+            yield rest
+    if word[0] == "-" and word[1:2] != "-":
+        for start in range(2, len(word)):
+            yield word[start:]

@@ -1,0 +1,84 @@
+"""What is known of programs whose arguments say what is run. Names only: options are in `crow.policy.hazards`."""
+
+import os
+import re
+
+from crow.policy.tables import names, phrases
+
+_VERSION = re.compile(r"(?<=[a-z])[-.]?\d[\d.]*$")
+
+
+def program(name: str) -> str:
+    """How the tables call it: `/usr/bin/Python3.11` is `python`, as far as these lists are concerned."""
+    base = os.path.basename(name).casefold().removesuffix(".exe")
+    plain = _VERSION.sub("", base)
+    if plain.startswith("g") and plain[1:] in _GNU:
+        return plain[1:]  # as they are called where the system has its own
+    return plain
+
+
+_GNU = names("find sort sed tar awk xargs env timeout nice nohup stdbuf chroot shuf split make date")
+
+WRAPPERS: dict[str, int] = {
+    **dict.fromkeys(
+        names("""
+        env sudo doas nice ionice nohup setsid stdbuf time command builtin exec xargs unshare nsenter strace ltrace
+        busybox toybox coproc caffeinate systemd-run firejail bwrap proot fakeroot numactl unbuffer rlwrap torsocks
+        tsocks proxychains xvfb-run entr npx bunx pnpx uvx catchsegv valgrind perf gdb rr pkexec run0 start-stop-daemon
+        """),
+        0,
+    ),
+    **dict.fromkeys(names("timeout chroot flock chrt taskset setarch cpulimit runuser"), 1),
+}
+"""Programs that run the command their arguments name, and how many plain words come before that command."""
+
+FROM_INPUT = frozenset({"xargs", "parallel"})
+"""Wrappers that add words of their own to the command, from what they read."""
+
+SHELLS = names("sh bash dash zsh ksh mksh ash fish csh tcsh rbash yash elvish nu xonsh pwsh")
+CODE_WORDS = names("eval watch parallel ssh mosh")
+"""Their arguments, put together, are a shell line."""
+CODE_OPTIONS = {"su": "c", "runuser": "c", "script": "c", "flock": "c", "env": "S"}
+"""The value of this option is a shell line."""
+
+EXACT_ONLY = (
+    frozenset(WRAPPERS)
+    | CODE_WORDS
+    | names(
+        """
+        source . trap alias unalias set shopt hash enable bind complete compgen compopt fc let read mapfile readarray
+        getopts export declare typeset local readonly unset exit return umask ulimit pushd popd
+        su script socat nc ncat telnet screen tmux at batch crontab expect
+        vi vim nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh redis-cli gpg openssl
+        """
+    )
+)
+"""Never covered by a rule that ends in `*`: a word may name what is run, or change what the rest of the line means."""
+
+CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) | phrases(
+    """
+    python pypy ipython perl ruby node nodejs deno bun php lua luajit rscript julia tclsh osascript groovy scala awk
+    mawk nawk java dotnet tsx ts-node uv+run poetry+run pdm+run hatch+run pipx+run pipenv+run npm+exec npm+x pnpm+exec
+    pnpm+dlx yarn+exec yarn+dlx bundle+exec docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run
+    direnv+exec nix+run nix+shell go+run
+    """
+)
+"""The word after these says what is run. A rule with `*` covers them only if it spells that word out, as in
+`python -m pytest *` or `bash scripts/test.sh *`."""
+
+SUBCOMMANDS = names(
+    """
+    git npm pnpm yarn bun cargo go pip uv poetry pdm hatch conda dotnet mvn gradle gh glab rustup apt apt-get brew dnf
+    systemctl terraform helm bundle gem rails mix composer swift flutter dart deno nix just task make tox nox
+    """
+)
+"""Programs whose second word says what is done: an "always" keeps it."""
+
+TO_THE_LETTER: frozenset[tuple[str, ...]] = phrases(
+    """
+    rm rmdir unlink shred dd truncate mkfs mount umount kill pkill killall chmod chown chgrp ln shutdown reboot make
+    docker podman kubectl terraform helm aws gcloud az systemctl apt apt-get dnf brew
+    git+push git+reset git+clean npm+publish cargo+publish gh+repo gh+secret
+    """
+)
+"""What cannot be taken back, or runs what its words name: an "always" for these remembers the words as they are."""

@@ -1,0 +1,176 @@
+"""Every command that a line would run, as far as that can be read: for the rules that refuse or ask.
+
+Behind wrappers (`sudo`, `xargs`, `find -exec`), inside the text that a shell is given (`bash -c`, `eval`, `trap`), in
+substitutions, loops and functions. Where it is not certain which word is the command, each that may be one counts.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from crow.policy import programs
+from crow.policy.grammar import UNKNOWN, Word, Words, read_all
+from crow.policy.tables import names
+
+DEEPEST = 8
+MOST_WORDS = 10_000
+"""Of all the commands together: each wrapper shows what it wraps once more."""
+MOST_READ = 20_000
+"""Characters of all the lines inside lines together."""
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
+"""`printf -v 'x[$(rm a)]'`: the shell looks for commands in the index of an array, even one that was quoted."""
+_QUOTES = re.compile(r"['\"\\]")
+_CUT = re.compile(r"[\n;|&(){}`<>]+")
+_LEADS = names("! if then elif else while until do time coproc")
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+class Revealed(msgspec.Struct, frozen=True):
+    commands: tuple[Words, ...]
+    complete: bool
+    """False: there may be more than is listed."""
+    suspected: tuple[Words, ...] = ()
+    """What could be a command if quotes meant nothing: for where the grammar and the shell may not agree."""
+
+
+def reveal(line: str) -> Revealed:
+    revealed = _reveal(line)
+    return msgspec.structs.replace(revealed, suspected=_suspects(line))
+
+
+def _suspects(line: str) -> tuple[Words, ...]:
+    """The line cut wherever a command could begin, without any regard to what is quoted."""
+    suspects: list[Words] = []
+    for piece in _CUT.split(_QUOTES.sub("", line[:MOST_READ])):
+        words = piece.split()
+        while words and (words[0] in _LEADS or _ASSIGNMENT.match(words[0])):
+            words.pop(0)
+        if words:
+            suspects.append(tuple(Word(word) for word in words))
+    return tuple(suspects)
+
+
+def _reveal(line: str) -> Revealed:
+    found: list[Words] = []
+    complete = True
+    lines: list[tuple[str, int]] = [(line, 0)]
+    read = seen = 0
+    while lines:
+        text, depth = lines.pop()
+        read += len(text)
+        if depth > DEEPEST or read > MOST_READ:
+            return Revealed(tuple(found), complete=False)
+        reading = read_all(text)
+        complete = complete and reading.complete and not _SUBSCRIPT.search(_QUOTES.sub("", text))
+        waiting = list(reading.commands)
+        while waiting:
+            words = waiting.pop()
+            seen += len(words)
+            if seen > MOST_WORDS:
+                return Revealed(tuple(found), complete=False)
+            if not words:
+                continue
+            found.append(words)
+            complete = complete and not any(_SUBSCRIPT.search(word.text) for word in words)
+            inner = _inside(words)
+            waiting.extend(inner.commands)
+            lines.extend((code, depth + 1) for code in inner.lines)
+            complete = complete and inner.complete
+    return Revealed(tuple(found), complete)
+
+
+class _Inner(msgspec.Struct):
+    """What one command would run in turn."""
+
+    commands: list[Words] = msgspec.field(default_factory=list[Words])
+    lines: list[str] = msgspec.field(default_factory=list[str])
+    complete: bool = True
+
+    def add_code(self, words: Words) -> None:
+        """The words, put together, are a shell line."""
+        if all(word.known for word in words):
+            self.lines.append(" ".join(word.text for word in words))
+        else:
+            self.complete = False
+
+
+def _inside(words: Words) -> _Inner:
+    inner = _Inner()
+    if not words[0].known:
+        return inner
+    name, rest = programs.program(words[0].text), words[1:]
+    if name in programs.WRAPPERS:
+        added = (UNKNOWN,) if name in programs.FROM_INPUT else ()
+        inner.commands = [rest[start:] + added for start in _starts(rest, programs.WRAPPERS[name])]
+    if name in programs.CODE_OPTIONS:
+        _add_option_code(inner, rest, programs.CODE_OPTIONS[name])
+    if name in programs.CODE_WORDS:
+        _add_code_words(inner, name, rest)
+    elif name in programs.SHELLS:
+        _add_shell(inner, rest)
+    elif name == "find":
+        inner.commands = [rest[at + 1 :] for at, word in enumerate(rest) if word.text in _FIND_RUNS]
+    elif name == "trap":
+        inner.add_code(tuple(word for word in rest if not word.text.startswith("-"))[:1])
+    elif name == "alias":
+        for word in rest:
+            inner.add_code((msgspec.structs.replace(word, text=word.text.partition("=")[2]),))
+    return inner
+
+
+def _starts(rest: Words, plain_before: int) -> Iterator[int]:
+    """Where the wrapped command may begin: after options, of which it is not known whether they take a value."""
+    after_option = False
+    for at, word in enumerate(rest):
+        if word.text.startswith(("-", "+")) and word.known:
+            after_option = "=" not in word.text
+            continue
+        if word.known and _ASSIGNMENT.match(word.text):
+            continue
+        yield at
+        if not after_option:
+            if plain_before == 0:
+                return
+            plain_before -= 1
+        after_option = False
+
+
+def _add_option_code(inner: _Inner, rest: Words, letter: str) -> None:
+    long = {"c": "--command", "S": "--split-string"}[letter]
+    for at, word in enumerate(rest):
+        if word.text.startswith(long):
+            inner.add_code((Word(word.text.partition("=")[2], word.known), *rest[at + 1 :]))
+        elif word.text.startswith("-") and not word.text.startswith("--") and letter in word.text:
+            inner.add_code((Word(word.text.partition(letter)[2], word.known), *rest[at + 1 :]))
+
+
+def _add_code_words(inner: _Inner, name: str, rest: Words) -> None:
+    if name == "eval":
+        inner.add_code(rest)
+        return
+    # `ssh -p 22 host rm x`: the code begins behind the host, and which word that is cannot be told for sure.
+    for start in _starts(rest, 1 if name in ("ssh", "mosh") else 0):
+        inner.add_code(rest[start:])
+
+
+def _add_shell(inner: _Inner, rest: Words) -> None:
+    """`bash -c CODE` is read; `bash FILE` is a program like any other; `bash` alone does what it is sent."""
+    is_value = False
+    for at, word in enumerate(rest):
+        if not word.known or word.text == "-s":
+            break
+        if is_value:
+            is_value = False
+        elif not word.text.startswith(("-", "+")):
+            return
+        elif not word.text.startswith("--") and "c" in word.text:
+            for code in rest[at + 1 :]:
+                if not code.text.startswith("-"):
+                    inner.add_code((code,))
+            return
+        else:
+            is_value = word.text in ("--rcfile", "--init-file") or (word.text[1:2] != "-" and "o" in word.text.lower())
+    inner.complete = False

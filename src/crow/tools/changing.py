@@ -1,0 +1,77 @@
+"""What the tools that change a file have in common: showing the change before, and telling what became of it after."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from crow import diff
+from crow.errors import WorkspaceError
+from crow.paths import relative_to, shown
+from crow.results import DisplayBlock, Location, ToolResult
+from crow.tools.matching import common_beginning
+from crow.workspace.base import Document, Workspace
+from crow.workspace.local import encode_like
+
+LARGEST_AT_ONCE = 64 * 1024
+"""Characters up to which a text is worked on without leaving the event loop."""
+LONGEST_TOLD = 4000
+"""Characters of a diff that the model is told."""
+
+Given = TypeVar("Given")
+
+
+class ShownChange(NamedTuple):
+    """A change to a file, as the person sees it."""
+
+    display: tuple[DisplayBlock, ...]
+    message: str
+    """How many lines were added and removed."""
+    locations: tuple[Location, ...]
+
+
+async def show_change(path: str, old: str | None, new: str) -> ShownChange:
+    """`old` is None for a file that is not there yet."""
+    return await worked_out(len(old or "") + len(new), lambda: _show(path, old, new))
+
+
+def _show(path: str, old: str | None, new: str) -> ShownChange:
+    first_line = new.count("\n", 0, common_beginning(old or "", new)) + 1
+    counted = diff.statistics(old or "", new)
+    return ShownChange(diff.display(shown(path), old, new), str(counted), (Location(path, first_line),))
+
+
+async def worked_out(size: int, work: Callable[[], Given]) -> Given:
+    """The result of work on text, done in a thread if there is much of it."""
+    return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
+
+
+def check_writable(path: str, before: Document | None, text: str) -> None:
+    """What is known to speak against the write is better said before anyone is asked."""
+    if before is not None and before.obstacle:
+        raise WorkspaceError(before.obstacle)
+    encode_like(before, path, text)
+
+
+def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
+    """What changed between two texts, for the model; cut if it is long."""
+    return diff.unified(old, new, relative_to(shown(path), workspace.roots[0]), LONGEST_TOLD)
+
+
+async def told_result(
+    workspace: Workspace, done: str, before: str | None, written: str, after: Document, notes: Sequence[str]
+) -> ToolResult:
+    """What was done, for both. If the editor made something else of the text, that is what both are told of."""
+    change = await show_change(after.path, before, after.text)
+    name = relative_to(shown(after.path), workspace.roots[0])
+    told = [f"{done} {name} ({change.message}).", *after.remarks, *notes]
+    remarks = list(after.remarks)
+    if after.text != written:
+        remarks.append("It was changed when it was saved.")
+        what = told_diff(workspace, after.path, written, after.text)
+        told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
+    message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message
+    return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display)
+
+
+def ignored(unknown: Sequence[str]) -> list[str]:
+    return [f"(ignored unknown arguments: {', '.join(unknown)})"] if unknown else []

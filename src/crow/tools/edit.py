@@ -1,0 +1,154 @@
+"""`edit`: several replacements in a file, all of them or none."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import FileChanged, WorkspaceError
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.paths import relative_to, shown
+from crow.results import ToolKind, ToolResult
+from crow.tools.base import ArgumentReader, BadArguments
+from crow.tools.changing import ShownChange, check_writable, ignored, show_change, told_diff, told_result, worked_out
+from crow.tools.following import follow
+from crow.tools.matching import Edit as OneEdit
+from crow.tools.matching import Plan, apply, occurs_several_times, plan_edits
+from crow.tools.seen import Seen
+from crow.workspace.base import Document, Workspace
+
+TRIES = 3
+"""How often an edit is carried over to a newer text before we give up on a file that changes all the time."""
+
+DESCRIPTION = (
+    "Replace text in a file, at several places in one call: all edits are made, or none. Each `old` is copied exactly "
+    "from the file, without line numbers, and must be unique in it, or `all` set. All refer to the file as it is now, "
+    "not to each other's results, and must not overlap. To make a new file use `write`."
+)
+
+
+class EditArguments(msgspec.Struct, frozen=True):
+    path: Annotated[str, msgspec.Meta(min_length=1, description="absolute, or relative to the working directory")]
+    edits: Annotated[list[OneEdit], msgspec.Meta(min_length=1)]
+
+
+_reader = ArgumentReader(EditArguments)
+
+
+class Edit:
+    kind = ToolKind.EDIT
+
+    def __init__(self, seen: Seen) -> None:
+        self.spec = ToolSpec("edit", DESCRIPTION, _reader.schema())
+        self._seen = seen
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        path = arguments.get("path")
+        return f"Edit {path}" if isinstance(path, str) and path else "Edit"
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        edits = arguments.get("edits")
+        if not isinstance(edits, list):
+            return ""
+        new = [edit.get("new") for edit in edits if isinstance(edit, dict)]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- JSON
+        return "\n".join(text for text in new if isinstance(text, str))  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
+        arguments, unknown = _reader.read(call)
+        _check(arguments.edits)
+        path = workspace.resolve(arguments.path)
+        before = await workspace.read_document(path)
+        if before is None:
+            raise WorkspaceError(f"{shown(path)} does not exist.", remedy="To make a new file use `write`.")
+        plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
+        new = apply(before.text, plan.replacements)
+        if new == before.text:
+            raise WorkspaceError(f"The edits change nothing in {shown(path)}.")
+        check_writable(path, before, new)
+        change = await show_change(path, before.text, new)
+        return EditAction(workspace, self._seen, before, plan, change, unknown)
+
+    def _plan(self, workspace: Workspace, before: Document, edits: Sequence[OneEdit]) -> Plan:
+        """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
+        path, text = before.path, before.text
+        known = self._seen.text(path)
+        if known is None or known == text:
+            return plan_edits(text, edits, reveal=self._seen.has_read(path))
+        changed = f"{shown(path)} has changed since you last saw it"
+        what = told_diff(workspace, path, known, text) if self._seen.has_read(path) else ""
+        try:
+            plan = plan_edits(text, edits, exactly=True, reveal=self._seen.has_read(path))
+        except WorkspaceError as error:
+            raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy="Read it again.") from None
+        if any(occurs_several_times(known, edit) for edit in edits):
+            raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", remedy="Read it again.")
+        return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}",))
+
+
+class EditAction:
+    def __init__(
+        self,
+        workspace: Workspace,
+        seen: Seen,
+        before: Document,
+        plan: Plan,
+        change: ShownChange,
+        unknown: tuple[str, ...],
+    ) -> None:
+        self._workspace = workspace
+        self._seen = seen
+        self._path = before.path
+        self._before = before
+        self._plan = plan
+        self._unknown = unknown
+        self.deed = Deed("edit", ToolKind.EDIT, writes=(before.path,))
+        self.display = change.display
+        self.locations = change.locations
+
+    @property
+    def title(self) -> str:
+        return f"Edit {relative_to(self._path, self._workspace.roots[0])}"
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        """What was shown; if the person has changed the file since, the same replacements in the newer text."""
+        before, replacements = self._before, self._plan.replacements
+        for _ in range(TRIES):
+            text = apply(before.text, replacements)
+            try:
+                after = await self._workspace.write_document(self._path, text, before)
+            except FileChanged as changed:
+                now = await self._workspace.read_document(self._path)
+                moved = follow(replacements, before.text, now.text) if now is not None else None
+                if now is None or moved is None:
+                    raise self._conflict(changed, now) from None
+                before, replacements = now, moved
+            else:
+                return await self._told(before, text, after)
+        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+
+    def _conflict(self, changed: FileChanged, now: Document | None) -> WorkspaceError:
+        what = ""
+        if now is not None and self._seen.has_read(self._path):
+            what = "\n" + told_diff(self._workspace, self._path, self._before.text, now.text)
+        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy="Read it again.")
+
+    async def _told(self, before: Document, text: str, after: Document) -> ToolResult:
+        notes = [*self._plan.overlooked]
+        if before is not self._before:
+            what = told_diff(self._workspace, self._path, self._before.text, before.text)
+            notes.append(f"The file changed meanwhile; the other change was kept:\n{what}")
+        self._seen.note_changed(self._path, before.text, text)
+        if after.text != text:
+            self._seen.note_replaced(self._path, after.text)
+        return await told_result(self._workspace, "Edited", before.text, text, after, [*notes, *ignored(self._unknown)])
+
+
+def _check(edits: Sequence[OneEdit]) -> None:
+    for number, edit in enumerate(edits, 1):
+        name = f"Edit {number}" if len(edits) > 1 else "The edit"
+        if not edit.old:
+            raise BadArguments(f"{name} has an empty `old`. To make a file or write all of it anew use `write`.")
+        if edit.old == edit.new:
+            raise BadArguments(f"{name} changes nothing: `old` and `new` are the same.")

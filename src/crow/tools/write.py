@@ -1,0 +1,152 @@
+"""`write`: a new file, a file's whole text anew, or more at its end."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.errors import FileChanged, WorkspaceError
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.paths import relative_to, shown
+from crow.results import ToolKind, ToolResult
+from crow.tools.base import ArgumentReader
+from crow.tools.changing import ShownChange, check_writable, ignored, show_change, told_result
+from crow.tools.fitting import with_ends_of
+from crow.tools.seen import Seen
+from crow.workspace.base import Document, Workspace
+from crow.workspace.endings import usual_line_end
+from crow.workspace.text import encoding_name
+
+TRIES = 3
+"""How often a text is appended anew to a file that changes all the time."""
+
+DESCRIPTION = (
+    "Write a file: all of it, or with `append` more at its end. Makes missing folders. "
+    "An existing file must have been read in full before it is replaced; to change a part of it use `edit`."
+)
+
+
+class WriteArguments(msgspec.Struct, frozen=True):
+    path: Annotated[str, msgspec.Meta(min_length=1, description="absolute, or relative to the working directory")]
+    content: Annotated[str, msgspec.Meta(description="the text")]
+    append: Annotated[bool, msgspec.Meta(description="add it to the end of the file, exactly as it is")] = False
+
+
+_reader = ArgumentReader(WriteArguments)
+
+
+class Write:
+    kind = ToolKind.EDIT
+
+    def __init__(self, seen: Seen) -> None:
+        self.spec = ToolSpec("write", DESCRIPTION, _reader.schema())
+        self._seen = seen
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        path = arguments.get("path")
+        return f"Write {path}" if isinstance(path, str) and path else "Write"
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        content = arguments.get("content")
+        return content if isinstance(content, str) else ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
+        arguments, unknown = _reader.read(call)
+        path = workspace.resolve(arguments.path)
+        before = await workspace.read_document(path)
+        if before is not None and not arguments.append and (gap := self._seen.gap(path, before.text)):
+            raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap))
+        text = text_after(before, arguments)
+        check_writable(path, before, text)
+        change = await show_change(path, before.text if before else None, text)
+        return WriteAction(workspace, self._seen, path, arguments, before, change, unknown)
+
+
+class WriteAction:
+    def __init__(
+        self,
+        workspace: Workspace,
+        seen: Seen,
+        path: str,
+        arguments: WriteArguments,
+        before: Document | None,
+        change: ShownChange,
+        unknown: tuple[str, ...],
+    ) -> None:
+        self._workspace = workspace
+        self._seen = seen
+        self._path = path
+        self._arguments = arguments
+        self._before = before
+        self._unknown = unknown
+        self.deed = Deed("write", ToolKind.EDIT, writes=(path,))
+        self.display = change.display
+        self.locations = change.locations
+
+    @property
+    def title(self) -> str:
+        return f"Write {relative_to(self._path, self._workspace.roots[0])}"
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        before, text = self._before, text_after(self._before, self._arguments)
+        if before is not None and text == before.text:
+            return ToolResult(ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged")
+        for _ in range(TRIES):
+            text = text_after(before, self._arguments)
+            try:
+                after = await self._workspace.write_document(self._path, text, before)
+            except FileChanged as changed:
+                if not self._arguments.append:
+                    raise WorkspaceError(f"{changed.message} Nothing was written.", remedy="Read it first.") from None
+                before = await self._workspace.read_document(self._path)
+            else:
+                return await self._told(before, text, after)
+        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+
+    async def _told(self, before: Document | None, text: str, after: Document) -> ToolResult:
+        self._remember(before, text, after)
+        done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
+        notes = _kept(before, text, self._arguments.content)
+        if before is not self._before:
+            notes.append("The file changed meanwhile; the text was added to its new end.")
+        old = before.text if before is not None else None
+        return await told_result(self._workspace, done, old, text, after, [*notes, *ignored(self._unknown)])
+
+    def _remember(self, before: Document | None, text: str, after: Document) -> None:
+        if before is not None and self._arguments.append:
+            self._seen.note_changed(self._path, before.text, after.text)
+        elif after.text == text:
+            self._seen.note_written(self._path, text)
+        else:
+            self._seen.note_replaced(self._path, after.text)
+
+
+def text_after(before: Document | None, arguments: WriteArguments) -> str:
+    """What the file will hold: the content, with the line ends that the file has."""
+    if before is None:
+        return arguments.content
+    usual = usual_line_end(before.text)
+    if arguments.append:
+        return before.text + with_ends_of("", arguments.content, usual)
+    return with_ends_of(before.text, arguments.content, usual)
+
+
+def _kept(before: Document | None, text: str, content: str) -> list[str]:
+    """What was kept of the file's own ways and that the model may not know of."""
+    if before is None:
+        return []
+    kept: list[str] = []
+    if not text.endswith(content):
+        kept.append("line ends")
+    if before.encoding != "utf-8":
+        kept.append(f"encoding ({encoding_name(before.encoding)})")
+    if before.mark:
+        kept.append("byte order mark")
+    return [f"Kept the file's {', '.join(kept)}."] if kept else []
+
+
+def _remedy(gap: str) -> str:
+    if gap.endswith("is too long."):
+        return "Change it with `edit`."
+    return "Read the whole of it first, or change a part of it with `edit`."

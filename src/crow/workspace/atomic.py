@@ -1,0 +1,225 @@
+"""Replacing a file as a whole: afterwards it holds the old bytes or the new ones, whatever happens in between.
+
+The new bytes go to a temporary file beside it, reach the disk, and take the old file's name. A write that was killed
+leaves that temporary file behind. It has one name for each file, so that the next write of that file finds it; a lock
+tells it from the one of a write that is still going on.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import time
+import zlib
+from threading import Event
+from types import TracebackType
+from typing import Self
+
+from crow.errors import FileChanged, WorkspaceError
+from crow.paths import shown
+from crow.workspace.place import Place
+from crow.workspace.words import unwritable
+
+PATIENCE = 5
+"""Seconds to wait for another write of the same file."""
+
+_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+def replace_file(path: str, content: bytes, expected: bytes | None, given_up: Event) -> tuple[str, ...]:
+    """Puts `content` where `expected` is (None: where nothing is), and says what of the old file was not kept.
+
+    FileChanged if something else is there, also if it came a moment ago. Once `given_up` is set, nothing is replaced.
+    """
+    try:
+        with Place(path, make_folders=expected is None) as place:
+            status = place.check(expects_file=expected is not None)
+            with _Temporary(place, is_new=status is None) as temporary:
+                remarks = temporary.take_after(status) if status is not None else ()
+                temporary.fill(content)
+                if given_up.is_set():
+                    raise WorkspaceError(f"{shown(path)} was not written: it was interrupted.")
+                if expected is None:
+                    temporary.appear()
+                else:
+                    _expect(place, expected)
+                    temporary.replace()
+            place.sync()
+            return remarks
+    except FileNotFoundError:
+        raise _gone(path) from None
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def remove_file(path: str, expected: bytes) -> None:
+    try:
+        with Place(path) as place:
+            place.check(expects_file=True)
+            _expect(place, expected)
+            os.unlink(place.name, dir_fd=place.folder)
+            place.sync()
+    except FileNotFoundError:
+        raise _gone(path) from None
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def obstacle_to_writing(path: str) -> str:
+    """Why the file could not be replaced now; empty if nothing speaks against it."""
+    try:
+        with Place(path) as place:
+            return place.obstacle(place.status())
+    except OSError as error:
+        return str(unwritable(path, error))
+
+
+def _gone(path: str) -> FileChanged:
+    return FileChanged(f"{shown(path)} is not there any more, or its folder is not.")
+
+
+def _expect(place: Place, content: bytes) -> None:
+    if not place.holds(content):
+        raise FileChanged(f"{shown(place.path)} has changed meanwhile.")
+
+
+class _Temporary:
+    """A file beside the one to be written; whatever happens, nothing is left of it."""
+
+    def __init__(self, place: Place, *, is_new: bool) -> None:
+        self._place = place
+        self._name = temporary_name(place.name)
+        # A new file gets what the person's umask leaves of 0666; one that replaces another gets that one's mode.
+        self._fd = self._create(0o666 if is_new else 0o600)
+        self._is_here = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_here:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name, dir_fd=self._place.folder)
+        os.close(self._fd)
+
+    def take_after(self, status: os.stat_result) -> tuple[str, ...]:
+        """Owner, group, mode and attributes of the old file. What cannot or must not be kept is said."""
+        remarks: list[str] = []
+        if not self._give_to(status.st_uid, status.st_gid):
+            remarks.append("It now belongs to you: its owner or group could not be kept.")
+        with contextlib.suppress(PermissionError):  # a file system that knows no modes
+            os.fchmod(self._fd, stat.S_IMODE(status.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
+        if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            remarks.append("Its setuid or setgid bit was dropped.")
+        if status.st_nlink > 1:
+            remarks.append("A hard link was broken: the file's other name keeps the old text.")
+        self._copy_attributes()
+        return tuple(remarks)
+
+    def fill(self, content: bytes) -> None:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        os.fsync(self._fd)
+
+    def replace(self) -> None:
+        folder = self._place.folder
+        os.replace(self._name, self._place.name, src_dir_fd=folder, dst_dir_fd=folder)
+        self._is_here = False
+
+    def appear(self) -> None:
+        """Takes a name that nothing has. A second name does that in one step; it fails if something is there."""
+        folder = self._place.folder
+        try:
+            os.link(self._name, self._place.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise FileChanged(f"{shown(self._place.path)} exists by now.") from None
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            self._place.check(expects_file=False)
+            self.replace()
+
+    def _give_to(self, owner: int, group: int) -> bool:
+        """Separately: one may give a file to a group of one's own, but only root to another person."""
+        for user, its_group in ((-1, group), (owner, -1)):
+            with contextlib.suppress(PermissionError):
+                os.fchown(self._fd, user, its_group)
+        ours = os.fstat(self._fd)
+        return (ours.st_uid, ours.st_gid) == (owner, group)
+
+    def _copy_attributes(self) -> None:
+        """Access lists and labels too, where the system has them; but no right to run with more privileges."""
+        if not hasattr(os, "listxattr"):
+            return
+        with contextlib.suppress(OSError), open(self._place.open(), "rb") as old:
+            for name in os.listxattr(old.fileno()):
+                if name != "security.capability":
+                    with contextlib.suppress(OSError):
+                        os.setxattr(self._fd, name, os.getxattr(old.fileno(), name))
+
+    # --- one name, one writer
+
+    def _create(self, mode: int) -> int:
+        deadline = time.monotonic() + PATIENCE
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            try:
+                fd = os.open(self._name, flags, mode, dir_fd=self._place.folder)
+            except FileExistsError:
+                if not self._sweep():
+                    if time.monotonic() > deadline:
+                        raise WorkspaceError(f"{shown(self._place.path)} is being written by someone else.") from None
+                    time.sleep(0.01)
+                continue
+            _lock(fd, fcntl.LOCK_EX)
+            # Before we had the lock, somebody may have taken the file for a left-over and removed it.
+            if self._is_named(fd):
+                return fd
+            os.close(fd)
+
+    def _sweep(self) -> bool:
+        """Removes what a killed write has left; false if its writer is alive."""
+        folder = self._place.folder
+        try:
+            fd = os.open(self._name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            os.unlink(self._name, dir_fd=folder)  # a symbolic link: no write of ours
+            return True
+        try:
+            if not _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                return False
+            if self._is_named(fd):
+                os.unlink(self._name, dir_fd=folder)
+            return True
+        finally:
+            os.close(fd)
+
+    def _is_named(self, fd: int) -> bool:
+        try:
+            there = os.stat(self._name, dir_fd=self._place.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(fd))
+
+
+def temporary_name(name: str) -> str:
+    """Hidden, always the same for a file, and never too long, however long the file's own name is."""
+    return f".crow-{zlib.crc32(os.fsencode(name)):08x}.tmp"
+
+
+def _lock(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks: nobody else can be told from a left-over, which is the likelier
+    return True

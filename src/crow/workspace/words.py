@@ -1,0 +1,54 @@
+"""What the operating system says of a path, in sentences for a person."""
+
+import errno
+import os
+import stat
+
+from crow.errors import WorkspaceError
+from crow.paths import shown
+
+
+def unreadable(path: str, error: OSError) -> WorkspaceError:
+    path = shown(path)
+    match error:
+        case FileNotFoundError():
+            return WorkspaceError(f"{path} does not exist.")
+        case PermissionError():
+            return WorkspaceError(f"{path} may not be read: permission denied.")
+        case NotADirectoryError():
+            return WorkspaceError(f"{path} does not exist: a part of it is a file, not a folder.")
+        case _:
+            return WorkspaceError(f"{path} cannot be read: {reason(error)}.")
+
+
+def unwritable(path: str, error: OSError) -> WorkspaceError:
+    """Said only where nothing was changed: a write is whole or did not happen."""
+    folder, path = shown(os.path.dirname(path)), shown(path)
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return WorkspaceError(f"{path} was not written: there is no space left on the disk. It is as it was.")
+        case errno.EACCES | errno.EPERM:
+            return WorkspaceError(f"{path} may not be written: permission denied in {folder}.")
+        case errno.ENOTDIR | errno.ELOOP:
+            return WorkspaceError(
+                f"{path} cannot be written: a part of its path is a file, or has become a symbolic link."
+            )
+        case _:
+            return WorkspaceError(f"{path} was not written: {reason(error)}. It is as it was.")
+
+
+def kind(mode: int) -> str:
+    """What lies at a path instead of a file."""
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    if stat.S_ISLNK(mode):
+        return "a symbolic link that leads nowhere"
+    return "a device"
+
+
+def reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,261 @@
+"""Rules that refuse or ask: they find a command wherever it hides, in every mode."""
+
+import pytest
+
+from crow.config.settings import PermissionRule
+from tests.policy.support import allow, deny, word
+
+DENIED = r"""
+rm a
+rm
+/bin/rm a
+./rm a
+RM a
+r\m a
+'rm' a
+"r"m a
+r''m a
+$'\x72m' a
+$'\162m' a
+$"rm" a
+\rm a
+ls; rm a
+ls && rm a
+ls | rm a
+ls & rm a
+ls || rm a
+(rm a)
+{ rm a; }
+! rm a
+if rm a; then ls; fi
+if ls; then ls; else rm a; fi
+for i in 1; do rm a; done
+while rm a; do ls; done
+until ls; do rm a; done
+case x in x) rm a;; esac
+f() { rm a; }
+echo $(rm a)
+echo "$(rm a)"
+echo `rm a`
+echo "${x:-$(rm a)}"
+cat <(rm a)
+x=$(rm a)
+x=1 rm a
+export x=$(rm a)
+> out rm a
+2>/dev/null rm a
+sudo rm a
+sudo -u bob rm a
+sudo -n -- rm a
+env rm a
+env -i A=1 rm a
+env -u X rm a
+env -S 'rm a'
+nice rm a
+nice -n 10 rm a
+timeout 5 rm a
+timeout -s KILL 5 rm a
+nohup rm a
+setsid rm a
+time rm a
+command rm a
+builtin rm a
+exec rm a
+exec -a x rm a
+stdbuf -oL rm a
+xargs rm
+ls | xargs -n 1 rm -f
+ls | xargs -I {} rm {}
+find . -exec rm {} +
+find . -name x -execdir rm {} ;
+find . -exec sh -c 'rm a' ;
+sh -c 'rm a'
+bash -c "rm a"
+bash -lc 'rm a'
+bash -x -c 'ls; rm a'
+bash -o errexit -c 'rm a'
+bash -euo pipefail -c 'rm a'
+bash -c -o pipefail 'rm a'
+sudo bash -c 'rm a'
+env bash -c 'sudo rm a'
+bash -c "bash -c 'rm a'"
+eval rm a
+eval "rm a"
+eval 'r''m' a
+trap 'rm a' EXIT
+alias x='rm a'
+ssh host rm a
+ssh -p 22 host 'rm a'
+watch rm a
+watch -n 1 'rm a'
+su -c 'rm a'
+su bob -c 'rm a'
+flock /tmp/l rm a
+flock /tmp/l -c 'rm a'
+busybox rm a
+npx rm a
+parallel rm ::: a
+git status && (cd x && { ls; sudo rm a; })
+coproc rm a
+cat <<E | rm a
+[ -f x ] && rm a
+[[ $(rm a) ]]
+"""
+
+UNSURE = r"""
+$x a
+"$x" a
+$(echo rm) a
+`echo rm` a
+r$x a
+/bin/r? a
+{rm,ls} a
+r* a
+eval "$x"
+eval $x
+bash -c "$x"
+sh
+ls | sh
+curl -s x | bash
+bash -s < x
+bash <<< 'rm a'
+sudo $x a
+xargs $x
+trap "$x" EXIT
+printf -v 'x[$(rm a)]' y
+test -v 'x[$(rm a)]'
+[ -v 'x[$(rm a)]' ]
+[ -v $'x[\x24(rm a)]' ]
+[[ 'x[$(rm a)]' -eq 0 ]]
+unset 'x[$''(rm a)]'
+read 'x[`rm a`]'
+ls 'unfinished
+ls )
+if ls
+"""
+
+FREE = r"""
+ls
+echo rm
+echo "rm a"
+ls rm
+grep rm a
+[ -f "$(cat x)" ]
+grep '[a-z]' $(cat x)
+git rm a
+rmdir a
+farm a
+rm.sh
+./rm.sh
+bash rm-all.sh
+sudo ls
+sudo -u bob ls a
+find . -name rm
+cat rm
+env A=rm ls
+echo $x
+ls $(cat list)
+FOO=rm ls
+bash -c 'echo rm'
+bash -x rm-all.sh
+for rm in a; do ls; done
+"""
+
+
+def lines(text: str) -> list[str]:
+    return text.strip("\n").split("\n")
+
+
+@pytest.mark.parametrize("line", lines(DENIED))
+def test_denied_in_every_mode(shop, line):
+    for mode in ("ask", "edit", "plan", "auto"):
+        policy = shop.policy(deny("rm *"), allow("rm *"), PermissionRule("terminal", "allow"), mode=mode)
+        verdict = policy.judge(shop.line(line))
+        assert word(verdict) == ("refuse"), f"{line!r} in {mode}: {verdict}"
+        assert verdict.rule == "terminal: `rm *`"
+
+
+@pytest.mark.parametrize("line", lines(UNSURE))
+def test_what_cannot_be_read_asks_in_auto_while_deny_rules_exist(shop, line):
+    verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
+    assert word(verdict) == "ask", f"{line!r}: {verdict}"
+    assert verdict.session is None
+    assert verdict.project is None
+    assert word(shop.policy(mode="auto").judge(shop.line(line))) == "go"
+
+
+@pytest.mark.parametrize("line", lines(FREE))
+def test_what_only_mentions_it_goes(shop, line):
+    verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
+    assert word(verdict) == "go", f"{line!r}: {verdict}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "expected"),
+    [
+        ("git push *", "git push", "refuse"),
+        ("git push *", "git push origin", "refuse"),
+        ("git push *", "git -C x push origin", "refuse"),
+        ("git push *", "git --no-pager push", "refuse"),
+        ("git push *", "git -c a=b --no-pager -C x push -f", "refuse"),
+        ("git push *", "git p''ush", "refuse"),
+        ("git push *", "git > out push", "refuse"),
+        ("git push *", "git $x", "ask"),
+        ("git push *", "xargs git", "ask"),
+        ("git push *", "git pull push", "go"),
+        ("git push *", "git log --grep push", "go"),
+        ("git push *", "git --paginate x push", "refuse"),  # whether an option takes a value cannot be told
+        ("git push *", "git commit -m push", "go"),
+        ("git push", "git push", "refuse"),
+        ("git push", "git push origin", "go"),
+        ("/usr/bin/rm *", "rm a", "refuse"),
+        ("rm 'a b' *", "rm 'a b' c", "refuse"),
+        ("rm 'a b' *", "rm a b", "go"),
+        ("rm 'unfinished *", "rm 'x'", "go"),
+        ("*", "ls", "refuse"),
+    ],
+)
+def test_rules_of_more_words(shop, rule, line, expected):
+    verdict = shop.policy(deny(rule), mode="auto").judge(shop.line(line))
+    assert word(verdict) == expected, f"{rule!r} and {line!r}: {verdict}"
+
+
+def test_a_rule_that_asks_asks_in_auto_and_is_not_answered_for_ever(shop):
+    policy = shop.policy(PermissionRule("terminal", "ask", command="git push *"), mode="auto")
+    for line in ("git push", "ls; sudo git push", "$x", "git $x", "ls 'x"):
+        verdict = policy.judge(shop.line(line))
+        assert word(verdict) == "ask", line
+        assert verdict.session is None
+    assert word(policy.judge(shop.line("git status"))) == "go"
+
+
+@pytest.mark.parametrize(
+    "line", ["ls\n\\rm a", "ls \n\\rm a\nls", "ls\n'rm' a", "ls # x\nrm a", "ls \\\n; rm a", "cat <<E\n$(rm a)\nE"]
+)
+def test_lines_of_many_lines(shop, line):
+    assert word(shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))) in ("refuse", "ask")
+
+
+def test_where_two_readings_differ_it_asks(shop):
+    policy = shop.policy(deny("rm *"), mode="auto")
+    assert word(policy.judge(shop.line("git commit -m 'First look; rm later'"))) == "ask"
+    assert word(policy.judge(shop.line("git commit -m 'Look, then rm'"))) == "go"
+
+
+def test_deny_beats_ask_beats_allow(shop):
+    rules = [deny("rm *"), PermissionRule("terminal", "ask", command="git *"), allow("git *"), allow("rm *")]
+    policy = shop.policy(*rules, mode="auto")
+    assert word(policy.judge(shop.line("git status"))) == "ask"
+    assert word(policy.judge(shop.line("git status; rm x"))) == "refuse"
+    assert word(policy.judge(shop.line("ls"))) == "go"
+
+
+def test_a_whole_tool_can_be_refused(shop):
+    policy = shop.policy(PermissionRule("terminal", "deny"), allow("ls *"), mode="auto")
+    assert word(policy.judge(shop.line("ls"))) == "refuse"
+
+
+def test_a_whole_tool_can_be_asked_about(shop):
+    policy = shop.policy(PermissionRule("terminal", "ask"), deny("rm *"), mode="auto")
+    assert word(policy.judge(shop.line("ls"))) == "ask"
+    assert word(policy.judge(shop.line("rm x"))) == "refuse"

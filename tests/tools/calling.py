@@ -1,0 +1,45 @@
+"""Calling the file tools as a turn does: prepare, then perform."""
+
+from typing import Any
+
+import msgspec
+
+from crow.messages import ToolCall
+from crow.results import ToolResult
+from crow.tools.base import Action
+from crow.tools.edit import Edit
+from crow.tools.read import Read
+from crow.tools.seen import Seen
+from crow.tools.write import Write
+from crow.workspace.base import Workspace
+
+
+class Unheard:
+    """A journal that nobody reads."""
+
+    has_room = True
+
+    def append(self, event: Any) -> None:
+        pass
+
+    async def room(self) -> None:
+        pass
+
+
+class Hand:
+    """The file tools of one session, in one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.seen = Seen()
+        self._tools = {"read": Read(self.seen), "write": Write(self.seen), "edit": Edit(self.seen)}
+
+    async def prepare(self, tool: str, **arguments: Any) -> Action:
+        call = ToolCall("c1", tool, msgspec.json.encode(arguments).decode())
+        return await self._tools[tool].prepare(call, self.workspace)
+
+    async def call(self, tool: str, **arguments: Any) -> ToolResult:
+        return await (await self.prepare(tool, **arguments)).perform(Unheard())
+
+    async def edit(self, path: str, old: str, new: str, **more: Any) -> ToolResult:
+        return await self.call("edit", path=path, edits=[{"old": old, "new": new, **more}])

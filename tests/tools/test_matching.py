@@ -1,0 +1,269 @@
+"""Where an edit applies: exact before tolerant, one place or none, and what the new text becomes there."""
+
+import time
+
+import pytest
+
+from crow.errors import WorkspaceError
+from crow.tools.following import follow
+from crow.tools.matching import Edit, Replacement, apply, common_beginning, plan_edits
+
+
+def edited(text: str, *edits: Edit) -> str:
+    return apply(text, plan_edits(text, edits).replacements)
+
+
+def overlooked(text: str, edit: Edit) -> str:
+    [note] = plan_edits(text, [edit]).overlooked
+    return note
+
+
+def refusal(text: str, *edits: Edit, reveal: bool = True) -> str:
+    with pytest.raises(WorkspaceError) as refused:
+        apply(text, plan_edits(text, edits, reveal=reveal).replacements)
+    return str(refused.value)
+
+
+# --- exact
+
+
+def test_an_exact_match_is_taken_though_others_are_similar():
+    text = "  x = 1\nx = 1 \n\tx = 1\n"
+    assert edited(text, Edit("\tx = 1\n", "y\n")) == "  x = 1\nx = 1 \ny\n"
+    assert plan_edits(text, [Edit("\tx = 1\n", "y\n")]).overlooked == ()
+
+
+def test_several_matches_are_refused_with_their_lines():
+    told = refusal("a\nb\na\n\na\n", Edit("a\n", "c\n"))
+    assert told == (
+        "The edit is ambiguous: its old text occurs 3 times, at lines 1, 3, 5. "
+        "Add lines around it until it is unique, or set `all` to replace every one."
+    )
+    assert "at lines 1, 1." in refusal("aaa", Edit("aa", "b"))  # overlapping ones can be meant, too
+    assert "19, 20 and 80 more." in refusal("a\n" * 100, Edit("a\n", "c\n"))
+    assert "occurs 1000 or more times" in refusal("a" * 200_000, Edit("a" * 20_000, "c"))
+
+
+def test_all_replaces_every_one():
+    assert edited("a b a\r\na", Edit("a", "c", all=True)) == "c b c\r\nc"
+    assert edited("aaaa", Edit("aa", "b", all=True)) == "bb"
+    assert edited("a," * 50_000, Edit("a", "b", all=True)) == "b," * 50_000
+
+
+def test_what_differs_only_in_its_line_ends_is_the_same_to_the_model():
+    assert "at lines 1, 3" in refusal("a\nb\na\r\nb\r\n", Edit("a\nb", "c"))
+
+
+def test_lines_are_counted_as_they_are_read():
+    assert "at lines 1, 2" in refusal("1%\r2%\rx\nx\n", Edit("x", "y"))
+    assert "Nearest to it is, from line 2:\n     2\tvalue = 1" in refusal(
+        "1%\r2%\r\nvalue = 1\r\n", Edit("valu = 1", "y")
+    )
+
+
+# --- several edits
+
+
+def test_all_edits_refer_to_the_text_as_it_is():
+    assert edited("one two", Edit("one", "two"), Edit("two", "three")) == "two three"
+
+
+def test_all_edits_are_made_or_none():
+    assert "Edit 2 does not apply" in refusal("one two", Edit("one", "1"), Edit("three", "3"))
+
+
+def test_edits_may_share_surroundings_but_not_what_they_change():
+    assert edited("a\nb\nc\n", Edit("a\nb\n", "A\nb\n"), Edit("b\nc\n", "b\nC\n")) == "A\nb\nC\n"
+    told = refusal("a\nb\nc\n", Edit("a\nb\n", "A\nB\n"), Edit("b\nc\n", "x\nc\n"))
+    assert told == "Edits 1 and 2 overlap at line 2. Make one edit of them."
+
+
+def test_insertions_at_one_place_keep_their_order():
+    assert edited("a\nb\n", Edit("a\n", "a\n1\n"), Edit("\nb", "\n2\nb")) == "a\n1\n2\nb\n"
+
+
+# --- tolerant
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after", "what"),
+    [
+        pytest.param(
+            "say(\u201cit\u2019s\u201d) \u2014 now\n",
+            'say("it\'s") - now',
+            'say("it\'s fine") - now',
+            "say(\u201cit\u2019s fine\u201d) \u2014 now\n",
+            "typographic characters",
+            id="quotes and dashes of the file are kept",
+        ),
+        pytest.param(
+            "say('x')\n",
+            "say(\u2018x\u2019)",
+            "say(\u2018y\u2019)",
+            "say('y')\n",
+            "typographic characters",
+            id="or those of the model",
+        ),
+        pytest.param("a\u00a0b\n", "a b", "a c", "a\u00a0c\n", "typographic characters", id="no-break space"),
+        pytest.param("\x93x\x94\n", '"x"', '"y"', "\x93y\x94\n", "typographic characters", id="windows quotes"),
+        pytest.param(
+            "one  \ntwo\t\nthree\n",
+            "one\ntwo\nthree",
+            "one\nTWO\nthree",
+            "one  \nTWO\nthree\n",
+            "blanks at the ends of lines",
+            id="blanks of the file at line ends",
+        ),
+        pytest.param(
+            "one\ntwo\n", "one \ntwo \n", "one \n2 \n", "one\n2 \n", "blanks at the ends of lines", id="of the model"
+        ),
+        pytest.param(
+            "def f():\n    a\n    b\n",
+            "a\nb\n",
+            "a\nif x:\n    c\nb\n",
+            "def f():\n    a\n    if x:\n        c\n    b\n",
+            "indentation",
+            id="a block written without its indentation",
+        ),
+        pytest.param(
+            "a\n  b\n",
+            "    a\n      b",
+            "    a\n      c\n        d",
+            "a\n  c\n    d\n",
+            "indentation",
+            id="with too much",
+        ),
+        pytest.param(
+            "\tif x:\n\t\ty\n",
+            "    if x:\n        y\n",
+            "    if x:\n        y\n            z\n    w\n",
+            "\tif x:\n\t\ty\n\t\t\tz\n\tw\n",
+            "indentation",
+            id="blanks for tabs",
+        ),
+        pytest.param(
+            "    if x:\n        y\n",
+            "\tif x:\n\t\ty\n",
+            "\tif x:\n\t\ty\n\t\t\tz\n",
+            "    if x:\n        y\n            z\n",
+            "indentation",
+            id="tabs for blanks",
+        ),
+        pytest.param(
+            "    a\n\n    b\n", "a\n\nb", "a\n\n\nb\nc", "    a\n\n\n    b\n    c\n", "indentation", id="blank lines"
+        ),
+        pytest.param(
+            "x\r\n    a\r\n    b\r\n", "a\nb\n", "a\nc\n", "x\r\n    a\r\n    c\r\n", "indentation", id="line ends kept"
+        ),
+        pytest.param("x\n  last", "last\n", "end\n", "x\n  end", "indentation", id="no last line end"),
+        pytest.param("  a\n  b\n", "a\nb\n", "", "", "indentation", id="taken away"),
+        pytest.param(
+            "        x = “a”  \n", 'x = "a"\n', 'x = "b"\n', '        x = "b"\n', "indentation", id="all at once"
+        ),
+    ],
+)
+def test_what_is_overlooked_and_what_becomes_of_it(text, old, new, after, what):
+    edit = Edit(old, new)
+    assert edited(text, edit) == after
+    assert overlooked(text, edit).endswith(f" by overlooking {what}.")
+
+
+def test_a_tolerant_match_must_be_the_only_one():
+    told = refusal("  a\nx\n    a\n", Edit("\ta\n", "b\n"))
+    assert told == (
+        "The edit is ambiguous: its old text is not there exactly, and by overlooking indentation it could be meant at "
+        "lines 1, 3. Copy it exactly, with enough around it to be unique."
+    )
+
+
+def test_indents_that_do_not_fit_each_other_are_no_match():
+    assert "does not apply" in refusal("  a\n      b\n", Edit("a\nb\n", "c\n"))
+
+
+def test_blanks_alone_are_never_guessed():
+    assert "does not apply" in refusal("a\n\nb\n", Edit("   \n", "x"))
+
+
+# --- no match
+
+
+def test_what_is_nearest_is_shown():
+    text = "import os\n\ndef total(items):\n    return sum(items)\n\ndef other():\n    pass\n"
+    assert refusal(text, Edit("def total(item):\n    return sum(item)\n", "x")) == (
+        "The edit does not apply: its old text is not in the file. Nearest to it is, from line 3:\n"
+        "     3\tdef total(items):\n     4\t    return sum(items)"
+    )
+    assert refusal(text, Edit("quite another thing altogether", "x")).endswith(
+        "Nothing in it is like it: read the file again."
+    )
+
+
+def test_a_file_that_was_never_read_is_not_quoted():
+    told = refusal("SECRET=hunter2\n", Edit("SECRET=hunter3", "x"), reveal=False)
+    assert told == "The edit does not apply: its old text is not in the file. Read the file first."
+
+
+def test_line_numbers_are_recognised():
+    assert "leave them out" in refusal("one\ntwo\n", Edit("     1\tone\n     2\ttwo", "x"))
+
+
+@pytest.mark.parametrize("kind", ["different lines", "equal lines", "one long line", "blank lines"])
+def test_large_files_take_bounded_time(kind):
+    text = {
+        "different lines": "".join(f"value_{number} = compute({number * 7919})\n" for number in range(20_000)),
+        "equal lines": "value = compute(1)\n" * 20_000,
+        "one long line": "value = compute(1) " * 20_000,
+        "blank lines": "\n" * 20_000,
+    }[kind]
+    old = "".join(f"valeu_{number} = computed({number})\n" for number in range(9000, 9100))
+    began = time.process_time()
+    assert "does not apply" in refusal(text, Edit(old, "x"))
+    assert time.process_time() - began < 2
+
+
+# --- in a text that has changed
+
+
+def spot(text: str, old: str, new: str = "NEW") -> Replacement:
+    start = text.index(old)
+    return Replacement(start, start + len(old), new, 1)
+
+
+def test_replacements_are_followed_by_their_lines():
+    before = "a\nx\nb\nx\nc\n"
+    replacements = [Replacement(2, 3, "1", 1), Replacement(6, 7, "2", 1)]
+    now = "new\na\nx\nb, changed\nx\nc\n"
+    moved = follow(replacements, before, now)
+    assert moved is not None
+    assert apply(now, moved) == "new\na\n1\nb, changed\n2\nc\n"
+    assert follow(replacements, before, "a\nx, changed\nb\nx\nc\n") is None
+
+
+@pytest.mark.parametrize(
+    ("now", "after"),
+    [
+        ("first\nbefore old after\nlast\nmore\n", "first\nbefore NEW after\nlast\nmore\n"),
+        ("first\nBEFORE old AFTER\nlast\n", "first\nBEFORE NEW AFTER\nlast\n"),
+        ("last\nbefore old after\nfirst\n", "last\nbefore NEW after\nfirst\n"),
+        ("before old after", "before NEW after"),
+        ("first\nbefore OLD after\nlast\n", None),
+        ("old\nfirst\nbefore old after\nlast\n", None),
+        ("", None),
+    ],
+)
+def test_a_unique_text_is_followed_wherever_it_goes(now, after):
+    before = "first\nbefore old after\nlast\n"
+    moved = follow([spot(before, "old")], before, now)
+    assert (None if moved is None else apply(now, moved)) == after
+
+
+def test_replacements_that_changed_places_are_given_up():
+    before = "one\ntwo\n"
+    assert follow([spot(before, "one"), spot(before, "two")], before, "two\none\n") is None
+
+
+@pytest.mark.parametrize(("one", "other"), [("", ""), ("a", ""), ("abc", "abd"), ("abc", "abc"), ("abc", "abcd")])
+def test_common_beginnings(one, other):
+    length = common_beginning(one, other)
+    assert one[:length] == other[:length]
+    assert one[length : length + 1] != other[length : length + 1] or length == min(len(one), len(other))

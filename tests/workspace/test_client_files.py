@@ -1,0 +1,472 @@
+"""The editor's buffers and the disk beneath them: which text counts, which way a write goes, and when it must not."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.acp import workspace as client
+from crow.acp.connection import Call
+from crow.acp.jsonrpc import RpcError
+from crow.acp.workspace import ClientWorkspace
+from crow.errors import FileChanged, WorkspaceError
+from crow.workspace.base import Document
+from tests.support.buffers import RawEditor, Toad, Zed, connected
+
+Work = Callable[[ClientWorkspace], Awaitable[None]]
+
+
+def play(editor: RawEditor, work: Work, **capabilities: bool) -> None:
+    async def run() -> None:
+        async with connected(editor.root, editor, **capabilities) as workspace, asyncio.timeout(20):
+            await work(workspace)
+
+    asyncio.run(run())
+
+
+async def read(workspace: ClientWorkspace, path: Path) -> Document:
+    document = await workspace.read_document(str(path))
+    assert document is not None
+    return document
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\n")
+    return file
+
+
+# --- which text counts
+
+
+@pytest.mark.parametrize("kind", [RawEditor, Zed, Toad])
+def test_unsaved_text_is_what_is_read_and_changed(path, kind):
+    editor = kind(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        editor.typed(str(path), lambda text: text + "typed\n")
+        before = await read(workspace, path)
+        assert (before.text, before.unsaved, before.obstacle) == ("one\ntwo\ntyped\n", True, "")
+        assert await workspace.read_text(str(path)) == before.text
+        after = await workspace.write_document(str(path), before.text + "ours\n", before)
+        assert (after.text, after.unsaved, after.remarks) == ("one\ntwo\ntyped\nours\n", False, ())
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\ntyped\nours\n"
+    assert editor.unsaved == {}
+
+
+SHOWN_OTHERWISE = {
+    "crlf": b"one\r\ntwo\r\n",
+    "cr": b"one\rtwo\r",
+    "mixed": b"one\r\ntwo\nthree\r",
+    "mark": b"\xef\xbb\xbfone\n",
+    "latin-1": "grüße\n".encode("latin-1"),
+    "utf-16": "grüße\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("content", SHOWN_OTHERWISE.values(), ids=SHOWN_OTHERWISE)
+@pytest.mark.parametrize("kind", [RawEditor, Zed, Toad])
+def test_what_an_editor_cannot_show_is_no_change_of_the_person(path, kind, content):
+    editor = kind(path.parent)
+    path.write_bytes(content)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        assert (before.unsaved, before.obstacle) == (False, "")
+        await workspace.write_document(str(path), before.text + "ü", before)
+
+    play(editor, run)
+    assert path.read_bytes() != content
+    assert path.read_bytes().startswith(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "lost"),
+    [
+        (b"one\r\ntwo\r\n", "line endings"),
+        (b"one\r\ntwo\n", "line endings"),
+        (b"\xef\xbb\xbfone\n", "byte order mark"),
+        ("grüße\n".encode("latin-1"), "encoding"),
+        ("grüße\n".encode("utf-16"), "encoding"),
+    ],
+)
+def test_unsaved_text_whose_bytes_could_not_be_kept_is_refused(path, content, lost):
+    editor = Zed(path.parent)
+    path.write_bytes(content)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        editor.typed(str(path), lambda text: text + "typed\n")
+        before = await read(workspace, path)
+        assert f"its {lost} might not survive a change made there. Ask the user to save it first." in before.obstacle
+        with pytest.raises(WorkspaceError, match=lost):
+            await workspace.write_document(str(path), "ours", before)
+        with pytest.raises(WorkspaceError, match="unsaved changes"):
+            await workspace.remove(str(path), before)
+
+    play(editor, run)
+    assert path.read_bytes() == content
+    assert editor.unsaved[str(path)].endswith("typed\n")
+    assert "write" not in editor.asked
+
+
+def test_an_editor_that_shows_carriage_returns_may_change_them_unsaved(path):
+    editor = RawEditor(path.parent)
+    path.write_bytes(b"one\r\ntwo\r\n")
+
+    async def run(workspace: ClientWorkspace) -> None:
+        editor.typed(str(path), lambda text: text + "typed\r\n")
+        before = await read(workspace, path)
+        await workspace.write_document(str(path), before.text + "ours\r\n", before)
+
+    play(editor, run)
+    assert path.read_bytes() == b"one\r\ntwo\r\ntyped\r\nours\r\n"
+
+
+def test_a_buffer_that_has_not_noticed_the_disk_is_not_taken_for_the_persons_text(path):
+    editor = Zed(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        await read(workspace, path)
+        editor.reloads = False
+        path.write_text("one\ntwo\nthree\n")
+        before = await read(workspace, path)
+        assert (before.text, before.unsaved) == ("one\ntwo\nthree\n", False)
+        editor.asked.clear()
+        await workspace.write_document(str(path), "all new\n", before)
+        assert editor.asked == ["read"]  # through an editor that knows less, the newer text could be lost
+
+    play(editor, run)
+    assert path.read_text() == "all new\n"
+
+
+def test_changes_in_the_editor_and_on_disk_are_both_left_alone(path):
+    editor = Zed(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        await read(workspace, path)
+        editor.typed(str(path), lambda text: text + "typed\n")
+        assert (await read(workspace, path)).obstacle == ""
+        path.write_text("one\ntwo\non disk\n")
+        for _ in range(2):  # looking does not make it better
+            both = await read(workspace, path)
+            assert both.text == "one\ntwo\ntyped\n"
+            assert both.obstacle.endswith(
+                "and was changed on disk as well. Ask the user to save or to reload it first."
+            )
+        with pytest.raises(WorkspaceError, match="on disk as well"):
+            await workspace.write_document(str(path), "ours\n", both)
+        editor.save(str(path), editor.unsaved[str(path)])
+        assert (await read(workspace, path)).obstacle == ""
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\ntyped\n"
+
+
+def test_an_empty_answer_for_a_file_that_is_not_empty_means_that_it_was_not_found(path):
+    class Lost(Toad):
+        def text(self, path: str) -> str:
+            return ""
+
+    editor = Lost(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        assert (before.text, before.unsaved) == ("one\ntwo\n", False)
+        await workspace.write_document(str(path), "ours\n", before)
+        assert "write" not in editor.asked
+        assert await workspace.read_document(str(path.parent / "missing")) is None
+
+    play(editor, run)
+    assert path.read_text() == "ours\n"
+
+
+def test_a_text_that_was_never_saved_is_read_and_changed_in_the_editor(tmp_path):
+    editor = Zed(tmp_path)
+    path = tmp_path / "sub/new.txt"
+
+    async def run(workspace: ClientWorkspace) -> None:
+        editor.unsaved[str(path)] = "typed\n"
+        before = await read(workspace, path)
+        assert (before.text, before.unsaved, before.obstacle) == ("typed\n", True, "")
+        await workspace.write_document(str(path), "typed\nours\n", before)
+
+    play(editor, run)
+    assert path.read_text() == "typed\nours\n"
+
+
+# --- which way a write goes
+
+
+def asked_for_writing(editor: RawEditor, path: Path, text: str, **capabilities: bool) -> list[str]:
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await workspace.read_document(str(path))
+        editor.asked.clear()
+        await workspace.write_document(str(path), text, before)
+
+    play(editor, run, **capabilities)
+    assert path.read_bytes().decode("utf-8-sig") == text
+    return editor.asked
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "asked"),
+    [
+        ({}, ["read", "write", "read"]),
+        ({"writes": False}, ["read"]),
+        ({"reads": False}, ["write"]),
+        ({"reads": False, "writes": False}, []),
+    ],
+)
+def test_each_capability_is_used_by_itself(path, capabilities, asked):
+    assert asked_for_writing(Zed(path.parent), path, "ours\n", **capabilities) == asked
+
+
+@pytest.mark.parametrize("name", ["new.txt", "sub/sub/new.txt"])
+def test_a_new_file_is_made_by_the_editor_in_folders_that_we_make(path, name):
+    assert "write" in asked_for_writing(Zed(path.parent), path.parent / name, "ours\n")
+
+
+def test_carriage_returns_go_to_disk_unless_the_editor_has_shown_that_it_keeps_them(path):
+    assert asked_for_writing(Zed(path.parent), path, "one\r\ntwo\n") == ["read"]
+    assert asked_for_writing(Zed(path.parent), path.parent / "new.txt", "one\r\n") == ["read"]
+    path.write_bytes(b"one\r\n")
+    assert asked_for_writing(RawEditor(path.parent), path, "one\r\ntwo\r\n") == ["read", "write", "read"]
+    assert asked_for_writing(RawEditor(path.parent), path, "three\r\n", reads=False) == []
+
+
+def test_a_mark_that_the_editor_shows_goes_back_through_it(path):
+    path.write_bytes(b"\xef\xbb\xbfone\n")
+    assert asked_for_writing(RawEditor(path.parent), path, "two\n") == ["read", "write", "read"]
+    assert path.read_bytes() == b"\xef\xbb\xbftwo\n"
+
+
+def test_a_text_that_is_too_large_for_a_message_goes_to_disk(path, monkeypatch):
+    monkeypatch.setattr(client, "LARGEST_SENT", 100)
+    assert asked_for_writing(Zed(path.parent), path, "x" * 101) == ["read"]
+
+    async def run(workspace: ClientWorkspace) -> None:
+        editor.typed(str(path), lambda text: text + "typed")
+        with pytest.raises(WorkspaceError, match="too large to be changed in the editor"):
+            await workspace.write_document(str(path), "y" * 101, await read(workspace, path))
+
+    editor = Zed(path.parent)
+    play(editor, run)
+    assert path.read_text() == "x" * 101
+
+
+def test_outside_the_project_the_disk_is_used(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    outside = tmp_path / "outside.txt"
+    outside.write_text("one\n")
+    assert asked_for_writing(Zed(project), outside, "two\n") == []
+
+
+def test_an_editor_whose_project_is_smaller_than_the_workspace(tmp_path):
+    (tmp_path / "project").mkdir()
+    path = tmp_path / "a.txt"
+    path.write_text("one\n")
+    editor = Zed(tmp_path / "project")
+
+    async def run() -> None:
+        async with connected(tmp_path, editor) as workspace:
+            before = await read(workspace, path)
+            await workspace.write_document(str(path), "two\n", before)
+            await workspace.write_document(str(tmp_path / "new.txt"), "new\n", None)
+
+    asyncio.run(run())
+    assert (path.read_text(), (tmp_path / "new.txt").read_text()) == ("two\n", "new\n")
+
+
+def test_an_editor_that_formats_is_read_back(path):
+    editor = Zed(path.parent)
+    editor.format = lambda text: text.upper()
+
+    async def run(workspace: ClientWorkspace) -> None:
+        after = await workspace.write_document(str(path), "ours\n", await read(workspace, path))
+        assert (after.text, after.unsaved) == ("OURS\n", False)
+
+    play(editor, run)
+    assert path.read_text() == "OURS\n"
+
+
+# --- an editor in trouble
+
+
+class Troubled(Zed):
+    """Does to reads or writes what the test says."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.on_read: Callable[[], Any] | None = None
+        self.on_write: Callable[[], Any] | None = None
+
+    def read(self, request: Any, call: Call) -> Any:
+        return super().read(request, call) if self.on_read is None else self.on_read()
+
+    def write(self, request: Any, call: Call) -> Any:
+        return super().write(request, call) if self.on_write is None else self.on_write()
+
+
+def fail() -> None:
+    raise RpcError(-32603, "something broke")
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "answer", [fail, lambda: None, lambda: 7, dict, lambda: {"content": None}, lambda: {"content": ["x"]}]
+)
+def test_an_editor_that_has_no_text_to_give(path, answer):
+    editor = Troubled(path.parent)
+    editor.on_read = answer
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        assert before == Document(str(path), "one\ntwo\n")
+        await workspace.write_document(str(path), "ours\n", before)
+
+    play(editor, run)
+    assert path.read_text() == "ours\n"
+    assert "write" not in editor.asked
+
+
+def test_an_editor_that_does_not_answer_is_not_written_under(path, monkeypatch):
+    monkeypatch.setattr(client, "PATIENCE", 0.05)
+    editor = Troubled(path.parent)
+    editor.on_read = never
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        assert before.text == "one\ntwo\n"
+        assert "did not say within 0.05 seconds whether" in before.obstacle
+        with pytest.raises(WorkspaceError, match="unsaved changes"):
+            await workspace.write_document(str(path), "ours\n", before)
+        assert await workspace.read_text(str(path)) == "one\ntwo\n"
+        await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\n"
+    assert (path.parent / "new.txt").read_text() == "new\n"
+
+
+def test_an_editor_that_refuses_to_write_leaves_it_to_us(path):
+    editor = Troubled(path.parent)
+    editor.on_write = fail
+
+    async def run(workspace: ClientWorkspace) -> None:
+        await workspace.write_document(str(path), "ours\n", await read(workspace, path))
+        await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
+        editor.typed(str(path), lambda text: text + "typed\n")
+        with pytest.raises(WorkspaceError, match=r"the editor refused it \(something broke\)"):
+            await workspace.write_document(str(path), "all new\n", await read(workspace, path))
+
+    play(editor, run)
+    assert path.read_text() == "ours\n"
+    assert editor.unsaved == {str(path): "ours\ntyped\n"}
+
+
+@pytest.mark.parametrize("answer", [lambda: None, dict, lambda: 7, lambda: {"ok": False}])
+def test_an_editor_that_says_yes_and_does_nothing(path, answer):
+    editor = Troubled(path.parent)
+    editor.on_write = answer
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        with pytest.raises(WorkspaceError, match="but the file is as it was"):
+            await workspace.write_document(str(path), "ours\n", before)
+        with pytest.raises(WorkspaceError, match="but there is no such file"):
+            await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
+
+    play(editor, run)
+
+
+@pytest.mark.parametrize("does_it", [False, True])
+def test_an_editor_that_does_not_answer_when_it_writes(path, monkeypatch, does_it):
+    monkeypatch.setattr(client, "PATIENCE_FOR_WRITING", 0.05)
+    editor = Troubled(path.parent)
+
+    async def write_without_a_word() -> None:
+        if does_it:
+            editor.save(str(path), "ours\n")
+        await never()
+
+    editor.on_write = write_without_a_word
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        if does_it:
+            assert (await workspace.write_document(str(path), "ours\n", before)).text == "ours\n"
+        else:
+            with pytest.raises(WorkspaceError, match="did not answer within"):
+                await workspace.write_document(str(path), "ours\n", before)
+
+    play(editor, run)
+
+
+def test_an_editor_that_keeps_the_text_to_itself(path):
+    """Some change the buffer and leave the saving to the person."""
+
+    class Hesitant(Zed):
+        def save(self, path: str, text: str) -> None:
+            self.unsaved[path] = text
+
+    editor = Hesitant(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        after = await workspace.write_document(str(path), "ours\n", await read(workspace, path))
+        assert (after.text, after.unsaved) == ("ours\n", True)
+        assert after.remarks == ("The editor has not saved it yet.",)
+        again = await workspace.write_document(str(path), "ours, again\n", await read(workspace, path))
+        assert again.text == "ours, again\n"
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_the_disk_is_looked_at_again_after_a_slow_editor(path):
+    editor = Troubled(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+
+        def slow() -> Any:
+            path.write_text("on disk\n")  # after we have read the disk, and without the editor noticing
+            return {"content": "one\ntwo\n"}
+
+        editor.on_read = slow
+        with pytest.raises(FileChanged):
+            await workspace.write_document(str(path), "ours\n", before)
+
+    play(editor, run)
+    assert path.read_text() == "on disk\n"
+
+
+def test_an_editor_that_is_gone(path):
+    editor = Zed(path.parent)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await read(workspace, path)
+        await workspace._connection.close()
+        await workspace.write_document(str(path), "ours\n", before)
+
+    play(editor, run)
+    assert path.read_text() == "ours\n"
+
+
+def test_reading_is_cancelled_at_once(path):
+    editor = Troubled(path.parent)
+    editor.on_read = never
+
+    async def run(workspace: ClientWorkspace) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(workspace.read_document(str(path)), 0.05)
+
+    play(editor, run)
