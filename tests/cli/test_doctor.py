@@ -48,8 +48,8 @@ def test_all_is_well(tmp_path: Path) -> None:
     assert rest == [
         f"✓ {tmp_path}/crow is there, and yours only",
         f"✓ the configuration {path} is valid",
-        f"✓ p at {server.url} has 2 models",
-        "✓ the model is p/m (from the config file)",
+        f"✓ p at {server.url} lists 2 models",
+        "✓ the model is p/m (from the config file); p lists it",
         "✓ programs: git, rg, bash",
         f"✓ no log yet ({tmp_path}/crow/log/crow.log)",
         "",
@@ -126,7 +126,7 @@ def test_a_dated_name_counts_as_the_model(tmp_path: Path) -> None:
         write_config(tmp_path, provider(server.url))
         said = crow(tmp_path, "doctor")
     assert said.returncode == 0
-    assert "✓ the model is p/m (from the config file)\n" in said.stdout
+    assert "✓ the model is p/m (from the config file); p lists it\n" in said.stdout
 
 
 def test_a_provider_that_is_not_needed_only_warns(tmp_path: Path) -> None:
@@ -136,6 +136,32 @@ def test_a_provider_that_is_not_needed_only_warns(tmp_path: Path) -> None:
         said = crow(tmp_path, "doctor")
     assert said.returncode == 0
     assert lines_with("! spare: ", said.stdout)
+
+
+def test_only_when_told_to_it_spends_tokens(tmp_path: Path) -> None:
+    with ModelServer("m", key=KEY, public=True) as server:
+        write_config(tmp_path, provider(server.url, f'api_key = "{KEY}"\n'))
+        said = crow(tmp_path, "doctor")
+        assert (said.returncode, server.asked) == (0, [])
+        assert "answers" not in said.stdout
+        said = crow(tmp_path, "doctor", "--try")
+        assert (said.returncode, len(server.asked)) == (0, 1)
+        assert "✓ p/m answers\n" in said.stdout
+        write_config(tmp_path, provider(server.url, 'api_key = "sk-wrong-key-5678"\n'))
+        assert crow(tmp_path, "doctor").returncode == 0
+        said = crow(tmp_path, "doctor", "--try")
+    assert said.returncode == 1
+    assert lines_with("✗ p/m was tried: p answered 401 (Unauthorized)", said.stdout)
+    assert "sk-wrong-key-5678" not in said.stdout
+
+
+def test_a_password_with_signs_in_it_is_not_shown(tmp_path: Path) -> None:
+    write_config(tmp_path, provider("http://me:pa@ss@127.0.0.1:1/v1?key=sk-0123456789"))
+    for arguments in (("doctor",), ("doctor", "--offline")):
+        said = crow(tmp_path, *arguments)
+        assert "ss@" not in said.stdout
+        assert "sk-0123456789" not in said.stdout
+        assert "http://127.0.0.1:1/v1" in said.stdout
 
 
 def test_offline_asks_nobody(tmp_path: Path) -> None:
@@ -151,8 +177,8 @@ def test_a_local_server_is_checked_too(tmp_path: Path) -> None:
     with ModelServer("qwen3") as server:
         said = crow(tmp_path, "doctor", CROW_LOCAL_SERVERS=f"ollama={server.port}")
     assert said.returncode == 0
-    assert f"✓ ollama at {server.url} has 1 model\n" in said.stdout
-    assert f"✓ the model is ollama/qwen3 (from the server at 127.0.0.1:{server.port})\n" in said.stdout
+    assert f"✓ ollama at {server.url} lists 1 model\n" in said.stdout
+    assert f"✓ the model is ollama/qwen3 (from the server at 127.0.0.1:{server.port}); ollama lists it\n" in said.stdout
 
 
 def test_an_unknown_provider_of_the_model(tmp_path: Path) -> None:

@@ -74,6 +74,43 @@ def test_three_wrong_keys_are_enough(tmp_path: Path) -> None:
     assert not config(tmp_path).exists()
 
 
+def test_a_key_that_only_the_list_of_models_takes(tmp_path: Path) -> None:
+    with (
+        ModelServer("m", key=KEY, public=True) as server,
+        Terminal(tmp_path, "login", "--provider", "mine", "--base-url", server.url) as terminal,
+    ):
+        terminal.expect("Key for mine")
+        terminal.type("sk-wrong-key-5678")
+        terminal.expect("[m]: ")
+        terminal.type("")
+        terminal.expect("Incorrect API key provided")
+        terminal.expect("Key for mine")
+        terminal.type(KEY)
+        terminal.expect("mine/m answers.")
+        terminal.expect("Crow will use mine/m.")
+        assert terminal.ended() == 0
+    assert "sk-wrong-key-5678" not in terminal.output
+    assert terminal.output.count("Model (a number") == 1
+    assert tomllib.loads(config(tmp_path).read_text())["providers"]["mine"]["api_key"] == KEY
+    assert all(0 < body["max_tokens"] < 100 for body in server.asked)
+
+
+def test_a_variable_with_a_wrong_key_leads_to_the_question(tmp_path: Path) -> None:
+    with ModelServer("a", key=KEY, public=True) as server:
+        write_config(
+            tmp_path, f'[providers.gate]\ntype = "openai"\nbase_url = "{server.url}"\napi_key_env = "GATE_KEY"\n'
+        )
+        with Terminal(tmp_path, "login", "--provider", "gate", GATE_KEY="sk-wrong-key-5678") as terminal:
+            terminal.expect("store only its name? [Y/n]: ")
+            terminal.type("")
+            terminal.expect("[a]: ")
+            terminal.type("")
+            terminal.expect("Incorrect API key provided")
+            terminal.expect("Key for gate")
+            assert terminal.ended_after(KEY) == 0
+    assert tomllib.loads(config(tmp_path).read_text())["providers"]["gate"]["api_key"] == KEY
+
+
 def test_a_found_server_needs_no_key(tmp_path: Path) -> None:
     with ModelServer("qwen3") as server:
         extra = {"CROW_LOCAL_SERVERS": f"ollama={server.port}"}
@@ -185,6 +222,7 @@ def test_leaving_at_any_question_writes_nothing(tmp_path: Path, control: bytes, 
             terminal.expect("[m]: ")
             assert terminal.ended_by(control) == code
             assert "Traceback" not in terminal.output
+            assert terminal.output.endswith("\r\ncrow: nothing was changed\r\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -231,7 +269,7 @@ def test_a_key_from_standard_input(tmp_path: Path) -> None:
         arguments = ("login", "--provider", "mine", "--base-url", server.url, "--key-stdin")
         said = crow(tmp_path, *arguments, stdin=f"{KEY}\n")
         assert (said.returncode, said.stderr) == (0, "")
-        assert said.stdout.startswith("Crow will use mine/one. Saved in ")
+        assert said.stdout.startswith("mine/one answers.\nCrow will use mine/one. Saved in ")
         said = crow(tmp_path, *arguments, "--model", "two", stdin=KEY)
         assert (said.returncode, said.stderr) == (0, "")
     assert KEY not in said.stdout
@@ -250,6 +288,52 @@ def test_a_wrong_key_from_standard_input(tmp_path: Path) -> None:
     assert len(said.stderr.splitlines()) == 1
     assert "Incorrect API key" in said.stderr
     assert "sk-wrong-key-5678" not in said.stderr
+    assert not config(tmp_path).exists()
+
+
+def test_a_wrong_key_that_only_a_completion_finds(tmp_path: Path) -> None:
+    with ModelServer("one", key=KEY, public=True) as server:
+        arguments = ("login", "--provider", "mine", "--base-url", server.url, "--key-stdin")
+        said = crow(tmp_path, *arguments, stdin="sk-wrong-key-5678")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "Incorrect API key" in said.stderr
+    assert "sk-wrong-key-5678" not in said.stderr
+    assert len(server.asked) == 1
+    assert not config(tmp_path).exists()
+
+
+def test_a_model_that_is_not_listed_is_stored_with_a_warning(tmp_path: Path) -> None:
+    with ModelServer("one", "two-20260101") as server:
+        arguments = ("login", "--provider", "mine", "--base-url", server.url, "--key-stdin", "--model")
+        said = crow(tmp_path, *arguments, "nosuchmodel")
+        assert said.returncode == 0
+        assert "crow: mine does not list a model nosuchmodel." in said.stderr
+        assert (
+            "crow: mine/nosuchmodel was tried: mine answered 404 (Not Found): no model nosuchmodel here." in said.stderr
+        )
+        assert "answers" not in said.stdout
+        assert tomllib.loads(config(tmp_path).read_text())["model"] == "mine/nosuchmodel"
+        assert "does not list" not in crow(tmp_path, *arguments, "two").stderr
+
+
+@pytest.mark.parametrize("trouble", [400, 429, 503])
+def test_other_trouble_is_told_once_and_keeps_nobody_from_storing(tmp_path: Path, trouble: int) -> None:
+    with ModelServer("one", trouble=trouble) as server:
+        said = crow(tmp_path, "login", "--provider", "mine", "--base-url", server.url, "--key-stdin")
+    assert said.returncode == 0
+    assert said.stderr.startswith(f"crow: mine/one was tried: mine answered {trouble} ")
+    assert "trouble with it" in said.stderr
+    assert said.stdout.startswith("Crow will use mine/one. Saved in ")
+    assert len(server.asked) == 1
+
+
+def test_two_credentials_are_refused(tmp_path: Path) -> None:
+    with ModelServer("one") as server:
+        url = server.url.replace("//", "//me:hunter22@")
+        said = crow(tmp_path, "login", "--provider", "mine", "--base-url", url, "--key-stdin", stdin=KEY)
+    assert said.returncode == 1
+    assert "two credentials" in said.stderr
+    assert "hunter22" not in said.stderr
     assert not config(tmp_path).exists()
 
 
@@ -303,7 +387,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path: Path) -> No
     assert said.returncode == 1
     assert said.stderr.startswith(f"crow: {config(tmp_path)} was not changed")
     assert said.stdout == (
-        'Put this into it by hand:\n\nmodel = "p/m"\n[providers.p]\ntype = "openai"\n'
+        'p/m answers.\nPut this into it by hand:\n\nmodel = "p/m"\n[providers.p]\ntype = "openai"\n'
         f'base_url = "{server.url}"\napi_key = "YOUR KEY"\n'
     )
     assert config(tmp_path).read_text() == before

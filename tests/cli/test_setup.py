@@ -207,10 +207,26 @@ def test_a_linked_settings_file_stays_linked(tmp_path: Path) -> None:
     assert json.loads(target.read_bytes()) == {"agent_servers": {"Crow": entry(tmp_path)}}
 
 
+def test_a_write_protected_file_is_left_alone(tmp_path: Path) -> None:
+    path = zed_settings(tmp_path, b'{"theme": "One"}')
+    path.chmod(0o444)
+    said = crow(tmp_path, "setup", "zed", "--write")
+    assert said.returncode == 1
+    assert said.stderr == f"crow: {path} was not changed: it is write-protected (mode 444)\n"
+    assert f'"command": "{CROW}"' in said.stdout
+    assert path.read_bytes() == b'{"theme": "One"}'
+    assert path.stat().st_mode & 0o777 == 0o444
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_other_editors_are_only_printed_for(tmp_path: Path) -> None:
     said = crow(tmp_path, "setup", "emacs", "--write")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout.startswith("crow only prints what Emacs, with agent-shell needs; it does not write there.\n")
+    assert said.returncode == 1
+    assert said.stderr == (
+        "crow: nothing was written: crow does not edit the settings of Emacs, with agent-shell; "
+        "what belongs into them is printed here\n"
+    )
+    assert said.stdout.startswith("Paste this into your init file")
     assert "(with-eval-after-load 'agent-shell" in said.stdout
     assert list(tmp_path.iterdir()) == []
 

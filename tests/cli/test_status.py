@@ -1,9 +1,19 @@
 """Bare `crow`, in every state: the whole text."""
 
+import os
+import subprocess
 from pathlib import Path
 
 from crow import __version__
-from tests.config.support import ModelServer, crow, write_config
+from tests.config import support
+from tests.config.support import CROW, ModelServer, write_config
+
+ON_PATH = f"{os.path.dirname(CROW)}:{os.environ['PATH']}"
+
+
+def crow(user: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    return support.crow(user, **{"PATH": ON_PATH, **extra})
+
 
 HEAD = f"Crow {__version__}, a coding agent for every editor\n\n"
 READY = """
@@ -92,7 +102,7 @@ def test_a_model_whose_key_is_missing(tmp_path: Path) -> None:
     path = write_config(tmp_path, 'model = "anthropic/m"\n[providers.anthropic]\ntype = "anthropic"\n')
     said = crow(tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
-    problem = "The variable ANTHROPIC_API_KEY, which should hold its key, is not set."
+    problem = "The key of anthropic is missing: the variable ANTHROPIC_API_KEY is not set."
     assert (
         said.stdout
         == HEAD
@@ -111,6 +121,33 @@ def test_a_model_of_an_unknown_provider(tmp_path: Path) -> None:
     assert (said.returncode, said.stderr) == (0, "")
     assert "model    nobody/m (from CROW_MODEL), but it cannot be used. There is no provider 'nobody'" in said.stdout
     assert said.stdout.endswith(MEND)
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    path = write_config(tmp_path, 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "none.toml"\n')
+    said = crow(tmp_path)
+    problem = f"but it cannot be used. There is no script {path.parent}/none.toml."
+    assert f"model    play/it (from the config file), {problem}\n" in said.stdout
+    assert said.stdout.endswith(MEND)
+
+
+def test_two_credentials(tmp_path: Path) -> None:
+    write_config(
+        tmp_path,
+        'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "http://me:hunter22@127.0.0.1:1"\napi_key = "k"\n',
+    )
+    said = crow(tmp_path)
+    assert "but it cannot be used. p has two credentials" in said.stdout
+    assert "hunter22" not in said.stdout
+
+
+def test_commands_are_named_as_they_can_be_called(tmp_path: Path) -> None:
+    said = crow(tmp_path, PATH="/usr/bin:/bin", CROW_MODEL="scripted/demo")
+    run = f'{CROW} run "hello"'.ljust(len(f"{CROW} setup EDITOR"))
+    assert said.stdout.endswith(
+        f"\nNext:\n  {CROW} setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode\n"
+        f"  {run}   try it here\n"
+    )
 
 
 def test_the_demo_model_needs_nothing(tmp_path: Path) -> None:

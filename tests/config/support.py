@@ -11,7 +11,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 CROW = str(Path(sys.executable).parent / "crow")
 PATIENCE = 20
@@ -48,10 +48,15 @@ def write_config(user: Path, text: str, mode: int = 0o600) -> Path:
 
 
 class ModelServer:
-    """Answers GET /v1/models like an OpenAI-compatible server; with a key it refuses any other one."""
+    """Answers GET /v1/models and chat completions like an OpenAI-compatible server; with a key it refuses any other.
 
-    def __init__(self, *models: str, key: str = "", status: int = 200) -> None:
+    With `public`, it lists its models for anybody. `trouble` is the status of every completion. `asked` keeps the
+    bodies of the requests for completions, `keys_seen` every key that came with a request for the list.
+    """
+
+    def __init__(self, *models: str, key: str = "", status: int = 200, public: bool = False, trouble: int = 0) -> None:
         self.keys_seen: list[str] = []
+        self.asked: list[dict[str, Any]] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,7 +65,7 @@ class ModelServer:
             def do_GET(self) -> None:
                 sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
                 outer.keys_seen.append(sent)
-                if key and sent != key:
+                if key and sent != key and not public:
                     self._answer(401, {"error": {"message": f"Incorrect API key provided: {sent}"}})
                 elif not self.path.startswith("/v1/models") or status != 200:
                     self._answer(status if status != 200 else 404, {"error": {"message": "no such thing"}})
@@ -69,10 +74,25 @@ class ModelServer:
                         200, {"object": "list", "data": [{"id": model, "object": "model"} for model in models]}
                     )
 
-            def _answer(self, code: int, content: object) -> None:
-                body = json.dumps(content).encode()
+            def do_POST(self) -> None:
+                sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.asked.append(body)
+                if key and sent != key:
+                    self._answer(401, {"error": {"message": f"Incorrect API key provided: {sent}"}})
+                elif trouble:
+                    self._answer(trouble, {"error": {"message": "trouble with it"}})
+                elif models and body["model"] not in models:
+                    self._answer(404, {"error": {"message": f"no model {body['model']} here"}})
+                else:
+                    chunk = {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "length"}]}
+                    events = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
+                    self._answer(200, events, "text/event-stream")
+
+            def _answer(self, code: int, content: object, kind: str = "application/json") -> None:
+                body = (content if isinstance(content, str) else json.dumps(content)).encode()
                 self.send_response(code)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

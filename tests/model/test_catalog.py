@@ -1,5 +1,7 @@
+import asyncio
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,9 @@ from crow.errors import ConfigError, SetupNeeded
 from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelInfo
+from crow.model.listing import list_models
 from tests.model.asking import ask
+from tests.support.provider import Provider
 
 LOCAL = ProviderSettings(type="openai", base_url="http://127.0.0.1:8080/v1")
 
@@ -51,6 +55,51 @@ def test_a_missing_key_is_something_to_set_up() -> None:
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match=r"providers\.house\.base_url"):
         catalog.create("house/m", {"house": ProviderSettings(type="openai", base_url=url)}, Limits(), {})
+
+
+def test_what_create_would_refuse_is_known_before(tmp_path: Path) -> None:
+    script = tmp_path / "script.toml"
+    providers = {"play": ProviderSettings(type="scripted", script=str(script))}
+    with pytest.raises(ConfigError, match=r"script\.toml"):
+        catalog.check("play/it", providers, {})
+    script.write_text("")
+    catalog.check("play/it", providers, {})
+    catalog.check(catalog.DEMO, {}, {})
+
+
+@pytest.mark.parametrize("url", ["http://me:hunter22@127.0.0.1:1/v1", "http://hunter22@127.0.0.1:1/v1"])
+def test_two_credentials_are_one_too_many(url: str) -> None:
+    for settings in (
+        ProviderSettings(type="openai", base_url=url, api_key="sk-0123456789"),
+        ProviderSettings(type="openai", base_url=url, api_key_env="HOUSE_KEY"),
+    ):
+        with pytest.raises(ConfigError, match="two credentials") as caught:
+            catalog.check("house/m", {"house": settings}, {"HOUSE_KEY": "sk-0123456789"})
+        assert "hunter22" not in str(caught.value)
+        assert "sk-0123456789" not in str(caught.value)
+
+
+def test_a_gate_before_a_messages_api_does_not_take_its_key() -> None:
+    with Provider(key="k-0123456789") as provider:
+        provider.anthropic.url = provider.anthropic.url.replace("//", "//me:hunter22@")
+        provider.anthropic.answer("Hi")
+        assert ask(catalog.create("house/m", {"house": provider.anthropic.settings()}, Limits(), {})).error is None
+        assert provider.anthropic.requests[0].headers["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("base", ["/v1?api-version=2024-10-21", "/v1/?api-version=2024-10-21#x"])
+def test_a_query_in_the_address_goes_with_every_request(kind: str, base: str) -> None:
+    with Provider() as provider:
+        dialect = getattr(provider, kind)
+        dialect.url = provider.url + base
+        dialect.path += "?api-version=2024-10-21"
+        dialect.models = {"data": [{"id": "m"}]}
+        dialect.answer("Hi")
+        assert ask(catalog.create("house/m", {"house": dialect.settings()}, Limits(), {})).error is None
+        assert len(asyncio.run(list_models("house", dialect.settings(), {}))) == 1
+        listed = "/v1/models?api-version=2024-10-21" + ("&limit=1000" if kind == "anthropic" else "")
+        assert [request.path for request in dialect.requests] == [dialect.path, listed]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ from crow.model.http import retry_after
 from tests.model.asking import ask
 from tests.support.provider import Cut, Provider
 
+NGINX = (
+    b"<html>\r\n<head><title>404 Not Found</title></head>\r\n<body>\r\n<center><h1>404 Not Found</h1></center>\r\n"
+    b"<hr><center>nginx/1.25</center>\r\n</body>\r\n</html>\r\n"
+)
 SECRET = "sk-proj-0123456789abcdef"
 
 
@@ -37,7 +41,7 @@ SECRET = "sk-proj-0123456789abcdef"
     ],
 )
 def test_complaints_in_json(body: object, said: str, name: str) -> None:
-    complaint = read(json.dumps(body).encode())
+    complaint = read(json.dumps(body).encode(), str)
     assert (complaint.said, complaint.name) == (said, name)
 
 
@@ -45,6 +49,8 @@ def test_complaints_in_json(body: object, said: str, name: str) -> None:
     ("body", "said"),
     [
         (b"<html><style>p {}</style><body><h1>502</h1>\n<p>Bad   gateway</p></body>", "502 Bad gateway"),
+        (NGINX, "404 Not Found nginx/1.25"),
+        (b"<html><head><title>Only a title</title></head><body></body></html>", "Only a title"),
         (b"plain words", "plain words"),
         (b"\xff\xfe broken", "\ufffd\ufffd broken"),
         (b"x" * 1000, "x" * 299 + "…"),
@@ -54,7 +60,7 @@ def test_complaints_in_json(body: object, said: str, name: str) -> None:
     ],
 )
 def test_complaints_in_other_words(body: bytes, said: str) -> None:
-    assert read(body).said == said
+    assert read(body, str).said == said
 
 
 @pytest.mark.parametrize(
@@ -79,6 +85,14 @@ def test_a_conversation_that_no_longer_fits(status: int, said: str) -> None:
     error = from_status("house", status, said)
     assert type(error) is ContextOverflow
     assert "/compact" in error.remedy
+
+
+def test_a_status_that_is_said_again_is_said_once() -> None:
+    assert str(from_status("house", 404, "404 Not Found nginx/1.25")).startswith(
+        "house answered 404 (Not Found): nginx/1.25. "
+    )
+    assert str(from_status("house", 502, "502 Bad Gateway")).startswith("house answered 502 (Bad Gateway). ")
+    assert str(from_status("house", 599, "599 bottles")).startswith("house answered 599: 599 bottles. ")
 
 
 def test_its_code_alone_tells_too() -> None:

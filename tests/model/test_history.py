@@ -21,7 +21,7 @@ from crow.messages import (
 from crow.model import catalog
 from crow.model.base import ModelRequest
 from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT
-from crow.model.openai_request import TOOL_IMAGES
+from crow.model.openai_request import TOOL_IMAGES, CallIds, sent_id
 from tests.model.asking import READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
@@ -115,7 +115,16 @@ DECODE = {"openai": decode_openai, "anthropic": decode_anthropic}
 
 
 def decoded(kind: str, messages: list[Message], **settings: Any) -> list[Message]:
-    return DECODE[kind](sent(kind, messages, **settings))
+    """As the provider understands it, with our names for its calls."""
+    body = sent(kind, messages, **settings)
+    if kind == "openai":
+        ids = {sent_id(call.id): call.id for message in messages for call in getattr(message, "calls", ())}
+        for message in body["messages"]:
+            for call in message.get("tool_calls", []):
+                call["id"] = ids[call["id"]]
+            if "tool_call_id" in message:
+                message["tool_call_id"] = ids[message["tool_call_id"]]
+    return DECODE[kind](body)
 
 
 both = pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -302,3 +311,24 @@ def test_images_of_results_follow_them_with_openai() -> None:
 def test_text_that_no_utf8_can_carry(kind: str) -> None:
     (message,) = decoded(kind, [UserMessage((Text("half an emoji: \ud83d, ü"),))])
     assert message == UserMessage((Text("half an emoji: ?, ü"),))
+
+
+# --- the ids of calls
+
+
+def test_calls_have_ids_that_every_chat_completions_server_takes() -> None:
+    calls = [ToolCall(f"turn-{turn}-c{number}", "read", "{}") for turn in range(3) for number in range(12)]
+    odd = ToolCall("ünusual id with spaces, and longer than most servers like it to be", "read", "{}")
+    history: list[Message] = [UserMessage((Text("Hi"),))]
+    for call in (*calls, odd):
+        history += [AssistantMessage((call,)), ToolMessage(call.id, "x")]
+    first, again = sent("openai", history), sent("openai", history[:9])
+    ids = [call["id"] for message in first["messages"] for call in message.get("tool_calls", [])]
+    assert len(set(ids)) == len(calls) + 1
+    assert first["messages"][: len(again["messages"])] == again["messages"]
+
+
+def test_two_calls_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crow.model.openai_request.sent_id", lambda _, attempt=0: f"same{attempt // 2}")
+    ids = CallIds()
+    assert [ids.of(call_id) for call_id in ("a", "b", "a", "c", "b")] == ["same0", "same1", "same0", "same2", "same1"]

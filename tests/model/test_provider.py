@@ -20,9 +20,9 @@ OPENAI: dict[str, Any] = {
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+            "tool_calls": [{"id": "call00001", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
         },
-        {"role": "tool", "tool_call_id": "c1", "content": "x"},
+        {"role": "tool", "tool_call_id": "call00001", "content": "x"},
     ],
 }
 ANTHROPIC: dict[str, Any] = {
@@ -77,7 +77,7 @@ def test_good_requests_are_answered() -> None:
     [
         lambda body: body["messages"].pop(),
         lambda body: body["messages"].pop(1),
-        lambda body: body["messages"].append({"role": "tool", "tool_call_id": "c1", "content": "x"}),
+        lambda body: body["messages"].append({"role": "tool", "tool_call_id": "call00001", "content": "x"}),
         lambda body: body["messages"].insert(2, {"role": "user", "content": "wait"}),
         lambda body: body["messages"].insert(0, {"role": "user", "content": "twice"}),
         lambda body: body["messages"][0].update(content=""),
@@ -85,6 +85,10 @@ def test_good_requests_are_answered() -> None:
         lambda body: body["messages"][1].update(content="", tool_calls=[]),
         lambda body: body["messages"][2].update(content=""),
         lambda body: body["messages"][1]["tool_calls"].append(body["messages"][1]["tool_calls"][0]),
+        lambda body: (
+            body["messages"][1]["tool_calls"][0].update(id="c-1"),
+            body["messages"][2].update(tool_call_id="c-1"),
+        ),
         lambda body: body["messages"][1]["tool_calls"][0]["function"].update(arguments="{"),
         lambda body: body["messages"][1]["tool_calls"][0]["function"].update(name="a.b"),
         lambda body: body.update(messages=[]),

@@ -10,6 +10,7 @@ from crow.model.script import Call, Think
 from tests.support.provider_dialect import Dialect, Request, Spoken, event, fragments, insist, take_turns, words
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+CALL_ID = re.compile(r"[a-zA-Z0-9]{9}")  # Mistral's rule; the others take more
 
 
 class OpenAIDialect(Dialect):
@@ -139,7 +140,7 @@ def _check_user(content: Any, where: str) -> None:
 def _check_call(call: dict[str, Any], seen_ids: set[str], where: str) -> None:
     insist(call["type"] == "function", f"{where}: a call's type is function.")
     insist(call["id"] and call["id"] not in seen_ids, f"{where}: id {call['id']!r} is not unique.")
-    insist(len(call["id"]) <= 40, f"{where}: id is too long.")
+    insist(CALL_ID.fullmatch(call["id"]), f"{where}: id {call['id']!r} is none that every provider takes.")
     seen_ids.add(call["id"])
     insist(NAME.fullmatch(call["function"]["name"]), f"{where}: a call's name is invalid.")
     try:

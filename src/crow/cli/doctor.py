@@ -21,6 +21,7 @@ MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offline", action="store_true", help="ask no provider and no server")
+    parser.add_argument("--try", dest="ask", action="store_true", help="ask the model too; costs a few tokens")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -29,18 +30,18 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         settings = load_settings(place)
         checks += _check_config(config_path(place), settings)
-        checks += asyncio.run(_check_models(settings, offline=arguments.offline))
+        checks += asyncio.run(_check_models(settings, offline=arguments.offline, ask=arguments.ask))
     except ConfigError as error:
         checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
     checks += [*check_programs(), *check_log(place)]
     return _report(checks)
 
 
-async def _check_models(settings: Settings, *, offline: bool) -> list[Check]:
+async def _check_models(settings: Settings, *, offline: bool, ask: bool) -> list[Check]:
     found: Discovery = from_environment(settings, os.environ)
     if not offline:
         found = await add_local_servers(found, os.environ)
-    return await check_models(found, settings, offline=offline)
+    return await check_models(found, settings, offline=offline, ask=ask)
 
 
 def _check_config(path: str, settings: Settings) -> Iterable[Check]:

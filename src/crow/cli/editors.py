@@ -38,6 +38,13 @@ def launch(environ: Mapping[str, str]) -> Launch:
     return Launch(command, [*args, "acp"], {"CROW_HOME": os.path.abspath(home)} if home else {})
 
 
+def shown_command(environ: Mapping[str, str]) -> str:
+    """How a person calls Crow: in full if their shell would not find it."""
+    import shutil
+
+    return "crow" if shutil.which("crow", path=environ.get("PATH")) else shlex.join(_own_command())
+
+
 def _own_command() -> list[str]:
     called = os.path.abspath(sys.argv[0])
     beside_python = os.path.join(os.path.dirname(sys.executable), "crow")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from crow.cli.health import Check, failed, fine, warn
 from crow.config.home import log_path
 
-PACKAGES = ("httpx2", "msgspec", "jiter", "pathspec", "rapidfuzz", "tree-sitter", "tree-sitter-bash")
+PACKAGES = ("httpx2", "msgspec", "jiter", "rapidfuzz", "tree-sitter", "tree-sitter-bash")
 PROGRAMS = {
     "git": "Without it, the agent sees no history and no differences. Install git.",
     "rg": "Searching works without it, but slower. Install ripgrep.",

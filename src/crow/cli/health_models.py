@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from crow.cli.health import Check, failed, fine, warn
+from crow.cli.pick_model import is_same_model
 from crow.config.discovery import Discovery, has_key, shown_address, split_model
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
@@ -14,8 +15,6 @@ from crow.errors import CrowError
 from crow.model.base import ModelInfo
 
 TIME_LIMIT = 5
-SHORTEST_KEY = 8
-"""Anything shorter is no secret, and would tear holes into ordinary words."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -25,7 +24,8 @@ class Answer(msgspec.Struct, frozen=True):
     models: list[ModelInfo] | None = None
 
 
-async def check_models(found: Discovery, settings: Settings, *, offline: bool) -> list[Check]:
+async def check_models(found: Discovery, settings: Settings, *, offline: bool, ask: bool = False) -> list[Check]:
+    """With `ask`, the default model is asked for an answer too, which costs a few tokens."""
     main = split_model(found.default)[0]
     answers = await asyncio.gather(
         *(
@@ -36,6 +36,8 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool) -
     models = dict(zip(found.providers, (answer.models for answer in answers), strict=True))
     checks = [answer.check for answer in answers]
     checks += _check_default(found, models.get(main))
+    if ask and not offline and found.default and not any(check.outcome == "failed" for check in checks):
+        checks.append(await _try_default(found))
     return [_without_secrets(check, found, settings) for check in checks]
 
 
@@ -64,7 +66,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
         )
     except CrowError as error:
         return Answer(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
-    return Answer(fine(f"{name} at {shown_address(provider)} has {_count(models)}"), models)
+    return Answer(fine(f"{name} at {shown_address(provider)} lists {_count(models)}"), models)
 
 
 async def _list_models(name: str, provider: ProviderSettings) -> list[ModelInfo]:
@@ -94,14 +96,16 @@ def _check_default(found: Discovery, listed: list[ModelInfo] | None) -> Iterable
     except CrowError as error:
         yield failed(f"the model {found.default} (from {found.chosen_by}): {error.message}", error.remedy)
         return
-    same = [other for other in listed or [] if _is_same(other.model, info.model)]
+    same = [other for other in listed or [] if is_same_model(other.model, info.model)]
     if listed is not None and not same:
         yield failed(
             f"the model {found.default} (from {found.chosen_by}) is not among the models of {info.provider}",
             f"Choose another: crow login --provider {info.provider}",
         )
         return
-    yield fine(f"the model is {found.default} (from {found.chosen_by})")
+    # Listed is not the same as answering: some lists are public, and see no key.
+    known = f"; {info.provider} lists it" if same else ""
+    yield fine(f"the model is {found.default} (from {found.chosen_by}){known}")
     if info.context_window is None:
         window = next((other.context_window for other in same if other.context_window), 65536)
         yield warn(
@@ -111,9 +115,14 @@ def _check_default(found: Discovery, listed: list[ModelInfo] | None) -> Iterable
         )
 
 
-def _is_same(listed: str, model: str) -> bool:
-    """Vendors list some models by a dated name or a path, and know the short name all the same."""
-    return listed == model or listed.startswith(f"{model}-") or listed.endswith(f"/{model}")
+async def _try_default(found: Discovery) -> Check:
+    from crow.model.trial import try_model
+
+    try:
+        await try_model(found.default, found.providers, os.environ)
+    except CrowError as error:
+        return failed(f"{found.default} was tried: {error.message}", error.remedy)
+    return fine(f"{found.default} answers")
 
 
 def _count(models: list[ModelInfo]) -> str:
@@ -122,9 +131,8 @@ def _count(models: list[ModelInfo]) -> str:
 
 def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Check:
     """Providers may quote what they were sent."""
-    text, remedy = check.text, check.remedy
-    for provider in (*found.providers.values(), *settings.providers.values()):
-        key = provider.api_key or os.environ.get(provider.api_key_env, "").strip()
-        if len(key) >= SHORTEST_KEY:
-            text, remedy = text.replace(key, "[key]"), remedy.replace(key, "[key]")
-    return Check(check.outcome, text, remedy)
+    from crow.model.scrubbing import scrub
+
+    providers = (*found.providers.values(), *settings.providers.values())
+    keys = [provider.api_key or os.environ.get(provider.api_key_env, "").strip() for provider in providers]
+    return Check(check.outcome, scrub(check.text, keys), scrub(check.remedy, keys))

@@ -1,10 +1,11 @@
-"""`crow login`: choose a provider and a model, try the key with one request, and store all of it."""
+"""`crow login`: choose a provider and a model, try them with one tiny request, and store all of it."""
 
 import argparse
 import os
 import sys
 
-from crow.cli.pick_model import pick_model
+from crow.cli.editors import shown_command
+from crow.cli.pick_model import is_listed, pick_model
 from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
@@ -12,7 +13,7 @@ from crow.config.home import config_path, home, write_file
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
-from crow.errors import ConfigError, CrowError, ModelRefusedKey, ModelRejected
+from crow.errors import ConfigError, CrowError, ModelError, ModelRefusedKey, ModelRejected
 
 ATTEMPTS = 3
 NO_TERMINAL = """\
@@ -37,18 +38,19 @@ def main(arguments: argparse.Namespace) -> int:
             return 2
         candidate = find_candidate(arguments.provider, arguments.base_url, settings)
         provider = _with_key(candidate, sys.stdin.read().strip())
-        model = _choose_silently(candidate, arguments.model, _list_models(candidate.name, provider))
+        listed = _list_models(candidate.name, provider)
+        model = _choose_silently(candidate, arguments.model, listed)
+        _try_model(candidate.name, provider, model, listed)
     elif is_interactive():
         try:
             if arguments.provider or arguments.base_url:
                 candidate = find_candidate(arguments.provider, arguments.base_url, settings)
             else:
                 candidate = pick_candidate(settings)
-            provider, listed = _ask_for_key(candidate)
-            model = arguments.model or pick_model(listed, candidate.first_model)
-        except EOFError:
+            provider, model = _ask(candidate, arguments.model or "")
+        except (EOFError, KeyboardInterrupt) as leaving:
             print("\ncrow: nothing was changed", file=sys.stderr)
-            return 1
+            return 130 if isinstance(leaving, KeyboardInterrupt) else 1
     else:
         print(NO_TERMINAL, file=sys.stderr)
         return 2
@@ -58,28 +60,41 @@ def main(arguments: argparse.Namespace) -> int:
 # --- the key
 
 
-def _ask_for_key(candidate: Candidate) -> tuple[ProviderSettings, list[str] | None]:
-    """Asks until the provider accepts the key; its models, or None if it has no list of them."""
-    variable = candidate.key_variable
-    if variable and os.environ.get(variable, "").strip():
-        if confirm(f"The variable {variable} is set. Use it, and store only its name?"):
-            provider = _connection(candidate, api_key_env=variable)
-            return provider, _list_models(candidate.name, provider)
-    elif not candidate.may_need_key:
-        return candidate.provider, _list_models(candidate.name, candidate.provider)
-    if candidate.keys_page:
-        print(f"A key can be made at {candidate.keys_page}")
+def _ask(candidate: Candidate, model: str) -> tuple[ProviderSettings, str]:
+    """Asks until the provider accepts the key, for its list of models and for an answer."""
     for attempt in range(1, ATTEMPTS + 1):
-        optional = "" if candidate.needs_key else " (empty if it needs none)"
-        key = ask_secret(f"Key for {candidate.title}{optional}")
         try:
-            provider = _with_key(candidate, key)
-            return provider, _list_models(candidate.name, provider)
+            provider = _ready_connection(candidate) if attempt == 1 else None
+            provider = provider or _ask_for_key(candidate, is_first=attempt == 1)
+            listed = _list_models(candidate.name, provider)
+            model = model or pick_model(listed, candidate.first_model)
+            print(f"Trying {candidate.name}/{model} ...", flush=True)  # a server may have to load it first
+            _try_model(candidate.name, provider, model, listed)
         except (ModelRefusedKey, ConfigError) as error:
             if attempt == ATTEMPTS:
                 raise
             print(error.message)
+        else:
+            return provider, model
     raise AssertionError
+
+
+def _ready_connection(candidate: Candidate) -> ProviderSettings | None:
+    """What can be tried without asking for a key: one that is in a variable, or none where none should be needed."""
+    variable = candidate.key_variable
+    if variable and os.environ.get(variable, "").strip():
+        if confirm(f"The variable {variable} is set. Use it, and store only its name?"):
+            return _connection(candidate, api_key_env=variable)
+    elif not candidate.may_need_key:
+        return candidate.provider
+    return None
+
+
+def _ask_for_key(candidate: Candidate, *, is_first: bool) -> ProviderSettings:
+    if candidate.keys_page and is_first:
+        print(f"A key can be made at {candidate.keys_page}")
+    optional = "" if candidate.needs_key else " (empty if it needs none)"
+    return _with_key(candidate, ask_secret(f"Key for {candidate.title}{optional}"))
 
 
 def _with_key(candidate: Candidate, key: str) -> ProviderSettings:
@@ -101,7 +116,7 @@ def _connection(candidate: Candidate, *, api_key: str = "", api_key_env: str = "
 
 
 def _list_models(name: str, provider: ProviderSettings) -> list[str] | None:
-    """The one request that tries the key. None if the server has no list of its models."""
+    """What the server has, or None if it has no list of it. Most servers look at the key for this already."""
     import asyncio
 
     from crow.model.listing import list_models
@@ -121,6 +136,24 @@ def _choose_silently(candidate: Candidate, wanted: str | None, listed: list[str]
     if not model:
         raise CrowError(f"{candidate.title} does not say which models it has.", remedy="Name one with --model.")
     return model
+
+
+def _try_model(name: str, provider: ProviderSettings, model: str, listed: list[str] | None) -> None:
+    """Says whether the model answers. Raises only if the key is refused: whatever else is wrong may pass."""
+    import asyncio
+
+    from crow.model.trial import try_model
+
+    if listed is not None and not is_listed(model, listed):
+        print(f"crow: {name} does not list a model {model}.", file=sys.stderr)
+    try:
+        asyncio.run(try_model(f"{name}/{model}", {name: provider}, os.environ))
+    except ModelRefusedKey:
+        raise
+    except ModelError as error:
+        print(f"crow: {name}/{model} was tried: {error.message}", file=sys.stderr)
+    else:
+        print(f"{name}/{model} answers.")
 
 
 # --- the file
@@ -150,5 +183,6 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
     if provider.api_key_env:
         kept = f"the key stays in the variable {provider.api_key_env}, which your editor must see too"
     print(f"Crow will use {full_name}. Saved in {path}; {kept}.")
-    print('Next: crow setup zed (or another editor), or try it here: crow run "hello"')
+    crow = shown_command(os.environ)
+    print(f'Next: {crow} setup zed (or another editor), or try it here: {crow} run "hello"')
     return 0

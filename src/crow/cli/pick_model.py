@@ -28,6 +28,15 @@ def pick_model(listed: list[str] | None, preferred: str) -> str:
         shown = matches or models
 
 
+def is_listed(model: str, listed: list[str]) -> bool:
+    """Vendors list some models by a dated name or a path, and know the short name all the same."""
+    return any(is_same_model(other, model) for other in listed)
+
+
+def is_same_model(listed: str, model: str) -> bool:
+    return listed == model or listed.startswith(f"{model}-") or listed.endswith(f"/{model}")
+
+
 def _ask_for_name(preferred: str) -> str:
     while not (name := ask("Model", preferred)):
         pass

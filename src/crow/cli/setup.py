@@ -33,9 +33,13 @@ def main(arguments: argparse.Namespace) -> int:
         _print_text(name.lower(), editor, how)
         return 0
     if editor.settings_file is None or editor.entry is None:
-        print(f"crow only prints what {editor.title} needs; it does not write there.\n")
+        print(
+            f"crow: nothing was written: crow does not edit the settings of {editor.title}; "
+            "what belongs into them is printed here",
+            file=sys.stderr,
+        )
         _print_text(name.lower(), editor, how)
-        return 0
+        return 1
     return _write(editor, how, editor.settings_file(os.environ), editor.entry(how))
 
 
@@ -53,6 +57,8 @@ def _write(editor: Editor, how: Launch, path: str, entry: dict[str, object]) -> 
     try:
         old = _read(path)
         new = merge(old or "", entry)
+        if old is not None and new != old:
+            _expect_writable(path)
     except (CannotMerge, NotJson) as trouble:
         print(f"crow: {path} was not changed: {trouble}", file=sys.stderr)
         print(f"Add this by hand to {editor.where}:\n\n{editor.text(how)}")
@@ -126,6 +132,13 @@ def _read(path: str) -> str | None:
         raise CannotMerge("it is not UTF-8 text") from None
     except OSError as error:
         raise CannotMerge(f"it cannot be read ({reason(error)})") from None
+
+
+def _expect_writable(path: str) -> None:
+    """The file would be replaced, which its own mode does not prevent: whoever protected it meant it."""
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if not mode & stat.S_IWUSR:
+        raise CannotMerge(f"it is write-protected (mode {mode:o})")
 
 
 def _keep_old(path: str) -> str:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import re
 
 from crow import __version__
-from crow.config.discovery import Discovery, add_local_servers, from_environment, has_key, split_model
+from crow.cli.editors import shown_command
+from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
@@ -56,17 +58,14 @@ def _model(found: Discovery, problem: str) -> str:
 
 def _problem(found: Discovery) -> str:
     """Why the default model cannot be used as things are; empty if nothing is known against it."""
-    from crow.model.catalog import describe
+    from crow.model.catalog import check
 
     if not found.default:
         return ""
     try:
-        describe(found.default, found.providers)
+        check(found.default, found.providers, os.environ)
     except CrowError as error:
         return error.message
-    provider = found.providers.get(split_model(found.default)[0])
-    if provider and not has_key(provider, os.environ):
-        return f"The variable {provider.api_key_env}, which should hold its key, is not set."
     return ""
 
 
@@ -91,6 +90,9 @@ def _line(name: str, text: str) -> None:
 
 
 def _next_steps(*steps: tuple[str, str]) -> None:
+    crow = shown_command(os.environ)
+    named = [(re.sub(r"^crow\b", lambda _: crow, command), purpose) for command, purpose in steps]
+    width = max(20, *(len(command) + 3 for command, _ in named))
     print("\nNext:")
-    for command, purpose in steps:
-        print(f"  {command:<20}{purpose}")
+    for command, purpose in named:
+        print(f"  {command:<{width}}{purpose}")

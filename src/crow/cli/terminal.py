@@ -1,14 +1,17 @@
 """Asking a person in a terminal, and knowing whether there is one."""
 
 import sys
+from typing import TextIO
 
 
 def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]  a closed one is None
 
 
-def speaks_utf8() -> bool:
-    return (getattr(sys.stdout, "encoding", "") or "").lower().replace("-", "") == "utf8"
+def speaks_utf8(stream: TextIO | None = None) -> bool:
+    """Whether every sign can be shown there; by default, on standard output."""
+    encoding = getattr(sys.stdout if stream is None else stream, "encoding", "") or ""
+    return encoding.lower().replace("-", "").replace("_", "") == "utf8"
 
 
 def ask(question: str, default: str = "") -> str:

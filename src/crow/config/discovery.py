@@ -97,8 +97,8 @@ def has_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:
 
 
 def shown_address(provider: ProviderSettings) -> str:
-    """The address without a password that may stand in it."""
-    return re.sub(r"(?<=//)[^/@]*@", "", provider.base_url)
+    """The address without what may be secret in it: a password, or a key among its parameters."""
+    return re.sub(r"(?<=//)[^/]*@", "", re.sub(r"[?#].*", "", provider.base_url))
 
 
 def can_chat(model: str) -> bool:

@@ -1,13 +1,15 @@
 """The stream of a messages reply, turned into our events."""
 
+import json
 from typing import Any
 
 import msgspec
 
+from crow.errors import ModelError
 from crow.messages import StopReason
-from crow.model import complaint
+from crow.model.arriving_text import Halves
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Said, Thinking, ThinkingSealed, Usage
-from crow.model.http import Http
+from crow.model.http import WHOLE, Http
 from crow.model.sse import ServerEvent
 
 STOP_REASONS = {
@@ -62,6 +64,14 @@ class StreamEvent(msgspec.Struct):
     usage: Any = None
 
 
+class Whole(msgspec.Struct):
+    """A message at once, from a server that does not stream."""
+
+    content: list[Block]
+    stop_reason: str | None = None
+    usage: Any = None
+
+
 event_decoder = msgspec.json.Decoder(StreamEvent)
 
 
@@ -78,6 +88,7 @@ class ReplyReader:
         """Our index of a call by the index of its block."""
         self._signatures: dict[int, str] = {}
         """The signatures of the thoughts that are still open, by block."""
+        self._halves: Halves | None = None
 
     def read(self, arrived: ServerEvent) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -86,12 +97,11 @@ class ReplyReader:
         try:
             event = event_decoder.decode(arrived.data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            start = arrived.data[:80].decode("utf-8", "replace")
-            raise self._http.unreadable(f"something that is no part of a reply: {start}") from error
+            event = self._decode_torn(arrived, error)
         if event.type == "error" or arrived.name == b"error":
-            raise self._http.complained(complaint.read(arrived.data))
-        self._read_event(event, events)
-        return events
+            raise self._http.complained(arrived.data)
+        self._read_event(event, arrived, events)
+        return events if self._halves is None else self._halves.take(events)
 
     def finish(self) -> list[ModelEvent]:
         """The events that only the end of the stream can tell."""
@@ -101,20 +111,19 @@ class ReplyReader:
             raise self._http.unreadable("a reply that stops in the middle")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None:
-            raise self._http.unreadable(f"a reply that ended for a reason unknown to Crow ({self._stop_reason!r})")
+            raise self._http.unreadable("a reply that ended for a reason unknown to Crow", repr(self._stop_reason))
         usage = self._usage()
-        return [*([usage] if usage else []), Done(stop_reason)]
+        events: list[ModelEvent] = [usage, Done(stop_reason)] if usage else [Done(stop_reason)]
+        return events if self._halves is None else self._halves.take(events)
 
-    def _read_event(self, event: StreamEvent, events: list[ModelEvent]) -> None:
+    def _read_event(self, event: StreamEvent, arrived: ServerEvent, events: list[ModelEvent]) -> None:
         match event:
             case StreamEvent(type="content_block_delta", delta=Delta() as delta):
                 self._read_delta(event.index, delta, events)
             case StreamEvent(type="content_block_start", content_block=Block() as block):
-                self._anything = True
                 self._open_block(event.index, block, events)
             case StreamEvent(type="content_block_stop"):
-                if signature := self._signatures.pop(event.index, ""):
-                    events.append(ThinkingSealed(signature))
+                self._close_block(event.index, events)
             case StreamEvent(type="message_start", message=Start() as start):
                 self._count(start.usage)
             case StreamEvent(type="message_delta"):
@@ -123,10 +132,41 @@ class ReplyReader:
                     self._stop_reason = event.delta.stop_reason
             case StreamEvent(type="message_stop"):
                 self.done = True
+            case _ if event.type == "message" or arrived.name == WHOLE:
+                self._read_whole(arrived, events)
             case _:
                 pass  # a ping, or something newer than this code
 
+    def _read_whole(self, arrived: ServerEvent, events: list[ModelEvent]) -> None:
+        try:
+            whole = msgspec.convert(json.loads(arrived.data), Whole)
+        except (ValueError, RecursionError) as error:
+            raise self._http.no_reply(arrived.data) from error
+        self._count(whole.usage)
+        for index, block in enumerate(whole.content):
+            self._open_block(index, block, events)
+            self._close_block(index, events)
+        self._stop_reason = whole.stop_reason or "end_turn"
+        self.done = True
+
+    def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
+        """The decoder takes no half of a character, as some servers send them; the standard library's does."""
+        try:
+            event = msgspec.convert(json.loads(arrived.data), StreamEvent)
+        except (ValueError, RecursionError):
+            raise self._unreadable(arrived) from error
+        self._halves = self._halves or Halves()
+        return event
+
+    def _unreadable(self, arrived: ServerEvent) -> ModelError:
+        if arrived.name == b"error":
+            return self._http.complained(arrived.data)
+        if arrived.name == WHOLE:
+            return self._http.no_reply(arrived.data)
+        return self._http.unreadable("something that is no part of a reply", arrived.data)
+
     def _open_block(self, index: int, block: Block, events: list[ModelEvent]) -> None:
+        self._anything = True
         match block.type:
             case "text" if block.text:
                 events.append(Said(block.text))
@@ -145,6 +185,10 @@ class ReplyReader:
                     events.append(CallGrew(call, msgspec.json.encode(block.input).decode()))
             case _:
                 pass
+
+    def _close_block(self, index: int, events: list[ModelEvent]) -> None:
+        if signature := self._signatures.pop(index, ""):
+            events.append(ThinkingSealed(signature))
 
     def _read_delta(self, index: int, delta: Delta, events: list[ModelEvent]) -> None:
         if delta.text:

@@ -54,12 +54,14 @@ def describe(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
 
 
 def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]) -> None:
-    """Raises what `create` would raise for a missing key or a wrong address, without importing an adapter."""
+    """Raises what `create` would raise for a missing key, script or address, without importing an adapter."""
     settings = _settings(name, providers)
     if settings.type != "scripted":
         from crow.model import endpoint
 
         endpoint.find(_split(name)[0], settings, environ)
+    elif settings.script and not os.path.isfile(settings.script):
+        raise ConfigError(f"There is no script {settings.script}.", remedy="Check `script` in the configuration.")
 
 
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:

@@ -1,6 +1,7 @@
 """What a provider says when it refuses: found in whatever shape it was sent."""
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -32,6 +33,10 @@ STATUS_OF_NAME = {
 }
 
 MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+HEAD = re.compile(r"<head\b.*?</head>", re.DOTALL | re.IGNORECASE)
+
+Scrub = Callable[[str], str]
+"""Takes the secrets out of a text. Every reader below needs one, and uses it before it shortens anything."""
 
 
 class Complaint(msgspec.Struct, frozen=True):
@@ -39,30 +44,33 @@ class Complaint(msgspec.Struct, frozen=True):
     name: str = ""
     """The provider's own name for the error, if it has one."""
     status: int | None = None
+    understood: bool = True
+    """False if it came in no shape that a complaint has; `said` is then all there was."""
 
 
-def read(body: bytes) -> Complaint:
+def read(body: bytes, scrub: Scrub) -> Complaint:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        text = MARKUP.sub(" ", body.decode("utf-8", "replace"))
-        return Complaint(_shortened(text))
-    return from_json(value)
+        return Complaint(shortened(_words(body.decode("utf-8", "replace")), scrub), understood=False)
+    return from_json(value, scrub)
 
 
-def from_json(value: Any) -> Complaint:
+def from_json(value: Any, scrub: Scrub) -> Complaint:
     """From `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of such."""
     match value:
         case [first, *_]:
-            return from_json(first)
+            return from_json(first, scrub)
         case {"error": inner} if inner and not isinstance(inner, str):
-            return from_json(inner)
+            return from_json(inner, scrub)
         case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
-            return Complaint(_shortened(said), *_name_and_status(cast("dict[str, Any]", value)))
+            name, status = _name_and_status(cast("dict[str, Any]", value))
+            return Complaint(shortened(said, scrub), shortened(name, scrub), status)
         case {"detail": [*several]}:  # FastAPI: what vLLM and others say to a wrong request
-            return from_json(several)
+            return from_json(several, scrub)
         case _:
-            return Complaint(_shortened(msgspec.json.encode(value).decode()) if value else "")
+            said = msgspec.json.encode(value).decode() if value else ""
+            return Complaint(shortened(said, scrub), understood=False)
 
 
 def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelError:
@@ -88,6 +96,12 @@ def _name_and_status(fields: dict[str, Any]) -> tuple[str, int | None]:
     return (known or names or [""])[0], status
 
 
-def _shortened(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+def _words(page: str) -> str:
+    """What a page says; its title only if it says nothing else, as most repeat it."""
+    body = MARKUP.sub(" ", HEAD.sub(" ", page))
+    return body if body.strip() else MARKUP.sub(" ", page)
+
+
+def shortened(text: str, scrub: Scrub, longest: int = LONGEST_QUOTE) -> str:
+    text = " ".join(scrub(text).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

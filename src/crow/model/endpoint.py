@@ -3,42 +3,64 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from crow.config.settings import ProviderSettings
 from crow.errors import ConfigError, SetupNeeded
+from crow.model.scrubbing import scrub
 
 DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1"}
 
 VERSION = re.compile(r"v\d\w*")
+SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth", re.IGNORECASE)
+"""What a parameter of an address is called whose value should not be shown."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
     provider: str
     url: str
-    """Ends in the version, such as `https://api.example.com/v1`, and holds no password: it may be shown."""
+    """Ends in the version, such as `https://api.example.com/v1`, and holds neither password nor query: fit to show."""
     key: str = field(default="", repr=False)
     key_name: str = ""
     """Where the key came from, in words for a remedy."""
     login: tuple[str, str] | None = field(default=None, repr=False)
     """Name and password, for a server behind a gate: written into base_url as `http://name:password@host`."""
+    query: str = field(default="", repr=False)
+    """Goes with every request, such as `api-version=2024-10-21`."""
+
+    def address(self, path: str) -> str:
+        """Where a request to this path goes; the path may bring parameters of its own."""
+        path, _, own = path.partition("?")
+        query = "&".join(filter(None, (self.query, own)))
+        return f"{self.url}{path}?{query}" if query else self.url + path
+
+    def secrets(self) -> list[str]:
+        found = [value for name, value in parse_qsl(self.query) if SECRET_NAME.search(name)]
+        if self.login:
+            name, password = self.login
+            found += [f"{name}:{password}", password or name]
+        return [self.key, *found]
 
     def scrub(self, text: str) -> str:
-        """Text that is fit to be shown: providers quote what they were sent, keys included."""
-        for secret in (self.key, self.login[1] if self.login else ""):
-            if secret:
-                text = text.replace(secret, "[secret]")
-        return text
+        """Text that is fit to be shown. To be called before the text is shortened."""
+        return scrub(text, self.secrets())
 
 
 def find(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> Endpoint:
-    url, login = _address(provider, settings)
+    url, query, login = _address(provider, settings)
     key, key_name = _key(provider, settings, environ)
-    return Endpoint(provider, url, key, key_name, login)
+    if login and key and settings.type == "openai":
+        # Both would go into the same header; with Anthropic's API, where the key has one of its own, both are sent.
+        raise ConfigError(
+            f"{provider} has two credentials: a name or password in providers.{provider}.base_url, and a key "
+            f"({key_name}). Only one of them can be sent.",
+            remedy="Remove one of them.",
+        )
+    return Endpoint(provider, url, key, key_name, login, query)
 
 
-def _address(provider: str, settings: ProviderSettings) -> tuple[str, tuple[str, str] | None]:
+def _address(provider: str, settings: ProviderSettings) -> tuple[str, str, tuple[str, str] | None]:
     try:
         parts = urlsplit(settings.base_url or DEFAULT_URLS[settings.type])
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -51,7 +73,7 @@ def _address(provider: str, settings: ProviderSettings) -> tuple[str, tuple[str,
         path += "/v1"
     url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    return url, login
+    return url, parts.query, login
 
 
 def _wrong_url(provider: str) -> ConfigError:

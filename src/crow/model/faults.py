@@ -48,7 +48,7 @@ def from_status(
     key_name: str = "",
 ) -> ModelError:
     """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error."""
-    message = f"{provider} answered {_status_words(status)}{_quoted(said or code)}"
+    message = f"{provider} answered {_status_words(status)}{_quoted(status, said or code)}"
     clue = f"{code} {said}"
 
     if status == 413 or (status not in (401, 403, 429) and OVERFLOW.search(clue)):
@@ -79,15 +79,23 @@ def from_status(
     return ModelRejected(message, provider=provider, status=status, said=said, remedy=_rejected_remedy(status))
 
 
-def _status_words(status: int) -> str:
+def _phrase(status: int) -> str:
     try:
-        return f"{status} ({http.HTTPStatus(status).phrase})"
+        return http.HTTPStatus(status).phrase
     except ValueError:  # such as Anthropic's 529
-        return "529 (Overloaded)" if status == 529 else str(status)
+        return "Overloaded" if status == 529 else ""
 
 
-def _quoted(said: str) -> str:
-    return f": {said.rstrip('.')}." if said else "."
+def _status_words(status: int) -> str:
+    phrase = _phrase(status)
+    return f"{status} ({phrase})" if phrase else str(status)
+
+
+def _quoted(status: int, said: str) -> str:
+    if phrase := _phrase(status):
+        said = said.removeprefix(f"{status} {phrase}").lstrip()  # which many pages begin with
+    said = said.rstrip(".")
+    return f": {said}." if said else "."
 
 
 def _key_remedy(status: int, key_name: str) -> str:

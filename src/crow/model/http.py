@@ -9,26 +9,37 @@ import email.utils
 import functools
 import importlib
 import os
+import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
 import httpx2
+import msgspec
 
 import crow
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.model import complaint, network
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
-from crow.model.sse import EventDecoder, EventTooLong, ServerEvent
+from crow.model.sse import MAX_EVENT, EventDecoder, EventTooLong, ServerEvent
 
 CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 90.0
 """A person thinks for longer than the library's 5 s; a new connection costs a TLS handshake."""
 LONGEST_COMPLAINT = 64 * 1024
 LONGEST_LISTING = 8 * 1024 * 1024
+LONGEST_EXCERPT = 80
 DRAIN_TIMEOUT = 0.1
+
+WHOLE = b"whole body"
+"""The name of the one event that stands for an answer which is a JSON document and no stream."""
+BLANK = b"\xef\xbb\xbf \t\r\n"
+PAGE = re.compile(rb"<[!?a-z]", re.IGNORECASE)
+FIELD = re.compile(rb"[a-z]{0,8}:")
+"""How a line of a stream begins."""
+NO_FIELD_YET = re.compile(rb"[a-z]{1,8}")
 
 
 class Http:
@@ -57,7 +68,6 @@ class Http:
     async def post(self, path: str, body: bytes) -> AsyncGenerator[AsyncGenerator[list[ServerEvent]]]:
         """Sends a request and gives the events of its answer, in a list for each chunk that arrives."""
         async with self._answer("POST", path, body) as response:
-            await self._expect_events(response)
             events = self._events(response)
             try:
                 yield events
@@ -77,7 +87,7 @@ class Http:
         try:
             request = self._client.build_request(
                 method,
-                self.endpoint.url + path,
+                self.endpoint.address(path),
                 content=body,
                 headers={"content-type": "application/json"} if body else None,
             )
@@ -97,6 +107,18 @@ class Http:
         chunks = response.aiter_bytes() if encoded else response.aiter_raw()
         try:
             async with contextlib.aclosing(chunks):
+                beginning = await _beginning(chunks)
+                match beginning.lstrip(BLANK)[:1]:
+                    case b"{" | b"[" | b'"':
+                        yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
+                        return
+                    case b"" | b"<":
+                        beginning += await _rest(chunks, LONGEST_COMPLAINT)
+                        self._expect_no_page(response, beginning)
+                    case _:
+                        beginning = await self._expect_no_text(response, beginning, chunks)
+                if events := decoder.feed(beginning):
+                    yield events
                 async for chunk in chunks:
                     if events := decoder.feed(chunk):
                         yield events
@@ -107,40 +129,80 @@ class Http:
         if events := decoder.end():
             yield events
 
+    def _documents(self, body: bytes) -> list[ServerEvent]:
+        """An answer of JSON, whatever it calls itself: one document, or a line for each event."""
+        if len(body) >= MAX_EVENT:
+            raise EventTooLong
+        lines = [line for line in body.strip(BLANK).splitlines() if line.strip()]
+        if len(lines) > 1 and all(line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines):
+            return [ServerEvent(b"", line) for line in lines]
+        return [ServerEvent(WHOLE, body.strip(BLANK))]
+
     # --- what went wrong
 
-    def unreadable(self, what: str) -> ReplyBroken:
+    def unreadable(self, what: str, quoted: bytes | str = "") -> ReplyBroken:
         provider = self.endpoint.provider
+        excerpt = f": {self._excerpt(quoted)}" if quoted else ""
         return ReplyBroken(
-            f"{provider} sent {self.endpoint.scrub(what)}.",
+            f"{provider} sent {what}{excerpt}.",
             provider=provider,
             remedy="Try again; if it stays, base_url or the server is at fault.",
         )
 
-    def complained(self, said: complaint.Complaint) -> ModelError:
-        """The error for a complaint inside a stream."""
-        clean = complaint.Complaint(self.endpoint.scrub(said.said), said.name, said.status)
-        return complaint.in_stream(self.endpoint.provider, clean, self.endpoint.key_name)
+    def complained(self, body: bytes) -> ModelError:
+        """The error for a complaint that came where a reply should be."""
+        said = complaint.read(body, self.endpoint.scrub)
+        return complaint.in_stream(self.endpoint.provider, said, self.endpoint.key_name)
 
-    async def _expect_events(self, response: httpx2.Response) -> None:
-        """Some servers answer 200 with something else: an error as JSON, or the web page at a wrong address."""
+    def no_reply(self, body: bytes) -> ModelError:
+        """The error for a whole document that is none; only what it complains of may be gone another time."""
+        try:
+            msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return self.unreadable("something that is no part of a reply", body)
+        said = complaint.read(body, self.endpoint.scrub)
+        if said.understood:
+            return complaint.in_stream(self.endpoint.provider, said, self.endpoint.key_name)
+        return self._wrong_place("something that is no reply", body)
+
+    def _excerpt(self, quoted: bytes | str) -> str:
+        """The beginning of something unreadable, to give an idea of it."""
+        text = quoted[:LONGEST_COMPLAINT]
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        return complaint.shortened(text, self.endpoint.scrub, LONGEST_EXCERPT)
+
+    def _wrong_place(self, what: str, quoted: bytes = b"") -> ModelRejected:
+        excerpt = f": {self._excerpt(quoted)}" if quoted else ""
+        return ModelRejected(
+            f"{self.endpoint.provider} answered with {what} at {self.endpoint.url}{excerpt}.",
+            provider=self.endpoint.provider,
+            remedy="Check base_url: it should end in the version of the API, such as /v1.",
+        )
+
+    def _expect_no_page(self, response: httpx2.Response, body: bytes) -> None:
+        """Some servers answer 200 with a web page at a wrong address."""
+        called_page = response.headers.get("content-type", "").startswith("text/html")
+        if called_page or PAGE.match(body.lstrip(BLANK)):
+            raise self._wrong_place("a web page")
+
+    async def _expect_no_text(self, response: httpx2.Response, beginning: bytes, chunks: AsyncIterator[bytes]) -> bytes:
+        """Some answer 200 with a few words, such as "Ollama is running". Returns the beginning, perhaps with more."""
         kind = response.headers.get("content-type", "")
-        if kind.startswith("application/json"):
-            body = await self._complaint_body(response)
-            raise self.complained(complaint.read(body))
-        if kind.startswith("text/html"):
-            raise ModelRejected(
-                f"{self.endpoint.provider} answered with a web page at {self.endpoint.url}.",
-                provider=self.endpoint.provider,
-                remedy="Check base_url: it should end in the version of the API, such as /v1.",
-            )
+        if not kind.startswith(("text/", "application/json")) or kind.startswith("text/event-stream"):
+            return beginning
+        while NO_FIELD_YET.fullmatch(beginning.lstrip(BLANK)) and (chunk := await anext(chunks, b"")):
+            beginning += chunk
+        if FIELD.match(beginning.lstrip(BLANK)):
+            return beginning
+        raise self._wrong_place("something that is no reply", beginning + await _rest(chunks, LONGEST_COMPLAINT))
 
     async def _refused(self, response: httpx2.Response) -> ModelError:
-        found = complaint.read(await self._complaint_body(response))
+        found = complaint.read(await self._complaint_body(response), self.endpoint.scrub)
         return from_status(
             self.endpoint.provider,
             response.status_code,
-            self.endpoint.scrub(found.said),
+            found.said,
             code=found.name,
             retry_after=retry_after(response.headers, time.time()),
             key_name=self.endpoint.key_name,
@@ -231,6 +293,26 @@ async def _read_some(response: httpx2.Response, limit: int) -> bytes:
         pieces.append(piece[: limit - size])
         size += len(piece)
         if size >= limit:
+            break
+    return b"".join(pieces)
+
+
+async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+    """The first bytes that are more than blank, and the chunk they came in; nothing if none come."""
+    pieces = b""
+    async for chunk in chunks:
+        pieces += chunk
+        if len(pieces) > LONGEST_COMPLAINT or pieces.lstrip(BLANK):
+            break
+    return pieces
+
+
+async def _rest(chunks: AsyncIterator[bytes], limit: int) -> bytes:
+    pieces: list[bytes] = []
+    async for chunk in chunks:
+        pieces.append(chunk)
+        limit -= len(chunk)
+        if limit <= 0:
             break
     return b"".join(pieces)
 

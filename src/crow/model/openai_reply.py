@@ -1,5 +1,6 @@
 """The stream of a chat completions reply, turned into our events."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -7,9 +8,9 @@ import msgspec
 
 from crow.errors import ModelError
 from crow.messages import StopReason
-from crow.model import complaint
+from crow.model.arriving_text import Halves, TaggedThoughts
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Said, Thinking, Usage
-from crow.model.http import Http
+from crow.model.http import WHOLE, Http
 from crow.model.sse import ServerEvent
 
 STOP_REASONS = {
@@ -50,6 +51,8 @@ class Delta(msgspec.Struct):
 class Choice(msgspec.Struct):
     delta: Delta | None = None
     finish_reason: str | None = None
+    message: Delta | None = None
+    """The whole of it at once, from a server that does not stream."""
 
 
 class Chunk(msgspec.Struct):
@@ -93,6 +96,10 @@ class ReplyReader:
         self._usage: Any = None
         self._calls: list[OpenCall] = []
         self._by_index: dict[int, OpenCall] = {}
+        self._halves: Halves | None = None
+        self._tagged = TaggedThoughts()
+        self._as_it_is = False
+        """Once there is nothing left to look for in the text: from then on it goes straight through."""
 
     def read(self, arrived: ServerEvent) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -102,15 +109,17 @@ class ReplyReader:
         try:
             chunk = chunk_decoder.decode(arrived.data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise self._unreadable(arrived) from error
+            chunk = self._decode_torn(arrived, error)
         if chunk.error or arrived.name == b"error":
-            raise self._http.complained(complaint.read(arrived.data))
+            raise self._http.complained(arrived.data)
         if chunk.usage:
             self._usage = chunk.usage
         if chunk.choices:
             # More than one choice is never asked for.
             self._read_choice(chunk.choices[0], events)
-        return events
+        elif arrived.name == WHOLE:
+            raise self._http.no_reply(arrived.data)
+        return events if self._as_it_is else self._adjusted(events)
 
     def finish(self) -> list[ModelEvent]:
         """The events that only the end of the stream can tell."""
@@ -120,16 +129,17 @@ class ReplyReader:
             raise self._http.unreadable("a reply that stops in the middle")
         stop_reason = STOP_REASONS.get((self._finish_reason or "stop").lower())
         if stop_reason is None:
-            raise self._http.unreadable(f"a reply that ended for a reason unknown to Crow ({self._finish_reason!r})")
+            raise self._http.unreadable("a reply that ended for a reason unknown to Crow", repr(self._finish_reason))
         if stop_reason is StopReason.END_TURN and not all(call.name for call in self._calls):
             raise self._http.unreadable("a tool call without a name")
         usage = self._read_usage()
-        return [*([usage] if usage else []), Done(StopReason.REFUSAL if self._refused else stop_reason)]
+        end: list[ModelEvent] = [Done(StopReason.REFUSAL if self._refused else stop_reason)]
+        return self._adjusted([usage, *end] if usage else end)
 
     def _read_choice(self, choice: Choice, events: list[ModelEvent]) -> None:
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
-        delta = choice.delta
+        delta = choice.delta or self._whole(choice)
         if delta is None:
             return
         if delta.reasoning_content:
@@ -153,6 +163,10 @@ class ReplyReader:
             self._read_call(CallDelta(index=0, function=delta.function_call), events)
         if events:
             self._anything = True
+
+    def _whole(self, choice: Choice) -> Delta | None:
+        self.done = choice.message is not None
+        return choice.message
 
     def _read_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
         self._anything = True
@@ -209,11 +223,30 @@ class ReplyReader:
             cached_tokens=cached or 0,
         )
 
+    def _adjusted(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        """The events as they can be shown, with what a piece of text alone does not tell."""
+        if self._halves is not None:
+            events = self._halves.take(events)
+        events = self._tagged.take(events)
+        self._as_it_is = self._tagged.settled and self._halves is None
+        return events
+
+    def _decode_torn(self, arrived: ServerEvent, error: Exception) -> Chunk:
+        """The decoder takes no half of a character, as some servers send them; the standard library's does."""
+        try:
+            chunk = msgspec.convert(json.loads(arrived.data), Chunk)
+        except (ValueError, RecursionError):
+            raise self._unreadable(arrived) from error
+        self._halves = self._halves or Halves()
+        self._as_it_is = False
+        return chunk
+
     def _unreadable(self, arrived: ServerEvent) -> ModelError:
         if arrived.name == b"error":
-            return self._http.complained(complaint.read(arrived.data))
-        start = arrived.data[:80].decode("utf-8", "replace")
-        return self._http.unreadable(f"something that is no part of a reply: {start}")
+            return self._http.complained(arrived.data)
+        if arrived.name == WHOLE:
+            return self._http.no_reply(arrived.data)
+        return self._http.unreadable("something that is no part of a reply", arrived.data)
 
 
 def _read_parts(parts: list[Any]) -> list[ModelEvent]:

@@ -1,5 +1,7 @@
 """A history as the body of a chat completions request."""
 
+import hashlib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, assert_never
 
@@ -57,7 +59,42 @@ def _tool(tool: ToolSpec) -> Json:
     }
 
 
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ID_LENGTH = 9
+
+
+def sent_id(call_id: str, attempt: int = 0) -> str:
+    """An id that every server takes: Mistral's insists on nine letters and digits.
+
+    The same for the same call in every request, as providers cache what they have read before.
+    """
+    digest = hashlib.blake2b(f"{attempt}:{call_id}".encode("utf-8", "replace"), digest_size=8).digest()
+    number = int.from_bytes(digest)
+    digits: list[str] = []
+    for _ in range(ID_LENGTH):
+        number, digit = divmod(number, len(DIGITS))
+        digits.append(DIGITS[digit])
+    return "".join(digits)
+
+
+class CallIds:
+    """The ids of one request's calls, which are told apart even if two of them should fall together."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, call_id: str) -> str:
+        if call_id not in self._ids:
+            candidates = (sent_id(call_id, attempt) for attempt in itertools.count())
+            free = next(candidate for candidate in candidates if candidate not in self._taken)
+            self._ids[call_id] = free
+            self._taken.add(free)
+        return self._ids[call_id]
+
+
 def _messages(info: ModelInfo, request: ModelRequest, thought_field: str) -> Iterator[Json]:
+    ids = CallIds()
     if request.system:
         yield {"role": "system", "content": request.system}
     history = _with_current_thoughts(info.provider, request.messages)
@@ -66,11 +103,11 @@ def _messages(info: ModelInfo, request: ModelRequest, thought_field: str) -> Ite
             case UserMessage():
                 yield {"role": "user", "content": _user_content(info, message.parts)}
             case AssistantMessage():
-                if encoded := _assistant(message, thought_field):
+                if encoded := _assistant(message, thought_field, ids):
                     yield {"role": "assistant", **encoded}
             case ToolMessage():
                 text = message.text if has_words(message.text) else NO_OUTPUT
-                yield {"role": "tool", "tool_call_id": message.call_id, "content": text}
+                yield {"role": "tool", "tool_call_id": ids.of(message.call_id), "content": text}
             case _:
                 raise TypeError(message)
 
@@ -144,13 +181,13 @@ def _user_part(part: UserPart) -> Json:
             assert_never(part)
 
 
-def _assistant(message: AssistantMessage, thought_field: str) -> Json:
+def _assistant(message: AssistantMessage, thought_field: str, ids: CallIds) -> Json:
     """Empty if nothing is left to say, as after a turn that only thought."""
     text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text) and has_words(part.text))
     thoughts = "".join(part.text for part in message.parts if isinstance(part, Thought))
     encoded: Json = {}
     if message.calls:
-        encoded["tool_calls"] = [_call(call) for call in message.calls]
+        encoded["tool_calls"] = [_call(call, ids.of(call.id)) for call in message.calls]
     if text or encoded:
         encoded["content"] = text or None
         if thoughts:
@@ -158,11 +195,11 @@ def _assistant(message: AssistantMessage, thought_field: str) -> Json:
     return encoded
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: ToolCall, call_id: str) -> Json:
     # The model's own text if it can be sent back at all: rewriting it would spoil the provider's cache.
     arguments = call.arguments if call.arguments_object() else "{}"
     return {
-        "id": call.id,
+        "id": call_id,
         "type": "function",
         "function": {"name": tool_name(call.name), "arguments": arguments},
     }

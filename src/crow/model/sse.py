@@ -77,4 +77,6 @@ class EventDecoder:
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip()
+            elif line.startswith(b"error:"):  # no field of the format, but how older llama.cpp servers complain
+                self._name, self._data = b"error", [line[6:].strip()]
         return events

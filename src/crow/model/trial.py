@@ -1,0 +1,43 @@
+"""One tiny request to a model: the only way to know that it answers.
+
+A list of models proves little. Some are public, so that any key gets one, and not every model on it is for everybody.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+import msgspec
+
+from crow.config.settings import Limits, ProviderSettings
+from crow.errors import ModelUnavailable
+from crow.messages import Text, UserMessage
+from crow.model import anthropic, catalog, openai
+from crow.model.base import ModelRequest
+
+PATIENCE = 60.0
+"""Seconds; a server on this machine may have to load the model first."""
+LONGEST_ANSWER = 16
+"""Tokens. Some servers refuse a limit of one."""
+
+QUESTION = ModelRequest("", (UserMessage((Text("Say hi."),)),))
+
+
+async def try_model(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]) -> None:
+    """Returns if the model answered, raises what a reply would raise. Nothing is tried twice."""
+    info = msgspec.structs.replace(catalog.describe(name, providers), max_output=LONGEST_ANSWER)
+    settings = providers.get(info.provider)
+    if settings is None or settings.type == "scripted":
+        return
+    adapter = anthropic if settings.type == "anthropic" else openai
+    model = adapter.create(info, settings, Limits(stream_idle=PATIENCE), environ)
+    try:
+        async with asyncio.timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:
+            async for _ in events:
+                pass
+    except TimeoutError:
+        raise ModelUnavailable(
+            f"{info.provider} did not finish a short answer within {PATIENCE:g} s.", provider=info.provider
+        ) from None
+    finally:
+        await model.close()
