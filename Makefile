@@ -36,6 +36,13 @@ format: $(STAMP) ## lay out the code
 conformance: $(STAMP) ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@$(BIN)/python -m tests.conformance
 
+soak: $(STAMP) ## the long runs: many more hostile lines, edits and shell lines, each with a new seed
+	@for seed in 1 2 3; do \
+		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/acp/test_hostile.py \
+			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
+	done
+
 bench: $(STAMP) ## measure speed and memory against the targets
 	@$(BIN)/python bench/run.py $(BENCH)
 

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 
-SEED = 20_260_901
-LINES = 10_000
+SEED = int(os.environ.get("CROW_HOSTILE_SEED", "20260901"))
+LINES = int(os.environ.get("CROW_HOSTILE_LINES", "10000"))
 MEBIBYTE = 2**20
 
 SCRIPT = """
