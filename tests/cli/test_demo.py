@@ -1,8 +1,10 @@
 """`crow demo`: the whole show without a terminal, its manners in one, and the script behind *Try without a key*."""
 
 import asyncio
+import contextlib
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from crow.model.base import CallBegan, Done, ModelRequest, Said, Thinking
 from crow.model.scripted import ScriptedModel
 from tests.cli.test_run import processes_of, wait_until_nothing_runs
 from tests.config import support
-from tests.config.support import CROW, Terminal, crow
+from tests.config.support import CROW, Terminal, crow, environment
 
 
 def temporary(tmp_path: Path) -> Path:
@@ -24,48 +26,213 @@ def temporary(tmp_path: Path) -> Path:
     return folder
 
 
+TESTS_PASS = """\
+✓ `python3 test_nest.py` · exit 0 · TIME
+  │ pass hedge > nest
+  │ pass hill > nest
+  │ pass field > hedge > nest
+  │ pass river > hill > nest
+  │ 4 of 4 ways are the shortest
+"""
+
+MENDING = f"""\
+▸ A test fails. Can you mend it?
+
+… I want to see it fail before I change anything.
+
+Plan · 0 of 4 done
+  ◐ See the test fail
+  ☐ Find out why
+  ☐ Mend it
+  ☐ See it pass
+
+? Permission needed: `python3 test_nest.py`
+  REASON
+  y  Allow once
+  a  Allow `python3 test_nest.py` for this session
+  3  Allow `python3 test_nest.py` in this project
+  n  Reject
+  → Allow `python3 test_nest.py` for this session (the demo answered by itself)
+
+✗ `python3 test_nest.py` · exit 1 · TIME
+  │ pass hedge > nest
+  │ pass hill > nest
+  │ FAIL field > river > hill > nest
+  │      expected: field > hedge > nest
+  │ pass river > hill > nest
+  │ 3 of 4 ways are the shortest
+
+From the field it takes the way round by the river. Who decides which way to follow?
+
+Plan · 1 of 4 done
+  ☑ See the test fail
+  ◐ Find out why
+
+✓ Search "way_home" · 3 matches in 2 files
+✓ Read nest.py · 19 lines
+
+`ways.pop()` takes the way that was found **last**, so the search goes deep before it goes wide. The first one is the \
+shortest.
+
+Plan · 2 of 4 done
+  ☑ Find out why
+  ◐ Mend it
+
+? Permission needed: Edit nest.py
+  nest.py · +1 −1
+        \"""The places on the shortest way to the nest, both ends included.\"""
+        ways = [[start]]
+        while ways:
+  -         way = ways.pop()
+  +         way = ways.pop(0)  # the oldest is the shortest
+            if way[-1] == "nest":
+                return way
+            ways += [[*way, place] for place in NEIGHBOURS[way[-1]]]
+  REASON
+  y  Allow once
+  a  Allow edits of nest.py for this session
+  3  Allow edits of nest.py in this project
+  n  Reject
+  → Allow once (the demo answered by itself)
+
+✓ Edit nest.py · +1 −1
+
+Plan · 3 of 4 done
+  ☑ Mend it
+  ◐ See it pass
+
+{TESTS_PASS}
+Plan · 4 of 4 done
+  ☑ See it pass
+
+Mended: one line in `nest.py`. You had allowed the tests for this session, so the second run asked nobody.
+
+✓ done (end_turn)"""  # noqa: RUF001 -- a minus sign
+
+REFUSED = """\
+There is a `build` folder. I would remove it:
+
+? Permission needed: `rm -rf build`
+  REASON
+  y  Allow once
+  a  Allow `rm -rf build` for this session
+  3  Allow `rm -rf build` in this project
+  n  Reject
+  → Reject (the demo answered by itself)
+
+✗ `rm -rf build` · the user rejected it.
+
+Then I only look; that needs no permission.
+
+✓ Find build/** · 2 found
+
+Two old logs, nothing else. A no is a result like any other: I go on with what I may do.
+
+✓ done (end_turn)"""
+
+
+def without_chance(output: str, folder: Path) -> str:
+    """The same on every machine: no times, no name of the throw-away folder, and no reasons, which are not ours."""
+    output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
+    output = re.sub(r"(exit \d+ · )[\d.]+ s", r"\1TIME", output)
+    output = re.sub(r"^(✓ (?:Search|Read|Find|Edit) .*?) · [\d.]+ s$", r"\1", output, flags=re.MULTILINE)
+    return re.sub(r"^  .*\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
+
+
 def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
     folder = temporary(tmp_path)
 
     said = crow(tmp_path, "demo", TMPDIR=str(folder), CROW_MODEL="not/this", ANTHROPIC_API_KEY="not this either")
 
     assert (said.returncode, said.stderr) == (0, "")
-    shown = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", said.stdout)
+    shown = without_chance(said.stdout, folder)
     for number, scene in enumerate(SCENES, start=1):
         assert f"\n{number}. {scene.title}\n" in shown
         assert f"\n▸ {scene.prompt}\n" in shown
+    assert MENDING in shown
+    assert REFUSED in shown
     for line in (
-        "… A question about the project.",
-        "✓ Read README.md · 5 lines",
-        "**Nest** finds the shortest way home",
         "? Permission needed: Read DEMO/team/style.md",
-        "  DEMO/team/style.md lies outside the workspace.",
-        "  → Allow once (the demo answered by itself)",
-        "✓ Read DEMO/team/style.md",
-        "  → Reject (the demo answered by itself)",
-        "✗ Read DEMO/home/diary.md",
+        "✓ Read DEMO/team/style.md · 3 lines",
         "! demo answered 503 (Service Unavailable): the model is overloaded. Trying again",
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
         "■ stopped: the length limit was reached (max_tokens)",
         "■ stopped: the model refused to answer (refusal)",
-        "✓ done (end_turn)",
+        f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",
         f"  {CROW} setup zed\n",
         f'  {CROW} run "explain this repository"\n',
     ):
         assert line in shown
     assert "nobody hears the rest" not in shown
+    assert "no further reply" not in shown
     assert "\x1b" not in shown
     assert os.listdir(folder) == []
     assert processes_of(tmp_path) == []
+    assert processes_in(folder) == []
     assert not (tmp_path / "crow").exists()  # the person's own folder is not touched
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Everything that still runs with the demo's folder in its environment: the agent and its commands."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended while we looked, or is not ours
+            if os.fsencode(folder) + b"/crow-demo-" in (process / "environ").read_bytes():
+                found.append(process.name)
+    return found
+
+
+def test_tests_that_fail_in_the_end_are_exit_code_1(tmp_path: Path) -> None:
+    folder = temporary(tmp_path)
+    change = """files["project/nest.py"] = files["project/nest.py"].replace('"hedge": ["nest"]', '"hedge": ["hill"]')"""
+    stubborn = program(tmp_path, f"files = demo_project.FILES\n{change}", "demo_project")
+
+    said = subprocess.run(
+        [stubborn, "demo"], env=environment(tmp_path, TMPDIR=str(folder)), capture_output=True, text=True, timeout=20
+    )
+
+    assert (said.returncode, said.stderr) == (1, "")
+    assert "✓ Edit nest.py" in said.stdout
+    assert "✗ `python3 test_nest.py` · exit 1 · " in said.stdout.partition("run once more without Crow?")[2]
+    assert os.listdir(folder) == []
+
+
+def program(user: Path, change: str, module: str = "demo") -> str:
+    """`crow` with something in the demo changed."""
+    path = user / "crow-changed"
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom crow.cli import {module}\n{change}\n"
+        "from crow.__main__ import main\nsys.exit(main())\n"
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_without_utf8_the_signs_are_plain(tmp_path: Path) -> None:
+    said = crow(tmp_path, "demo", PYTHONIOENCODING="ascii")
+    assert said.returncode == 0
+    assert "??" not in said.stdout
+    assert "\\u" not in said.stdout
+    for line in (
+        "\n-----",
+        "\n> A test fails. Can you mend it?\n",
+        "\n  [~] See the test fail\n  [ ] Find out why\n",
+        "\n  [x] See the test fail\n",
+        "\n  nest.py - +1 -1\n",
+        "\n  +         way = ways.pop(0)  # the oldest",
+        "\n  | FAIL field > river > hill > nest\n",
+        "\nok Read nest.py - 19 lines",
+        "FAIL demo answered 401",
+    ):
+        assert line in said.stdout
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm") as terminal:
-        terminal.expect("What is this project?")
+        terminal.expect("A test fails. Can you mend it?")
         terminal.press(b"\x03")
         assert terminal.ended() == 130
     assert os.listdir(folder) == []
@@ -73,24 +240,20 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patient = tmp_path / "crow-patient"
-    patient.write_text(
-        f"#!{sys.executable}\n"
-        "import sys\n"
-        "from crow.cli import demo\n"
-        "demo.COUNTDOWN = 3600\n"
-        "from crow.__main__ import main\n"
-        "sys.exit(main())\n"
-    )
-    patient.chmod(0o755)
-    monkeypatch.setattr(support, "CROW", str(patient))
+    monkeypatch.setattr(support, "CROW", program(tmp_path, "demo.COUNTDOWN = 3600"))
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
-        terminal.expect("Permission needed")
-        terminal.expect("press y a n or wait: the demo chooses “Allow once”")
-        terminal.press(b"a")
-        terminal.expect("for this session\r\n")
-        terminal.expect("✓ Read")
+        terminal.expect("Permission needed: `python3 test_nest.py`")
+        terminal.expect("press y a 3 n, or wait: the demo chooses a")
+        terminal.press(b"y")
+        terminal.expect("Allow once\r\n")
+        terminal.expect("  │ pass hill > nest")  # while it runs
+        terminal.expect("✗ `python3 test_nest.py` · exit 1 · ")
+        terminal.expect("  -         way = ways.pop()\r\n")
+        terminal.press(b"n")
+        terminal.expect("Reject (the model is only a script: what it says next may not fit)")
+        terminal.expect("✗ Edit nest.py")
+        terminal.expect("Permission needed: `python3 test_nest.py`")  # as the first yes was for once
         terminal.press(b"\x03")
         assert terminal.ended() == 130
     assert os.listdir(folder) == []

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import termios
+from typing import Any
 
 import pytest
 
@@ -46,18 +47,24 @@ class Clock:
 
 
 class Paper(io.StringIO):
-    """A terminal as simple as we need it: understands line feeds, cursor left, erase to the end of line, colours."""
+    """A terminal as simple as we need it: line feeds, cursor up and left, erasing forwards, colours (not kept)."""
 
     def picture(self) -> list[str]:
-        lines, column = [""], 0
-        for piece in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|\n|[^\x1b\n]+", self.getvalue()):
+        lines, row, column = [""], 0, 0
+        for piece in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", self.getvalue()):
             if piece == "\n":
-                lines.append("")
+                row, column = row + 1, 0
+                lines += [""] * (row + 1 - len(lines))
+            elif piece == "\r":
                 column = 0
             elif piece.startswith("\x1b"):
                 match piece[-1]:
                     case "K":
-                        lines[-1] = lines[-1][:column]
+                        lines[row] = lines[row][:column]
+                    case "J":
+                        lines[row:] = [lines[row][:column]]
+                    case "A":
+                        row -= int(piece[2:-1])
                     case "D":
                         column -= int(piece[2:-1])
                     case "m":
@@ -65,7 +72,7 @@ class Paper(io.StringIO):
                     case other:
                         raise AssertionError(f"unexpected sequence {other}")
             else:
-                lines[-1] = lines[-1][:column].ljust(column) + piece + lines[-1][column + len(piece) :]
+                lines[row] = lines[row][:column].ljust(column) + piece + lines[row][column + len(piece) :]
                 column += len(piece)
         return lines
 
@@ -105,6 +112,17 @@ def written(markdown: str, *, size: int, width: int = 40, colours: bool = True) 
 
 
 # --- without a terminal
+
+
+@pytest.mark.parametrize("fence", ["```\n1\tvm\n```", "vm\n"])
+def test_what_was_read_is_counted_and_not_repeated(fence: str) -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="Read /etc/hostname", kind="read", status="pending"))
+    renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed", content=shown(fence)))
+    renderer.update(ToolCall(tool_call_id="c2", title="Run make", kind="execute", status="pending"))
+    renderer.update(ToolCallUpdate(tool_call_id="c2", status="completed", content=shown("all done")))
+    assert paper.getvalue() == "✓ Read /etc/hostname · 1 line\n✓ Run make · all done\n"
 
 
 def test_a_whole_conversation_as_plain_text() -> None:
@@ -204,19 +222,50 @@ def test_an_error_is_a_block_of_its_own() -> None:
     assert paper.getvalue() == "Half an ans\n\n✗ The provider hung up.\n"
 
 
+def plan(*steps: str) -> Plan:
+    """`x look`: completed; `~ think`: in progress; `. write`: pending."""
+    statuses = {"x": "completed", "~": "in_progress", ".": "pending"}
+    return Plan(entries=[PlanEntry(content=step[2:], priority="low", status=statuses[step[0]]) for step in steps])
+
+
 def test_a_plan_is_shown_once_and_then_what_changes() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(plan("~ test", ". mend", ". test"))
+    renderer.update(ToolCall(tool_call_id="c1", title="Plan: 0 of 3 done", kind="think", status="pending"))
+    renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed", content=[]))  # says nothing more
+    renderer.update(plan("x test", "~ mend", ". test"))
+    renderer.update(plan("x test", "~ mend", ". test"))
+    renderer.update(plan("x test", "x mend", "~ test", ". rest"))
+    renderer.update(plan())
+    assert paper.getvalue() == (
+        """\
+Plan · 0 of 3 done
+  ◐ test
+  ☐ mend
+  ☐ test
 
-    def plan(**entries: str) -> Plan:
-        return Plan(
-            entries=[PlanEntry(content=name, priority="low", status=status) for name, status in entries.items()]
-        )
+Plan · 1 of 3 done
+  ☑ test
+  ◐ mend
 
-    renderer.update(plan(look="in_progress", think="pending", write="pending"))
-    renderer.update(plan(look="completed", think="in_progress", write="pending"))
-    renderer.update(plan(look="completed", think="in_progress", write="pending"))
-    assert paper.getvalue() == "◐ look\n☐ think\n☐ write\n☑ look\n◐ think\n"
+Plan · 2 of 4 done
+  ☑ mend
+  ◐ test
+  ☐ rest
+
+Plan · cleared
+"""
+    )
+
+
+def test_a_plan_in_colours() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper, width=40, colours=True), clock=Clock())
+    renderer.update(plan("x look", "~ think", ". write"))
+    assert paper.getvalue() == (
+        "\x1b[0;2mPlan · 1 of 3 done\n\x1b[0;32m  ☑ \x1b[0;2mlook\n\x1b[0;1m  ◐ think\n\x1b[0;0m  ☐ write\n\x1b[0m"
+    )
 
 
 def test_other_content_is_named() -> None:
@@ -234,7 +283,8 @@ def test_other_content_is_named() -> None:
     renderer.update(ToolCall(tool_call_id="c1", title="Edit a.py", status="completed", content=[diff]))
     renderer.close()
     assert paper.getvalue() == (
-        "[image/png][audio/wav][a.py](file:///a.py)[file:///b.py]\n\n✓ Edit a.py · changes /a.py\n"
+        "[image/png][audio/wav][a.py](file:///a.py)[file:///b.py]\n\n"
+        "✓ Edit a.py\n  /a.py (new) · +1 −0\n  + x\n    (no line end here)\n"  # noqa: RUF001 -- a minus sign
     )
 
 
@@ -244,7 +294,235 @@ def test_a_long_failure_is_cut_and_says_so() -> None:
     lines = "\n".join(f"line {number}" for number in range(20))
     renderer.update(ToolCall(tool_call_id="c1", title="`make`", status="failed", content=shown(lines)))
     assert paper.getvalue().splitlines()[:2] == ["✗ `make`", "  line 0"]
-    assert paper.getvalue().endswith("  line 7\n  (12 more lines)\n")
+    assert paper.getvalue().endswith("  line 7\n  … 12 more lines\n")
+
+
+# --- changes to files
+
+
+def edited(old: str | None, new: str, path: str = "/w/a.py") -> DiffToolContent:
+    return DiffToolContent(path=path, old_text=old, new_text=new)
+
+
+def diff_of(change: DiffToolContent, **screen: Any) -> list[str]:
+    """The lines below `✓ Edit`, of a call that nobody was asked about."""
+    paper = Paper()
+    renderer = Renderer(Screen(paper, **screen), folder="/w", clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="Edit", kind="edit", status="completed", content=[change]))
+    first, *rest = paper.picture()
+    assert first == "✓ Edit"
+    assert rest.pop() == ""
+    return rest
+
+
+NUMBERS = "".join(f"line {number}\n" for number in range(1, 41))
+
+
+def test_a_diff_has_three_lines_around_each_change() -> None:
+    change = edited(NUMBERS, NUMBERS.replace("line 5\n", "five\n").replace("line 20\n", ""))
+    assert diff_of(change) == [
+        "  a.py · +1 −2",  # noqa: RUF001 -- a minus sign
+        "    line 2",
+        "    line 3",
+        "    line 4",
+        "  - line 5",
+        "  + five",
+        "    line 6",
+        "    line 7",
+        "    line 8",
+        "  ⋮",
+        "    line 17",
+        "    line 18",
+        "    line 19",
+        "  - line 20",
+        "    line 21",
+        "    line 22",
+        "    line 23",
+    ]
+
+
+def test_a_diff_in_colours() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper, width=40, colours=True), clock=Clock())
+    renderer.update(
+        ToolCall(tool_call_id="c1", title="Edit a", status="completed", content=[edited("a\nb\n", "a\nc\n")])
+    )
+    assert paper.getvalue().split("\n", 1)[1] == (
+        "  \x1b[0;1m/w/a.py \x1b[0;2m· +1 −1\n    a\n"  # noqa: RUF001 -- a minus sign
+        "\x1b[0;31m  - b\n\x1b[0;32m  + c\n\x1b[0m"
+    )
+
+
+def test_a_long_diff_is_cut_and_says_so() -> None:
+    lines = diff_of(edited(None, NUMBERS))
+    assert lines[:2] == ["  a.py (new) · +40 −0", "  + line 1"]  # noqa: RUF001 -- a minus sign
+    assert lines[-2:] == ["  + line 30", "  … 10 more lines"]
+    assert len(diff_of(edited(None, NUMBERS * 5000))) == 32
+
+
+def test_long_lines_of_a_diff_are_folded_on_a_terminal() -> None:
+    change = edited("", "    " + "abcdefghij" * 4 + "\n")
+    assert diff_of(change, width=24)[1:] == ["  +     abcdefghijabcdef", "    ghijabcdefghijabcdef", "    ghij"]
+    assert diff_of(change)[1:] == ["  +     " + "abcdefghij" * 4]
+    assert len(diff_of(edited("", "x" * 1_000_000))[1]) < 500
+
+
+def test_a_change_of_blanks_alone_can_be_seen() -> None:
+    assert diff_of(edited("\ta \nb\n", "    a\nb\n"))[1:] == ["  - →   a·", "  +     a", "    b"]
+    assert diff_of(edited("a\n", "a\r\n"))[1:] == ["  - a", "  + a␍"]
+    assert diff_of(edited("a\r\n", "b\r\n"))[1:] == ["  - a", "  + b"]
+    assert diff_of(edited("a", "a\n"))[1:] == ["  - a", "    (no line end here)", "  + a"]
+
+
+def test_nothing_hides_in_a_diff() -> None:
+    change = edited("x\n\x1b[2J\u202e\n", "y\u200b\n\x1b[2J\u202e\n", "/w/\x1b[8m.py")
+    for screen in ({}, {"width": 40}):
+        assert diff_of(change, **screen) == [
+            "  ⟨U+001B⟩[8m.py · +1 −1",  # noqa: RUF001 -- a minus sign
+            "  - x",
+            "  + y⟨U+200B⟩",
+            "    ␛[2J⟨U+202E⟩",
+        ]
+
+
+def test_a_diff_that_was_asked_about_is_not_shown_again() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), folder="/w", clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="Edit a.py", kind="edit", status="pending"))
+    change = edited("a\n", "b\n")
+    call = ToolCallFields(tool_call_id="c1", title="Edit a.py", content=[change, *shown("a.py would be changed.")])
+    renderer.ask(RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS), [("y", "Allow once")])
+    renderer.answered("Allow once")
+    renderer.update(ToolCallUpdate(tool_call_id="c1", status="in_progress"))
+    done = {"ok": True, "message": "+1 −1"}  # noqa: RUF001 -- a minus sign
+    renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed", content=[change], raw_output=done))
+    assert paper.getvalue() == (
+        """\
+? Permission needed: Edit a.py
+  a.py · +1 −1
+  - a
+  + b
+  a.py would be changed.
+  y  Allow once
+  → Allow once
+
+✓ Edit a.py · +1 −1
+"""  # noqa: RUF001 -- a minus sign
+    )
+
+
+# --- commands
+
+
+def command_question(command: str, title: str) -> RequestPermissionRequest:
+    content = [*shown(f"```\n{command}\n```"), *shown("Commands are asked about.")]
+    call = ToolCallFields(tool_call_id="c1", title=title, kind="execute", content=content)
+    return RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("command", "title", "asked"),
+    [
+        ("make test", "`make test`", "`make test`\n  Commands are asked about.\n"),
+        ("echo `date`", "`` echo `date` ``", "`` echo `date` ``\n  Commands are asked about.\n"),
+        ("one\ntwo", "`one⏎two`", "`one⏎two`\n  │ one\n  │ two\n  Commands are asked about.\n"),
+        (
+            "echo " + "x" * 500 + "; rm -rf .",
+            "`echo xxx…`",
+            "`echo xxx…`\n  │ echo " + "x" * 500 + "; rm -rf .\n  Commands are asked about.\n",
+        ),
+    ],
+)
+def test_a_question_shows_the_whole_command(command: str, title: str, asked: str) -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.ask(command_question(command, title))
+    assert paper.getvalue() == f"? Permission needed: {asked}  → "
+
+
+def test_a_question_of_the_model_is_no_permission() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.ask(question("Tabs or blanks?", "Tabs or blanks?"), [("y", "Tabs")])
+    assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n  → "
+
+
+def ended(output: str, message: str, *, ok: bool) -> ToolCallUpdate:
+    return ToolCallUpdate(
+        tool_call_id="c1",
+        status="completed" if ok else "failed",
+        content=shown(f"```\n{output}{message}\n```"),
+        raw_output={"ok": ok, "message": message},
+    )
+
+
+def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="`true`", kind="execute", status="in_progress"))
+    renderer.update(ended("", "exit 0 · 0.1 s", ok=True))
+    renderer.update(ToolCall(tool_call_id="c1", title="`make`", kind="execute", status="in_progress"))
+    renderer.update(ended(NUMBERS, "exit 2 · 0.2 s", ok=False))
+    renderer.update(ToolCall(tool_call_id="c1", title="`rm x`", kind="execute", status="pending"))
+    refused = {"ok": False, "message": "the user rejected it."}
+    renderer.update(
+        ToolCallUpdate(tool_call_id="c1", status="failed", content=shown("the user rejected it."), raw_output=refused)
+    )
+    lines = paper.getvalue().splitlines()
+    assert lines == [
+        "✓ `true` · exit 0 · 0.1 s",
+        "✗ `make` · exit 2 · 0.2 s",
+        "  │ … 30 lines before",
+        *(f"  │ line {number}" for number in range(31, 41)),
+        "✗ `rm x` · the user rejected it.",
+    ]
+
+
+def test_output_grows_below_the_live_line_and_is_replaced() -> None:
+    renderer, clock, paper = live_renderer()
+    renderer.begin_turn()
+    renderer.ask(command_question("make", "`make`"), [("y", "Allow once")])
+    renderer.answered("Allow once")
+    renderer.update(ToolCallUpdate(tool_call_id="c1", status="in_progress"))
+    before = ["? Permission needed: make", "  Commands are asked about.", "  y  Allow once", "  → Allow once"]
+
+    def grown_to(output: str) -> list[str]:
+        renderer.update(ToolCallUpdate(tool_call_id="c1", content=shown(f"```\n{output}```")))
+        clock.now += 1
+        renderer.tick()
+        picture = paper.picture()
+        assert picture[:4] == before
+        return [picture[4][2:], *picture[5:]]
+
+    renderer.tick()
+    assert paper.picture()[4][2:] == "make"  # the question's content is not taken for output
+    assert grown_to("one\n") == ["make 1 s", "  │ one"]
+    assert grown_to("one\ntwo \x1b[2J" + "x" * 50 + "\n") == ["make 2 s", "  │ one", "  │ two ␛[2J" + "x" * 26 + "…"]
+    assert grown_to(NUMBERS) == ["make 3 s", *(f"  │ line {number}" for number in range(35, 41))]
+    assert grown_to("less\n") == ["make 4 s", "  │ less"]
+    renderer.update(ended("less\nmore\n", "exit 0 · 4.0 s", ok=True))
+    assert paper.picture() == [*before, "", "✓ make · exit 0 · 4.0 s", "  │ less", "  │ more", ""]
+
+
+def test_without_a_terminal_output_is_printed_once() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="`make`", kind="execute", status="in_progress"))
+    for output in ("one\n", "one\ntwo\n"):
+        renderer.update(ToolCallUpdate(tool_call_id="c1", content=shown(f"```\n{output}```")))
+        renderer.tick()
+    assert paper.getvalue() == ""
+    renderer.update(ended("one\ntwo\n", "exit 0 · 0.2 s", ok=True))
+    assert paper.getvalue() == "✓ `make` · exit 0 · 0.2 s\n  │ one\n  │ two\n"
+
+
+def test_the_live_lines_fit_into_a_low_window() -> None:
+    renderer, _, paper = live_renderer()
+    renderer._screen.height = 4  # pyright: ignore[reportPrivateUsage]
+    renderer.update(ToolCall(tool_call_id="c1", title="`make`", kind="execute", status="in_progress"))
+    renderer.update(ToolCallUpdate(tool_call_id="c1", content=shown(f"```\n{NUMBERS}```")))
+    renderer.tick()
+    assert len(paper.picture()) == 3
 
 
 # --- Markdown on a terminal
@@ -428,13 +706,20 @@ def test_escape_sequences_and_overrides_become_visible() -> None:
         renderer.update(ToolCall(tool_call_id="c1", title=evil, status="failed", content=shown(evil)))
         renderer.update(Notice(severity="error", title=evil, description=evil))
         renderer.update(Plan(entries=[PlanEntry(content=evil, priority="low", status="pending")]))
+        renderer.update(ToolCall(tool_call_id="c2", title=evil, kind="execute", status="in_progress"))
+        renderer.update(ToolCallUpdate(tool_call_id="c2", content=shown(evil)))
+        renderer.tick()
+        renderer.update(ToolCallUpdate(tool_call_id="c2", status="completed", raw_output={"message": evil}))
+        renderer.ask(command_question(evil, evil), [("y", evil)])
+        renderer.answered(evil)
         renderer.ask(question(evil, evil), [("y", evil)])
         renderer.answered(evil)
         renderer.fail(evil)
         renderer.scene("Scene")
         renderer.tick()
         renderer.close()
-        written = re.sub(r"\x1b\[[0-9;]*m", "", paper.getvalue()) if screen.colours else paper.getvalue()
+        ours = r"\x1b\[([0-9;]*m|K|J|\d+[AD])|\r"  # colours, and what moves the live lines
+        written = re.sub(ours, "", paper.getvalue()) if screen.colours else paper.getvalue()
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0041]", written)
         assert "\x1b[2J" not in paper.getvalue()
         written.encode()

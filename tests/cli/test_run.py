@@ -100,6 +100,41 @@ def test_json_prints_the_messages_and_nothing_else(tmp_path: Path) -> None:
     assert said.stderr.startswith("crow: rejected, as there is nobody to ask: Read ")
 
 
+def test_words_without_quotes_are_one_prompt(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    write_config(
+        tmp_path,
+        'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\nrecord = "sent.jsonl"\n',
+    )
+    assert run(tmp_path, "say", "hello", "--mode", "ask").returncode == 0
+    assert '"say hello"' in (tmp_path / "crow" / "sent.jsonl").read_text()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_without_utf8_the_signs_are_plain(tmp_path: Path, encoding: str) -> None:
+    play(tmp_path, LOOK_OUTSIDE, '{ thought = "Hm…" }, { text = "“Hello” — there!" }')
+    said = run(tmp_path, "hello", PYTHONIOENCODING=encoding)
+    assert said.returncode == 0
+    assert "?" not in said.stdout.replace("? Permission needed", "")
+    assert "  -> rejected, as there is no terminal to ask in\n" in said.stdout
+    assert "FAIL Read " in said.stdout
+    assert "... Hm...\n" in said.stdout
+    assert '"Hello" - there!\n' in said.stdout
+    assert "ok done (end_turn)" in said.stdout
+
+
+def test_json_tells_an_error_too(tmp_path: Path) -> None:
+    play(tmp_path, '{ text = "Half" }, { fail = { status = 400, message = "no such model" } }')
+    said = run(tmp_path, "--json", "hello")
+    assert said.returncode == 1
+    last = json.loads(said.stdout.splitlines()[-1])
+    assert "no such model" in last["error"]["message"]
+    assert isinstance(last["error"]["code"], int)
+    assert "no such model" in said.stderr
+    said = run(tmp_path, "--json", "--model", "nobody/nothing", "hello")
+    assert "nobody" in json.loads(said.stdout.splitlines()[-1])["error"]["message"]
+
+
 def test_without_a_terminal_what_would_ask_is_rejected(tmp_path: Path) -> None:
     play(tmp_path, LOOK_OUTSIDE, HELLO)
     said = run(tmp_path, "hello")
@@ -152,7 +187,6 @@ def test_without_a_model_it_says_what_to_do(tmp_path: Path) -> None:
         (("  ",), "there is nothing to do"),
         (("--cwd", "/no/such/folder", "hello"), "/no/such/folder is not a folder"),
         (("--mode", "yolo", "hello"), "invalid choice"),
-        (("two", "prompts"), "unrecognized arguments"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

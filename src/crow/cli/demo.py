@@ -1,22 +1,29 @@
 """`crow demo`: a scripted conversation through a real `crow acp` process; needs no key and no network.
 
 The model is a script (demo.toml) and so is the person (SCENES); everything in between is what an editor would get.
+The project (demo_project.py), its failing test and what is done about it are real.
 """
 
 import argparse
 import asyncio
 import contextlib
 import os
-import re
 import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import NamedTuple
 
 from crow.acp.client import Agent, AgentFailed, start_agent
-from crow.acp.wire import AgentMessageChunk, TextContent, Update
+from crow.acp.wire import (
+    AgentMessageChunk,
+    ContentToolContent,
+    PermissionOption,
+    TextContent,
+    ToolCall,
+    Update,
+)
+from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
 from crow.cli.log import log_to_file
 from crow.cli.render import Renderer
@@ -25,40 +32,38 @@ from crow.cli.render_question import Answer, Choice, Keyboard
 from crow.cli.render_screen import BOLD, CODE, DIM, Screen
 from crow.cli.terminal import is_interactive
 
-INTRODUCTION = "A script plays the model; `crow acp` and the protocol are real. No key, no network."
-COUNTDOWN = 2
+INTRODUCTION = (
+    "A script plays the model. `crow acp`, the protocol, the project and its failing test are real. No key, no network."
+)
+COUNTDOWN = 1.5
 """Seconds in which the person may answer a question before the demo does."""
-PAUSE = 0.4
+PAUSE = 0.25
 """Seconds before each scene, and before a turn is cancelled: time to read."""
 
 
 class Scene(NamedTuple):
     title: str
     prompt: str
-    answer: str = ""
-    """The kind of option that the demo chooses if the person does not."""
+    answers: tuple[str, ...] = ()
+    """The kinds of options that the demo chooses if the person does not, question by question."""
     cancel_at: str = ""
     """The words after which the demo cancels the turn."""
 
 
 SCENES = (
-    Scene("Crow thinks, reads a file, answers", "What is this project?"),
-    Scene("Reading outside the folder asks first: yes", "Does it follow the team's style guide?", answer="allow_once"),
-    Scene("Reading outside the folder asks first: no", "Then have a look at my diary.", answer="reject_once"),
+    Scene(
+        "Crow mends a failing test: plan, command, search, edit",
+        "A test fails. Can you mend it?",
+        answers=("allow_always", "allow_once"),
+    ),
+    Scene("A command is refused: Crow goes on without it", "Is there anything to tidy up?", answers=("reject_once",)),
+    Scene("Reading outside the folder asks first", "Does it follow the team's style guide?", answers=("allow_once",)),
     Scene("The provider fails: Crow says so and tries again", "Are you still there?"),
     Scene("A failure that cannot be mended ends the turn, with the reason", "And with a wrong key?"),
     Scene("Cancel, in the middle of a sentence", "Tell me a long story.", cancel_at="hills and"),
     Scene("A reply that reaches the length limit", "Count to a thousand."),
     Scene("A model that refuses", "Pick my neighbour's lock."),
 )
-
-FILES = {
-    "project/README.md": "# Nest\n\nFinds the shortest way home for a bird.\n\n    python -m nest field\n",
-    "project/src/nest.py": 'def way_home(start: str, nest: str) -> list[str]:\n    return [start, "hedge", nest]\n',
-    "team/style.md": "# Style\n\nNames explain themselves. Comments say why.\n",
-    "home/diary.md": "Nobody should read this.\n",
-    "crow/config.toml": 'model = "demo/script"\n\n[providers.demo]\ntype = "scripted"\nscript = "demo.toml"\n',
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,21 +80,41 @@ async def _play() -> int:
     renderer = Renderer(screen)
 
     async def play(interrupts: Interrupts) -> str:
-        with tempfile.TemporaryDirectory(prefix="crow-demo-") as folder, showing(renderer):
+        with tempfile.TemporaryDirectory(prefix="crow-demo-") as made, showing(renderer):
             renderer.mark("i", INTRODUCTION, DIM)
-            _furnish(folder, with_tempo=screen.live)
+            folder = os.path.realpath(made)
+            project = renderer.folder = furnish(folder, with_tempo=screen.live)
             log_to_file(os.path.join(folder, "crow"))
             person = _ScriptedPerson(renderer, is_watched=screen.live)
-            async with start_agent(AGENT, person, environment=_environment(folder)) as agent:
-                session = await agent.new_session(os.path.join(folder, "project"))
+            async with start_agent(AGENT, person, environment=environment(folder)) as agent:
+                session = await agent.new_session(project)
                 for number, scene in enumerate(SCENES, start=1):
                     renderer.scene(f"{number}. {scene.title}")
                     await person.play(scene, agent, session)
                 await agent.close_session(session)
+            passed = await _show_tests(renderer, project)
         _say_what_next(screen)
-        return "end_turn"
+        return "end_turn" if passed else "tests_failed"
 
     return await exit_code_of(play, Interrupts(renderer.interrupted))
+
+
+async def _show_tests(renderer: Renderer, project: str) -> bool:
+    """The proof of the pudding: the demo itself runs the tests of the project that Crow has worked on."""
+    renderer.scene("And the project's tests, run once more without Crow?")
+    renderer.wait(TESTS)
+    passed, output, message = await run_tests(project)
+    renderer.update(
+        ToolCall(
+            tool_call_id="demo",
+            title=f"`{TESTS}`",
+            kind="execute",
+            status="completed" if passed else "failed",
+            content=[ContentToolContent(content=TextContent(text=output))],
+            raw_output={"message": message},
+        )
+    )
+    return passed
 
 
 class _ScriptedPerson(RenderingClient):
@@ -104,7 +129,7 @@ class _ScriptedPerson(RenderingClient):
         self._heard_enough = asyncio.Event()
 
     async def play(self, scene: Scene, agent: Agent, session: str) -> None:
-        self._answers.kind = scene.answer
+        self._answers.kinds = list(scene.answers)
         self._cancel_at, self._heard, self._heard_enough = scene.cancel_at, "", asyncio.Event()
         await self._pause()
         self.renderer.prompt(scene.prompt)
@@ -138,7 +163,7 @@ class _DemoAnswers:
     """Answers as the scene says; whoever watches may be quicker."""
 
     def __init__(self, renderer: Renderer, keyboard: Keyboard | None) -> None:
-        self.kind = ""
+        self.kinds: list[str] = []
         self._renderer = renderer
         self._keyboard = keyboard
 
@@ -146,40 +171,22 @@ class _DemoAnswers:
         return self._keyboard.listening() if self._keyboard else contextlib.nullcontext()
 
     async def choose(self, choices: Sequence[Choice]) -> Answer:
-        option = next(choice.option for choice in choices if choice.option.kind == self.kind)
+        kind = self.kinds.pop(0) if len(self.kinds) > 1 else self.kinds[0]
+        option = next(choice.option for choice in choices if choice.option.kind == kind)
         if self._keyboard is not None:
-            counting = asyncio.create_task(self._count_down(choices, option.name))
-            try:
+            keys = {choice.option.option_id: choice.key for choice in choices}
+            self._renderer.hint(f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}")
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(COUNTDOWN):
-                    return await self._keyboard.choose(choices)
-            except TimeoutError:
-                pass
-            finally:
-                counting.cancel()
+                    return _said_otherwise(await self._keyboard.choose(choices), option)
         return option, f"{option.name} (the demo answered by itself)"
 
-    async def _count_down(self, choices: Sequence[Choice], name: str) -> None:
-        keys = " ".join(choice.key for choice in choices)
-        for left in range(COUNTDOWN, 0, -1):
-            self._renderer.hint(f"press {keys} or wait: the demo chooses “{name}” in {left} s")
-            await asyncio.sleep(1)
 
-
-def _furnish(folder: str, *, with_tempo: bool) -> None:
-    script = files("crow.cli").joinpath("demo.toml").read_text("utf-8")
-    if not with_tempo:
-        script = re.sub(r"\b(pace|wait|retry_after) = \d+\.\d+", r"\1 = 0", script)
-    for name, content in {**FILES, "crow/demo.toml": script}.items():
-        path = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(content)
-
-
-def _environment(folder: str) -> dict[str, str]:
-    """Ours, but for the choices that the person made for real work."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("CROW_MODEL", "CROW_MODE")}
-    return {**inherited, "CROW_HOME": os.path.join(folder, "crow")}
+def _said_otherwise(answer: Answer, expected: PermissionOption) -> Answer:
+    chosen, words = answer
+    if chosen is not None and chosen.kind[:5] == expected.kind[:5]:  # both allow, or both reject
+        return answer
+    return chosen, f"{words} (the model is only a script: what it says next may not fit)"
 
 
 def _say_what_next(screen: Screen) -> None:

@@ -1,7 +1,8 @@
 """A conversation as a person reads it in a terminal: fed with ACP updates, writes to a screen.
 
-On a terminal there are colours, wrapped text and a live line that says what is being waited for. In a file or a pipe
-the same things stand line by line, as plain text. Nothing that was written is ever changed.
+On a terminal there are colours, wrapped text and a live line that says what is being waited for, with the last words
+of a running command below it. In a file or a pipe the same things stand line by line, as plain text. Nothing that was
+written is ever changed.
 """
 
 import re
@@ -15,13 +16,9 @@ from crow.acp.wire import (
     ContentBlock,
     ContentToolContent,
     DiffToolContent,
-    EmbeddedResource,
     Notice,
     Plan,
     RequestPermissionRequest,
-    ResourceLink,
-    TerminalToolContent,
-    TextContent,
     ToolCall,
     ToolCallFields,
     ToolCallUpdate,
@@ -30,9 +27,13 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
+from crow.cli.render_content import fenced, in_words, is_titled, message_of, text_lines, title_piece
+from crow.cli.render_diff import APART, LONGEST_LINE, shown_diff
+from crow.cli.render_plan import PlanShown
 from crow.cli.render_prose import Prose, Wrapped, prose
-from crow.cli.render_screen import BAD, BOLD, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
-from crow.cli.render_text import cells, clean_prose, duration
+from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
+from crow.cli.render_text import cells, clean_prose, cut, duration, folded
+from crow.paths import relative_to
 from crow.visible import one_line
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -47,7 +48,15 @@ STOPS = {
     "cancelled": "cancelled",
 }
 NOTICES = {"info": ("i", DIM), "warning": ("!", WARNING), "error": ("✗", BAD)}
-TICKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
+DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
+
+LONGEST_FACT = 60
+"""Columns of a message that may stand behind the call's title; a longer one goes below it."""
+LIVE_LINES = 6
+"""Lines of a running command's output."""
+OUTPUT_LINES = 10
+"""Lines that stay of a command's output: the last ones."""
+DIFF_LINES = 30
 
 _RETRY = re.compile(r"[Tt]rying again in (\d+) s")
 
@@ -57,20 +66,26 @@ class _Call:
 
     def __init__(self, title: str, now: float) -> None:
         self.title = title
+        self.kind = ""
         self.status = "pending"
         self.content: list[ToolContent] = []
+        self.message = ""
+        self.asked: list[ToolContent] = []
+        """What was shown with a question about it."""
         self.started = now
 
 
 class Renderer:
-    def __init__(self, screen: Screen, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, screen: Screen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        self.folder = folder
+        """The project's, without links: paths in it are shown relative to it."""
         self._screen = screen
         self._clock = clock
         self._block = ""
         """What the last line belongs to: between different things there is an empty line."""
         self._prose: Prose | None = None
         self._calls: dict[str, _Call] = {}
-        self._plan: dict[str, str] = {}
+        self._plan = PlanShown()
         self._usage: UsageUpdate | None = None
         self._waiting = ""
         self._waiting_since = self._turn_since = self._last_word = clock()
@@ -164,7 +179,7 @@ class Renderer:
         if block != self._block or self._prose is None:
             self._open_block(block)
             self._prose = self._new_prose(kind)
-        self._prose.feed(_in_words(content))
+        self._prose.feed(in_words(content))
         label = "thinking" if kind == "thought" else "writing"
         if self._waiting != label:
             self.wait(label)
@@ -188,7 +203,7 @@ class Renderer:
         call = self._know(update)
         if update.status in ("completed", "failed"):
             self._settle(update.tool_call_id, call, ok=update.status == "completed")
-        else:
+        elif self._waiting != call.title:
             self.wait(call.title)
 
     def _know(self, update: ToolCall | ToolCallFields) -> _Call:
@@ -197,47 +212,77 @@ class Renderer:
             call = self._calls[update.tool_call_id] = _Call("Tool call", self._clock())
         if update.title:
             call.title = one_line(update.title)
-        if update.content is not None:
-            call.content = update.content
+        call.kind = update.kind or call.kind
         if update.status == "in_progress" and call.status != "in_progress":
             call.started = self._clock()
+            call.content = []  # from now on it is what the call brings, no longer what it is about to do
+        if update.content is not None:
+            call.content = update.content
+        call.message = message_of(update.raw_output) or call.message
         call.status = update.status or call.status
         return call
 
     def _settle(self, call_id: str, call: _Call, *, ok: bool) -> None:
         del self._calls[call_id]
-        shown = _content_lines(call.content)
-        facts = [duration(self._clock() - call.started)]
-        if ok and shown:
-            facts.insert(0, shown[0] if len(shown) == 1 and cells(shown[0]) < 50 else f"{len(shown)} lines")
-        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call.title, [fact for fact in facts if fact])
-        if not ok:
-            self._details(shown)
+        if not ok or call.kind != "think" or call.content:  # a plan shows itself
+            self._show_end(call, ok=ok)
         others = list(self._calls.values())
         self.wait(others[-1].title if others else "waiting for the model")
 
+    def _show_end(self, call: _Call, *, ok: bool) -> None:
+        """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
+        fact, lines = _brought(call, ok=ok)
+        is_command = call.kind == "execute"
+        took = "" if is_command and call.message else duration(self._clock() - call.started)
+        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call.title, [part for part in (fact, took) if part])
+        if is_command:
+            self._output(lines)
+        else:
+            self._details(lines)
+        for item in call.content:
+            if isinstance(item, DiffToolContent) and item not in call.asked:
+                self._diff(item)
+
     def _call_line(self, mark: str, style: str, title: str, facts: list[str]) -> None:
         self._open_block("calls")
-        self._line(f"{mark} ", style, (title, PLAIN), *((f" · {fact}", DIM) for fact in facts))
+        self._line(f"{mark} ", style, title_piece(title, self._screen), *((f" · {fact}", DIM) for fact in facts))
 
     def _details(self, lines: list[str], most: int = 8) -> None:
         for line in lines[:most]:
             self._line("  ", DIM, (line, DIM))
-        if len(lines) > most:
-            self._line("  ", DIM, (f"({len(lines) - most} more lines)", DIM))
+        self._more(len(lines) - most)
+
+    def _output(self, lines: list[str]) -> None:
+        """The end of it, where programs say how it went."""
+        if len(lines) > OUTPUT_LINES:
+            self._screen.line(f"  │ … {_counted(len(lines) - OUTPUT_LINES, 'line')} before", DIM)
+        for line in lines[-OUTPUT_LINES:]:
+            self._code("  │ ", cut(line, LONGEST_LINE), DIM)
+
+    def _diff(self, change: DiffToolContent) -> None:
+        size, lines = shown_diff(change)
+        path = one_line(relative_to(change.path, self.folder) if self.folder else change.path)
+        new = " (new)" if change.old_text is None else ""
+        self._line("  ", DIM, (path, BOLD), (f"{new} · {size}", DIM))
+        most = DIFF_LINES if len(lines) > DIFF_LINES + 1 else len(lines)
+        for mark, text in lines[:most]:
+            self._code(f"  {mark} ", text, DIFF_STYLES[mark])
+        self._more(len(lines) - most)
+
+    def _more(self, count: int) -> None:
+        if count > 0:
+            self._screen.line(f"  … {_counted(count, 'more line')}", DIM)
 
     # --- the plan
 
     def _show_plan(self, plan: Plan) -> None:
-        """All of it the first time, then only what changed."""
-        entries = {one_line(entry.content): entry.status for entry in plan.entries}
-        changed = {content: status for content, status in entries.items() if self._plan.get(content) != status}
-        self._plan = entries
-        if changed:
-            self._open_block("plan")
-        for content, status in changed.items():
-            style = {"completed": GOOD, "in_progress": BOLD}.get(status, "")
-            self._screen.line(f"{TICKS.get(status, '☐')} {content}", style)
+        heading, steps = self._plan.changes(plan)
+        if not heading:
+            return
+        self._open_block("plan " + heading)
+        self._screen.line(heading, DIM)
+        for step in steps:
+            self._line(f"  {step.tick} ", step.tick_style, (step.text, step.text_style))
 
     # --- questions
 
@@ -245,13 +290,34 @@ class Renderer:
         """Shows what is asked and why, and the choices as keys and words. The live line rests until `answered`."""
         call = self._know(request.tool_call)
         self._asking = True
+        content = request.tool_call.content or []
+        call.asked = content
         self._open_block("question")
-        self._line("? ", QUESTION, (f"Permission needed: {call.title}", BOLD))
-        self._details(_content_lines(request.tool_call.content or []), most=20)
+        if is_titled(text_lines(content), call.title):  # the model wants to know something, not to do it
+            self._line("? ", QUESTION, (call.title, BOLD))
+        else:
+            self._line("? ", QUESTION, ("Permission needed: ", BOLD), title_piece(call.title, self._screen, BOLD))
+            self._show_asked(content, call.title)
         for key, words in choices:
             self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
         self._screen.write("  → ", QUESTION)
         self._screen.flush()
+
+    def _show_asked(self, content: list[ToolContent], title: str) -> None:
+        """Everything that would be done, and why it is asked."""
+        for item in content:
+            match item:
+                case DiffToolContent():
+                    self._diff(item)
+                case ContentToolContent():
+                    code = fenced(item)
+                    if code and not is_titled(code, title):
+                        for line in code:
+                            self._code("  │ ", line, CODE)
+                    elif not code:
+                        self._details(text_lines([item]), most=20)
+                case _:
+                    pass  # we offer no terminals, so there is none to look into
 
     def hint(self, text: str) -> None:
         """Shown where the answer will stand, until it does."""
@@ -280,10 +346,17 @@ class Renderer:
             if silence >= SILENCE:
                 self._screen.show_live(f" {frame} {silence:.0f} s")
             return
-        label, elapsed = self._waiting, now - self._waiting_since
+        label, elapsed = title_piece(self._waiting, self._screen)[0], now - self._waiting_since
         if self._retry_at is not None and self._retry_at > now:
             label, elapsed = f"trying again in {self._retry_at - now:.0f} s", 0
-        self._screen.show_live(f"{frame} {label}" + (f" {elapsed:.0f} s" if elapsed >= 1 else ""))
+        self._screen.show_live(f"{frame} {label}" + (f" {elapsed:.0f} s" if elapsed >= 1 else ""), self._running())
+
+    def _running(self) -> list[str]:
+        """The last words of the command that is being waited for."""
+        for call in self._calls.values():
+            if call.kind == "execute" and call.status == "in_progress" and call.title == self._waiting:
+                return [f"  │ {line}" for line in text_lines(call.content)[-LIVE_LINES:]]
+        return []
 
     # --- lines and blocks
 
@@ -294,6 +367,14 @@ class Renderer:
             line.add(text, its_style)
         line.end()
         self._screen.end_line()
+
+    def _code(self, start: str, text: str, style: str) -> None:
+        """A line that keeps its blanks; what does not fit goes on below, as far as the text reaches."""
+        width = self._screen.width
+        first, *rest = folded(text, width - cells(start)) if width else [text]
+        self._screen.line((start + first).rstrip(), style)
+        for piece in rest:
+            self._screen.line(" " * cells(start) + piece, style)
 
     def _open_block(self, block: str) -> None:
         """Ends what was being written. Something else than before gets an empty line in between."""
@@ -319,36 +400,25 @@ class Renderer:
         self._asking = False
 
 
-# --- content in words
+def _brought(call: _Call, *, ok: bool) -> tuple[str, list[str]]:
+    """What a call brought: a few words to stand behind its title, and the lines to show below it."""
+    lines = text_lines(call.content)
+    words = call.message if cells(call.message) <= LONGEST_FACT else ""
+    if call.kind == "execute":
+        said_last = lines[-1] if lines else ""
+        is_short = not call.message and len(lines) == 1 and cells(said_last) <= LONGEST_FACT
+        return (said_last, lines[:-1]) if is_short or (words and said_last == words) else (words, lines)
+    if not ok:
+        return "", lines
+    return words or _summary(call.kind, lines), [call.message] if call.message and not words else []
 
 
-def _in_words(content: ContentBlock) -> str:
-    match content:
-        case TextContent():
-            return content.text
-        case ResourceLink():
-            return one_line(f"[{content.title or content.name}]({content.uri})")
-        case EmbeddedResource():
-            return one_line(f"[{content.resource.uri}]")
-        case _:
-            return one_line(f"[{content.mime_type}]")
+def _summary(kind: str, lines: list[str]) -> str:
+    """A short message in its own words; but a line of a file says nothing without the rest."""
+    if len(lines) == 1 and kind != "read" and cells(lines[0]) <= LONGEST_FACT:
+        return lines[0]
+    return _counted(len(lines), "line") if lines else ""
 
 
-def _content_lines(content: list[ToolContent]) -> list[str]:
-    """What a call shows, as lines of text without the fences that keep it apart in an editor."""
-    lines: list[str] = []
-    for item in content:
-        match item:
-            case ContentToolContent():
-                lines.extend(_without_fences(clean_prose(_in_words(item.content)).splitlines()))
-            case DiffToolContent():
-                lines.append(one_line(f"changes {item.path}"))
-            case TerminalToolContent():
-                pass  # we offer no terminals, so there is none to look into
-    return lines
-
-
-def _without_fences(lines: list[str]) -> list[str]:
-    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
-        return lines[1:-1]
-    return lines
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,11 +1,12 @@
-"""The stream that a rendering writes to: knows its column, its colours, and the one line that may be rewritten."""
+"""The stream that a rendering writes to: knows its column, its colours, and the live lines that may be rewritten."""
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from crow.cli.render_text import cells, cut
+from crow.cli.render_text import PLAIN_SIGNS, cells, cut
+from crow.cli.terminal import speaks_utf8
 
 PLAIN = "0"
 BOLD = "1"
@@ -23,16 +24,19 @@ WIDEST = 100
 
 
 class Screen:
-    """Writes styled text. What was written is never touched again; only the live line below it comes and goes."""
+    """Writes styled text. What was written is never touched again; only the live lines below it come and go."""
 
     def __init__(self, stream: TextIO, *, width: int | None = None, colours: bool = False, live: bool = False) -> None:
         self.width = width
         """Columns to fill; None for a file or a pipe, where lines are as long as they are."""
+        self.height = 24
         self.colours = colours
         self.live = live
         """Whether there is a person in front of it, and the cursor can be moved."""
         self.column = 0
         self._stream = stream
+        # Without an encoding it is no file but a text in memory, which takes everything.
+        self._plain = bool(stream.encoding) and not speaks_utf8(stream)
         self._style = ""
         self._live_shown = False
 
@@ -49,17 +53,22 @@ class Screen:
         """Windows are resized while we write."""
         if self.live:
             with contextlib.suppress(OSError):
-                columns = os.get_terminal_size(self._stream.fileno()).columns or 80  # some do not know: 0
-                self.width = min(max(columns, 20), WIDEST)
+                columns, lines = os.get_terminal_size(self._stream.fileno())
+                self.width = min(max(columns or 80, 20), WIDEST)  # some do not know: 0
+                self.height = lines or 24
 
     def write(self, text: str, style: str = "") -> None:
         """Text that is safe already, see `render_text`."""
         self.hide_live()
+        text = self._shown(text)
         if text and not text.isspace():  # a space looks the same in every style
             self._set_style(style)
         self._stream.write(text)
         _, newline, last = text.rpartition("\n")
         self.column = cells(last) if newline else self.column + cells(text)
+
+    def _shown(self, text: str) -> str:
+        return text.translate(PLAIN_SIGNS) if self._plain and not text.isascii() else text
 
     def line(self, text: str = "", style: str = "") -> None:
         self.end_line()
@@ -79,22 +88,25 @@ class Screen:
             self._stream.write(f"\x1b[0;{style}m" if style else "\x1b[0m")
             self._style = style
 
-    # --- the live line
+    # --- the live lines
 
-    def show_live(self, text: str) -> None:
-        """Shows text behind what was written, until the next write. The cursor stays where it was."""
+    def show_live(self, text: str, below: Sequence[str] = ()) -> None:
+        """Shows text behind what was written, and lines below it, until the next write. The cursor stays."""
         if not self.live or self.width is None:
             return
         room = self.width - self.column - 1
         if room < 4:
             return
-        text = cut(text, room)
+        text = cut(self._shown(text), room)
         self._set_style(DIM)
-        self._stream.write(f"\x1b[K{text}\x1b[{cells(text)}D")
+        lines = [cut(self._shown(line), self.width - 1) for line in below[: self.height - 2]] if not self.column else []
+        back = f"\x1b[{len(lines)}A\r" if lines else f"\x1b[{cells(text)}D"
+        # Each line is erased behind its text, and at last what is left below: nothing flickers.
+        self._stream.write("\x1b[K\n".join([text, *lines]) + f"\x1b[J{back}")
         self._live_shown = True
         self.flush()
 
     def hide_live(self) -> None:
         if self._live_shown:
             self._live_shown = False
-            self._stream.write("\x1b[K")
+            self._stream.write("\x1b[J")

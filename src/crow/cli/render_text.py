@@ -15,6 +15,15 @@ _UNSAFE = re.compile(
 )
 
 
+_PLAIN_SIGNS = """
+✓ ok    ✗ FAIL   ■ #   ▸ >    ☐ [ ]   ◐ [~]   ☑ [x]   ─ -   · -   … ...   → ->   • *   ⏎ \\n   ␛ ^[
+“ "   ” "   ‘ '   ’ '   – -   — -   × x   ⟨ <   ⟩ >   − -   │ |   ⋮ :   ␍ ^M
+⠋ |   ⠙ /   ⠹ -   ⠸ \\   ⠼ |   ⠴ /   ⠦ -   ⠧ \\   ⠇ |   ⠏ /
+"""  # noqa: RUF001 -- these are the signs that look like others
+PLAIN_SIGNS = {ord(pair[0]): pair[2:] for pair in re.split(r"\s{2,}|\n", _PLAIN_SIGNS.strip())}
+"""Our own signs, and the commonest of a model's, for a terminal or a file that is not UTF-8."""
+
+
 def clean_prose(text: str) -> str:
     """Text of any number of lines, safe to print. Carriage returns are dropped, tabs become spaces."""
     text = text.replace("\r", "").replace("\t", "    ")
@@ -61,6 +70,19 @@ def cut(text: str, width: int) -> str:
             break
         kept += character
     return kept.rstrip() + "…"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in pieces that fit, cut wherever a line is full; at least one piece."""
+    pieces, room = [""], width
+    for character in text:
+        size = _cells(character)
+        if size > room and pieces[-1]:
+            pieces.append("")
+            room = width
+        pieces[-1] += character
+        room -= size
+    return pieces
 
 
 def duration(seconds: float) -> str:

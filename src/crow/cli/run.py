@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Mapping
 
-from crow.acp.client import Client, start_agent
+import msgspec
+
+from crow.acp.client import AgentFailed, Client, start_agent
 from crow.acp.wire import RequestPermissionRequest, Update
 from crow.cli.log import log_to_file
 from crow.cli.render import Renderer
@@ -15,13 +17,14 @@ from crow.cli.render_question import Keyboard, Nobody, choices_of, rejection
 from crow.cli.render_screen import Screen
 from crow.cli.terminal import is_interactive
 from crow.config.home import home
+from crow.errors import CrowError
 from crow.visible import one_line
 
 MODES = ("ask", "edit", "plan", "auto")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("prompt", metavar="PROMPT", nargs="?", help='what to do; "-" or nothing reads standard input')
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing reads standard input')
     parser.add_argument("--mode", choices=MODES, help="what may be done without asking")
     parser.add_argument("--model", help="provider/model, instead of the configured one")
     parser.add_argument("--cwd", metavar="D", help="the folder to work in, instead of this one")
@@ -42,10 +45,10 @@ def main(arguments: argparse.Namespace) -> int:
     return asyncio.run(conversation(prompt, cwd, environment))
 
 
-def _read_prompt(argument: str | None) -> str:
-    if argument is not None and argument != "-":
-        return argument
-    if sys.stdin is None or (argument is None and sys.stdin.isatty()):  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
+def _read_prompt(words: list[str]) -> str:
+    if words and words != ["-"]:
+        return " ".join(words)
+    if sys.stdin is None or (not words and sys.stdin.isatty()):  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
         return ""
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
@@ -62,7 +65,7 @@ def _child_environment(environment: Mapping[str, str], model: str | None, mode: 
 
 async def _run_for_person(prompt: str, cwd: str, environment: Mapping[str, str]) -> int:
     screen = Screen.of(sys.stdout, os.environ)
-    renderer = Renderer(screen)
+    renderer = Renderer(screen, folder=os.path.realpath(cwd))
     client = RenderingClient(renderer, Keyboard() if screen.live and is_interactive() else Nobody())
 
     async def show(interrupts: Interrupts) -> str:
@@ -80,10 +83,15 @@ async def _run_for_person(prompt: str, cwd: str, environment: Mapping[str, str])
 
 async def _run_as_json(prompt: str, cwd: str, environment: Mapping[str, str]) -> int:
     async def print_messages(interrupts: Interrupts) -> str:
-        async with start_agent(AGENT, _JsonClient(), environment=environment, record=_print_line) as agent:
-            session = await agent.new_session(cwd)
-            with interrupts.cancel(agent, session):
-                return await agent.prompt(session, prompt)
+        try:
+            async with start_agent(AGENT, _JsonClient(), environment=environment, record=_print_line) as agent:
+                session = await agent.new_session(cwd)
+                with interrupts.cancel(agent, session):
+                    return await agent.prompt(session, prompt)
+        except CrowError as error:
+            if not interrupts.code:
+                _print_line(_as_json(error))
+            raise
 
     return await exit_code_of(print_messages, Interrupts())
 
@@ -99,6 +107,13 @@ class _JsonClient(Client):
         print(f"crow: rejected, as there is nobody to ask: {title}", file=sys.stderr)
         option = rejection(choices_of(request.options))
         return option.option_id if option else None
+
+
+def _as_json(error: CrowError) -> bytes:
+    said: dict[str, object] = {"message": str(error)}
+    if isinstance(error, AgentFailed):
+        said["code"] = error.code
+    return msgspec.json.encode({"error": said})
 
 
 def _print_line(params: bytes) -> None:
