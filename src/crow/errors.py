@@ -5,7 +5,6 @@ CrowError                      a sentence for a person, and what to do about it
 ├── SetupNeeded                there is no model to talk to yet
 ├── WorkspaceError             a path that cannot be used, said in words
 │   └── FileChanged            it is no longer as it was when the change was made: nothing was written
-├── PersonGone                 nobody is there to be asked: the client left or broke its answer
 └── ModelError                 the provider failed; knows provider, status and what was said
     ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
     ├── ModelRejected          the request itself is at fault: sending it again would change nothing
@@ -42,10 +41,6 @@ class WorkspaceError(CrowError):
 
 
 class FileChanged(WorkspaceError):
-    pass
-
-
-class PersonGone(CrowError):
     pass
 
 

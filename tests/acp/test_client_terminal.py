@@ -24,7 +24,8 @@ from crow.errors import WorkspaceError
 from crow.events import CallSettled, Event
 from crow.messages import ToolCall
 from crow.results import TerminalBlock, TextBlock, ToolResult
-from crow.tools.terminal import ReadCommand, RunCommand, StopCommand
+from crow.tools.background import ReadCommand, StopCommand
+from crow.tools.terminal import RunCommand
 from crow.workspace.base import TerminalExit
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.terminals import Terminals

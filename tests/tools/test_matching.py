@@ -6,19 +6,19 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.tools.following import follow
-from crow.tools.matching import Edit, Replacement, apply, common_beginning, plan_edits
+from crow.tools.matching import Replacement, TextEdit, apply, common_beginning, plan_edits
 
 
-def edited(text: str, *edits: Edit) -> str:
+def edited(text: str, *edits: TextEdit) -> str:
     return apply(text, plan_edits(text, edits).replacements)
 
 
-def overlooked(text: str, edit: Edit) -> str:
+def overlooked(text: str, edit: TextEdit) -> str:
     [note] = plan_edits(text, [edit]).overlooked
     return note
 
 
-def refusal(text: str, *edits: Edit, reveal: bool = True) -> str:
+def refusal(text: str, *edits: TextEdit, reveal: bool = True) -> str:
     with pytest.raises(WorkspaceError) as refused:
         apply(text, plan_edits(text, edits, reveal=reveal).replacements)
     return str(refused.value)
@@ -29,35 +29,35 @@ def refusal(text: str, *edits: Edit, reveal: bool = True) -> str:
 
 def test_an_exact_match_is_taken_though_others_are_similar():
     text = "  x = 1\nx = 1 \n\tx = 1\n"
-    assert edited(text, Edit("\tx = 1\n", "y\n")) == "  x = 1\nx = 1 \ny\n"
-    assert plan_edits(text, [Edit("\tx = 1\n", "y\n")]).overlooked == ()
+    assert edited(text, TextEdit("\tx = 1\n", "y\n")) == "  x = 1\nx = 1 \ny\n"
+    assert plan_edits(text, [TextEdit("\tx = 1\n", "y\n")]).overlooked == ()
 
 
 def test_several_matches_are_refused_with_their_lines():
-    told = refusal("a\nb\na\n\na\n", Edit("a\n", "c\n"))
+    told = refusal("a\nb\na\n\na\n", TextEdit("a\n", "c\n"))
     assert told == (
         "The edit is ambiguous: its old text occurs 3 times, at lines 1, 3, 5. "
         "Add lines around it until it is unique, or set `all` to replace every one."
     )
-    assert "at lines 1, 1." in refusal("aaa", Edit("aa", "b"))  # overlapping ones can be meant, too
-    assert "19, 20 and 80 more." in refusal("a\n" * 100, Edit("a\n", "c\n"))
-    assert "occurs 1000 or more times" in refusal("a" * 200_000, Edit("a" * 20_000, "c"))
+    assert "at lines 1, 1." in refusal("aaa", TextEdit("aa", "b"))  # overlapping ones can be meant, too
+    assert "19, 20 and 80 more." in refusal("a\n" * 100, TextEdit("a\n", "c\n"))
+    assert "occurs 1000 or more times" in refusal("a" * 200_000, TextEdit("a" * 20_000, "c"))
 
 
 def test_all_replaces_every_one():
-    assert edited("a b a\r\na", Edit("a", "c", all=True)) == "c b c\r\nc"
-    assert edited("aaaa", Edit("aa", "b", all=True)) == "bb"
-    assert edited("a," * 50_000, Edit("a", "b", all=True)) == "b," * 50_000
+    assert edited("a b a\r\na", TextEdit("a", "c", all=True)) == "c b c\r\nc"
+    assert edited("aaaa", TextEdit("aa", "b", all=True)) == "bb"
+    assert edited("a," * 50_000, TextEdit("a", "b", all=True)) == "b," * 50_000
 
 
 def test_what_differs_only_in_its_line_ends_is_the_same_to_the_model():
-    assert "at lines 1, 3" in refusal("a\nb\na\r\nb\r\n", Edit("a\nb", "c"))
+    assert "at lines 1, 3" in refusal("a\nb\na\r\nb\r\n", TextEdit("a\nb", "c"))
 
 
 def test_lines_are_counted_as_they_are_read():
-    assert "at lines 1, 2" in refusal("1%\r2%\rx\nx\n", Edit("x", "y"))
+    assert "at lines 1, 2" in refusal("1%\r2%\rx\nx\n", TextEdit("x", "y"))
     assert "Nearest to it is, from line 2:\n     2\tvalue = 1" in refusal(
-        "1%\r2%\r\nvalue = 1\r\n", Edit("valu = 1", "y")
+        "1%\r2%\r\nvalue = 1\r\n", TextEdit("valu = 1", "y")
     )
 
 
@@ -65,21 +65,21 @@ def test_lines_are_counted_as_they_are_read():
 
 
 def test_all_edits_refer_to_the_text_as_it_is():
-    assert edited("one two", Edit("one", "two"), Edit("two", "three")) == "two three"
+    assert edited("one two", TextEdit("one", "two"), TextEdit("two", "three")) == "two three"
 
 
 def test_all_edits_are_made_or_none():
-    assert "Edit 2 does not apply" in refusal("one two", Edit("one", "1"), Edit("three", "3"))
+    assert "Edit 2 does not apply" in refusal("one two", TextEdit("one", "1"), TextEdit("three", "3"))
 
 
 def test_edits_may_share_surroundings_but_not_what_they_change():
-    assert edited("a\nb\nc\n", Edit("a\nb\n", "A\nb\n"), Edit("b\nc\n", "b\nC\n")) == "A\nb\nC\n"
-    told = refusal("a\nb\nc\n", Edit("a\nb\n", "A\nB\n"), Edit("b\nc\n", "x\nc\n"))
+    assert edited("a\nb\nc\n", TextEdit("a\nb\n", "A\nb\n"), TextEdit("b\nc\n", "b\nC\n")) == "A\nb\nC\n"
+    told = refusal("a\nb\nc\n", TextEdit("a\nb\n", "A\nB\n"), TextEdit("b\nc\n", "x\nc\n"))
     assert told == "Edits 1 and 2 overlap at line 2. Make one edit of them."
 
 
 def test_insertions_at_one_place_keep_their_order():
-    assert edited("a\nb\n", Edit("a\n", "a\n1\n"), Edit("\nb", "\n2\nb")) == "a\n1\n2\nb\n"
+    assert edited("a\nb\n", TextEdit("a\n", "a\n1\n"), TextEdit("\nb", "\n2\nb")) == "a\n1\n2\nb\n"
 
 
 # --- tolerant
@@ -163,13 +163,13 @@ def test_insertions_at_one_place_keep_their_order():
     ],
 )
 def test_what_is_overlooked_and_what_becomes_of_it(text, old, new, after, what):
-    edit = Edit(old, new)
+    edit = TextEdit(old, new)
     assert edited(text, edit) == after
     assert overlooked(text, edit).endswith(f" by overlooking {what}.")
 
 
 def test_a_tolerant_match_must_be_the_only_one():
-    told = refusal("  a\nx\n    a\n", Edit("\ta\n", "b\n"))
+    told = refusal("  a\nx\n    a\n", TextEdit("\ta\n", "b\n"))
     assert told == (
         "The edit is ambiguous: its old text is not there exactly, and by overlooking indentation it could be meant at "
         "lines 1, 3. Copy it exactly, with enough around it to be unique."
@@ -177,11 +177,11 @@ def test_a_tolerant_match_must_be_the_only_one():
 
 
 def test_indents_that_do_not_fit_each_other_are_no_match():
-    assert "does not apply" in refusal("  a\n      b\n", Edit("a\nb\n", "c\n"))
+    assert "does not apply" in refusal("  a\n      b\n", TextEdit("a\nb\n", "c\n"))
 
 
 def test_blanks_alone_are_never_guessed():
-    assert "does not apply" in refusal("a\n\nb\n", Edit("   \n", "x"))
+    assert "does not apply" in refusal("a\n\nb\n", TextEdit("   \n", "x"))
 
 
 # --- no match
@@ -189,22 +189,22 @@ def test_blanks_alone_are_never_guessed():
 
 def test_what_is_nearest_is_shown():
     text = "import os\n\ndef total(items):\n    return sum(items)\n\ndef other():\n    pass\n"
-    assert refusal(text, Edit("def total(item):\n    return sum(item)\n", "x")) == (
+    assert refusal(text, TextEdit("def total(item):\n    return sum(item)\n", "x")) == (
         "The edit does not apply: its old text is not in the file. Nearest to it is, from line 3:\n"
         "     3\tdef total(items):\n     4\t    return sum(items)"
     )
-    assert refusal(text, Edit("quite another thing altogether", "x")).endswith(
+    assert refusal(text, TextEdit("quite another thing altogether", "x")).endswith(
         "Nothing in it is like it: read the file again."
     )
 
 
 def test_a_file_that_was_never_read_is_not_quoted():
-    told = refusal("SECRET=hunter2\n", Edit("SECRET=hunter3", "x"), reveal=False)
+    told = refusal("SECRET=hunter2\n", TextEdit("SECRET=hunter3", "x"), reveal=False)
     assert told == "The edit does not apply: its old text is not in the file. Read the file first."
 
 
 def test_line_numbers_are_recognised():
-    assert "leave them out" in refusal("one\ntwo\n", Edit("     1\tone\n     2\ttwo", "x"))
+    assert "leave them out" in refusal("one\ntwo\n", TextEdit("     1\tone\n     2\ttwo", "x"))
 
 
 @pytest.mark.parametrize("kind", ["different lines", "equal lines", "one long line", "blank lines"])
@@ -217,7 +217,7 @@ def test_large_files_take_bounded_time(kind):
     }[kind]
     old = "".join(f"valeu_{number} = computed({number})\n" for number in range(9000, 9100))
     began = time.process_time()
-    assert "does not apply" in refusal(text, Edit(old, "x"))
+    assert "does not apply" in refusal(text, TextEdit(old, "x"))
     assert time.process_time() - began < 2
 
 

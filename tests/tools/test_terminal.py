@@ -15,8 +15,9 @@ from crow.errors import WorkspaceError
 from crow.events import CallProgressed, Event
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolKind, ToolResult
+from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import BadArguments
-from crow.tools.terminal import CommandAction, ReadCommand, RunCommand, StopCommand, as_code
+from crow.tools.terminal import CommandAction, RunCommand, as_code
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.processes import Keeper, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal

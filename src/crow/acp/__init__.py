@@ -1,1 +1,10 @@
-"""The protocol edge: the only room that knows a wire type."""
+"""The protocol edge: the only room that knows a wire type.
+
+- `stdio`, `transport`, `jsonrpc`, `connection`: from bytes to calls, and back.
+- `serve` and `agent`: the protocol's methods, and the sessions behind them.
+- `wire`: the protocol's types. `translate` and `failures`: our words and errors as the protocol's. `sink`: when they
+  are sent.
+- `offers`: what the client offers, and so what a session gets: `person` asks through it, `workspace` and `buffers`
+  read and write there, `terminal` runs commands there.
+- `client`: the other side of the protocol, for `crow run` and `crow demo`.
+"""

@@ -44,6 +44,7 @@ from crow.acp.wire import (
     Wire,
 )
 from crow.errors import CrowError
+from crow.workspace.processes import signal_name
 
 logger = logging.getLogger(__name__)
 
@@ -311,7 +312,7 @@ class AgentProcess:
         except TimeoutError:
             return AgentGone("The agent closed its output in the middle of the conversation.")
         self._read_errors()
-        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         said = self._last_words.decode("utf-8", "replace").strip()
         return AgentGone(f"The agent {how} in the middle of the conversation." + (f" It said: {said}" if said else ""))
 
@@ -361,10 +362,3 @@ class AgentProcess:
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

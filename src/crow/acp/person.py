@@ -14,6 +14,7 @@ _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
     "project": "project",
     "reject": "reject",
 }
+"""By the ids that `translate.permission_request` gives its options: an id is text from outside, a choice is ours."""
 
 
 class ClientPerson:

@@ -192,5 +192,5 @@ class Writer:
         self._gone = True
         self._backlog.clear()
         self._room.set()
-        with contextlib.suppress(ValueError, OSError, PermissionError):
+        with contextlib.suppress(ValueError, OSError):
             self._loop.remove_writer(self._fd)

@@ -1,1 +1,10 @@
-"""May this action run? Pure decisions from rules, modes and paths."""
+"""May this action run? Pure decisions from rules, modes and paths.
+
+- `base`: the three answers, and what a policy is. `rules`: the policy of a session.
+- `judging`: from a deed to verdicts, by `rulebook` (what the person wrote) and `modes` (where that says nothing).
+- `paths`: secrets and protected paths. `globs`: the paths of rules.
+- `shell` and `commands`: whether rules cover a command line. `plain` and `grammar` are two readers of it that must
+  agree; `hazards`, `programs` and `places` find the words that a rule's `*` does not stand for (`hazard_table` and
+  `tables` are their data); `reveal` finds every command in it, for the rules that refuse.
+- `scopes` and `grants`: what an "always" is offered for, and where it is kept. `explaining`: why it was decided so.
+"""

@@ -37,7 +37,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
 # --- allowing
 
 
-class Surroundings(msgspec.Struct):
+class CommandContext(msgspec.Struct):
     """What a command's words are judged by, besides the words."""
 
     place: Place
@@ -46,11 +46,11 @@ class Surroundings(msgspec.Struct):
     budget: Budget
 
 
-def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], around: Surroundings) -> str | None:
+def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: CommandContext) -> str | None:
     """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
     if not pattern.begins(words):
         return "no rule is about it"
-    if around.folders != [around.place.roots[0]] and (word := _means_another(pattern, around.folders)):
+    if context.folders != [context.place.roots[0]] and (word := _means_another(pattern, context.folders)):
         return f"`{word}` is something else in another folder"
     if not pattern.open:
         return None
@@ -60,7 +60,7 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], around: Sur
     if word := hazard(words, first):
         return f"`{word}` can make `{program(words[0])}` write or run something else"
     for word in words[max(first, 1) :]:
-        if reason := forbidden_path(word, around.place, around.folders, around.budget):
+        if reason := forbidden_path(word, context.place, context.folders, context.budget):
             return reason
     return None
 

@@ -4,12 +4,12 @@ from typing import assert_never
 
 from crow.actions import Deed
 from crow.policy.base import Allow, Ask, Deny, Verdict
-from crow.policy.judging import Bench
+from crow.policy.judging import Situation
 from crow.visible import one_line
 
 
-def explain(deed: Deed, verdicts: list[Verdict], bench: Bench) -> str:
-    lines = [f"{_subject(deed)} in mode {bench.mode}:"]
+def explain(deed: Deed, verdicts: list[Verdict], situation: Situation) -> str:
+    lines = [f"{_subject(deed)} in mode {situation.mode}:"]
     lines += [f"- {_line(verdict)}" for verdict in verdicts]
     return "\n".join(lines)
 

@@ -26,7 +26,7 @@ _QUIET_TOOLS = frozenset({"plan", "ask", "task", "terminal_read", "terminal_stop
 _LOUD_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE, ToolKind.OTHER})
 
 
-class Bench(msgspec.Struct, frozen=True):
+class Situation(msgspec.Struct, frozen=True):
     """Everything that a judgement depends on."""
 
     book: RuleBook
@@ -38,30 +38,30 @@ class Bench(msgspec.Struct, frozen=True):
         return any(is_inside(path, root) for root in self.roots)
 
 
-def verdicts(deed: Deed, bench: Bench) -> list[Verdict]:
-    if whole := _about_whole_tool(deed, bench):
+def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
+    if whole := _about_whole_tool(deed, situation):
         return [whole]
-    return list(_parts(deed, bench))
+    return list(_parts(deed, situation))
 
 
-def _parts(deed: Deed, bench: Bench) -> Iterator[Verdict]:
+def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
     judged = False
     for path, written in (*((path, True) for path in deed.writes), *((path, False) for path in deed.reads)):
-        yield _judge_path(deed, path, bench, written=written)
+        yield _judge_path(deed, path, situation, written=written)
         judged = True
     if deed.command:
-        yield _judge_command(deed, bench)
+        yield _judge_command(deed, situation)
         judged = True
     if deed.host or (deed.kind is ToolKind.FETCH and not judged):
-        yield _judge_host(deed, bench)
+        yield _judge_host(deed, situation)
         judged = True
     if deed.tool.startswith("mcp__"):
-        yield _judge_tool(deed, bench, Aspect.MCP, lambda where: tool_scope(deed, where))
+        yield _judge_tool(deed, situation, Aspect.MCP, lambda where: tool_scope(deed, where))
     elif deed.kind is ToolKind.SWITCH_MODE:
-        yield _judge_tool(deed, bench, Aspect.LEAVE_MODE, _no_offer)
+        yield _judge_tool(deed, situation, Aspect.LEAVE_MODE, _no_offer)
     elif not judged:
         quiet = deed.tool in _QUIET_TOOLS or deed.kind not in _LOUD_KINDS
-        yield _judge_tool(deed, bench, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
+        yield _judge_tool(deed, situation, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
 
 
 def _no_offer(where: Where) -> Scope | None:
@@ -71,15 +71,15 @@ def _no_offer(where: Where) -> Scope | None:
 # --- rules that tighten
 
 
-def _about_whole_tool(deed: Deed, bench: Bench) -> Verdict | None:
-    for ready in bench.book.denying(deed.tool):
+def _about_whole_tool(deed: Deed, situation: Situation) -> Verdict | None:
+    for ready in situation.book.denying(deed.tool):
         if ready.whole_tool:
             return _refusal(ready)
-    asking = next((ready for ready in bench.book.asking(deed.tool) if ready.whole_tool), None)
+    asking = next((ready for ready in situation.book.asking(deed.tool) if ready.whole_tool), None)
     if asking is None:
         return None
     # A rule that asks is weaker than one that refuses a part of it, and than a mode that refuses.
-    stricter = next((verdict for verdict in _parts(deed, bench) if isinstance(verdict, Deny)), None)
+    stricter = next((verdict for verdict in _parts(deed, situation) if isinstance(verdict, Deny)), None)
     return stricter or _question(asking)
 
 
@@ -95,49 +95,49 @@ def _question(ready: ReadyRule, why: str = "") -> Ask:
 # --- paths
 
 
-def _judge_path(deed: Deed, path: str, bench: Bench, *, written: bool) -> Verdict:
-    for ready in bench.book.denying(deed.tool):
+def _judge_path(deed: Deed, path: str, situation: Situation, *, written: bool) -> Verdict:
+    for ready in situation.book.denying(deed.tool):
         if ready.glob is not None and ready.glob.matches(path):
             return _refusal(ready)
-    aspect = _aspect_of(path, bench, written=written)
-    for ready in bench.book.asking(deed.tool):
-        if ready.glob is not None and ready.glob.matches(path) and answer(bench.mode, aspect) != "refuse":
+    aspect = _aspect_of(path, situation, written=written)
+    for ready in situation.book.asking(deed.tool):
+        if ready.glob is not None and ready.glob.matches(path) and answer(situation.mode, aspect) != "refuse":
             return _question(ready)
-    if aspect not in ALWAYS_ASKED and (ready := _allowing_path(deed.tool, path, aspect, bench)):
+    if aspect not in ALWAYS_ASKED and (ready := _allowing_path(deed.tool, path, aspect, situation)):
         return Allow(said(ready.rule), ready.known.origin)
 
     def offer(where: Where) -> Scope | None:
         if aspect is Aspect.WRITE_INSIDE:
-            return write_scope(deed.tool, path, bench.roots, where)
+            return write_scope(deed.tool, path, situation.roots, where)
         # A folder outside the workspace is no matter of the project, so it is offered for the session alone.
         return read_scope(deed.tool, path, where) if aspect is Aspect.READ_OUTSIDE and where == "session" else None
 
-    return _by_mode(bench.mode, aspect, _why(aspect, shown(path)), offer)
+    return _by_mode(situation.mode, aspect, _why(aspect, shown(path)), offer)
 
 
-def _aspect_of(path: str, bench: Bench, *, written: bool) -> Aspect:
-    inside = bench.contains(path) and "/../" not in path and not path.endswith("/..")
+def _aspect_of(path: str, situation: Situation, *, written: bool) -> Aspect:
+    inside = situation.contains(path) and "/../" not in path and not path.endswith("/..")
     if written:
-        if is_protected(path, bench.private):
+        if is_protected(path, situation.private):
             return Aspect.WRITE_PROTECTED
         return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE
-    if is_secret(path, bench.private):
+    if is_secret(path, situation.private):
         return Aspect.READ_SECRET
     return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE
 
 
-def _allowing_path(tool: str, path: str, aspect: Aspect, bench: Bench) -> ReadyRule | None:
+def _allowing_path(tool: str, path: str, aspect: Aspect, situation: Situation) -> ReadyRule | None:
     """A rule without a path means the workspace: what lies outside has to be named."""
     inside = aspect in (Aspect.READ_INSIDE, Aspect.WRITE_INSIDE)
-    for ready in _allowing(tool, aspect, bench):
+    for ready in _allowing(tool, aspect, situation):
         if ready.glob.matches(path) if ready.glob is not None else ready.whole_tool and inside:
             return ready
     return None
 
 
-def _allowing(tool: str, aspect: Aspect, bench: Bench) -> list[ReadyRule]:
+def _allowing(tool: str, aspect: Aspect, situation: Situation) -> list[ReadyRule]:
     """What a mode refuses can be opened by a rule that was written for it, but not by a yes from another mode."""
-    return bench.book.allowing(tool, written=answer(bench.mode, aspect) == "refuse")
+    return situation.book.allowing(tool, written=answer(situation.mode, aspect) == "refuse")
 
 
 def _why(aspect: Aspect, path: str) -> str:
@@ -155,18 +155,18 @@ def _why(aspect: Aspect, path: str) -> str:
 # --- commands
 
 
-def _judge_command(deed: Deed, bench: Bench) -> Verdict:
-    denying = [ready for ready in bench.book.denying(deed.tool) if ready.pattern is not None]
-    asking = [ready for ready in bench.book.asking(deed.tool) if ready.pattern is not None]
-    refused = answer(bench.mode, Aspect.TERMINAL) == "refuse"
+def _judge_command(deed: Deed, situation: Situation) -> Verdict:
+    denying = [ready for ready in situation.book.denying(deed.tool) if ready.pattern is not None]
+    asking = [ready for ready in situation.book.asking(deed.tool) if ready.pattern is not None]
+    refused = answer(situation.mode, Aspect.TERMINAL) == "refuse"
     if denying or asking:
         revealed = reveal(deed.command)
         verdict = _struck(revealed, denying, asking)
         if isinstance(verdict, Deny) or (verdict is not None and not refused):
             return verdict
-    place = Place(bench.roots, bench.private, deed.cwd or bench.roots[0])
+    place = Place(situation.roots, situation.private, deed.cwd or situation.roots[0])
     why = "Commands are asked about."
-    allowing = _allowing(deed.tool, Aspect.TERMINAL, bench)
+    allowing = _allowing(deed.tool, Aspect.TERMINAL, situation)
     if whole := next((ready for ready in allowing if ready.whole_tool), None):
         return Allow(said(whole.rule), whole.known.origin)
     rules = [ready for ready in allowing if ready.pattern is not None]
@@ -176,7 +176,7 @@ def _judge_command(deed: Deed, bench: Bench) -> Verdict:
         except NotCovered as found:
             why = str(found)
     suggestion = cache(lambda: suggest(deed.command, place))
-    return _by_mode(bench.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
+    return _by_mode(situation.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
 
 
 def _struck(revealed: Revealed, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
@@ -204,26 +204,26 @@ def _patterns(rules: Sequence[ReadyRule]) -> list[CommandPattern]:
 # --- hosts and tools
 
 
-def _judge_host(deed: Deed, bench: Bench) -> Verdict:
-    for ready in bench.book.denying(deed.tool):
+def _judge_host(deed: Deed, situation: Situation) -> Verdict:
+    for ready in situation.book.denying(deed.tool):
         if ready.has_host(deed.host):
             return _refusal(ready)
-    for ready in bench.book.asking(deed.tool):
+    for ready in situation.book.asking(deed.tool):
         if ready.has_host(deed.host):
             return _question(ready)
-    for ready in _allowing(deed.tool, Aspect.WEB, bench):
+    for ready in _allowing(deed.tool, Aspect.WEB, situation):
         if ready.has_host(deed.host) or ready.whole_tool:
             return Allow(said(ready.rule), ready.known.origin)
     host = deed.host or "A host on the web"
-    return _by_mode(bench.mode, Aspect.WEB, f"{host} would be asked.", lambda where: host_scope(deed, where))
+    return _by_mode(situation.mode, Aspect.WEB, f"{host} would be asked.", lambda where: host_scope(deed, where))
 
 
-def _judge_tool(deed: Deed, bench: Bench, aspect: Aspect, offer: Offer) -> Verdict:
+def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) -> Verdict:
     if aspect not in ALWAYS_ASKED:
-        for ready in _allowing(deed.tool, aspect, bench):
+        for ready in _allowing(deed.tool, aspect, situation):
             if ready.whole_tool:
                 return Allow(said(ready.rule), ready.known.origin)
-    return _by_mode(bench.mode, aspect, f"`{deed.tool}` needs your permission.", offer)
+    return _by_mode(situation.mode, aspect, f"`{deed.tool}` needs your permission.", offer)
 
 
 def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:

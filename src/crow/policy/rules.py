@@ -10,7 +10,7 @@ from crow.policy import judging, paths
 from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.explaining import explain
 from crow.policy.grants import Grants
-from crow.policy.judging import Bench
+from crow.policy.judging import Situation
 from crow.policy.rulebook import RuleBook
 
 
@@ -46,15 +46,15 @@ class RulePolicy:
         """What the person should know about the grants of this project; empty if all is well."""
         if self._grants is None:
             return ""
-        self._grants.rules()
+        self._grants.rules()  # only reading the file shows what is wrong with it
         return self._grants.warning
 
     def judge(self, deed: Deed) -> Verdict:
-        return _strictest(judging.verdicts(deed, self._bench()))
+        return _strictest(judging.verdicts(deed, self._situation()))
 
     def explain(self, deed: Deed) -> str:
-        bench = self._bench()
-        return explain(deed, judging.verdicts(deed, bench), bench)
+        situation = self._situation()
+        return explain(deed, judging.verdicts(deed, situation), situation)
 
     def is_secret(self, path: str) -> bool:
         return paths.is_secret(path, self._private)
@@ -85,11 +85,11 @@ class RulePolicy:
             forgotten = True
         return forgotten
 
-    def _bench(self) -> Bench:
+    def _situation(self) -> Situation:
         rules = self.rules()
         if rules != self._book_of:
             self._book, self._book_of = RuleBook(rules, self._roots), rules
-        return Bench(self._book, self.mode, self._roots, self._private)
+        return Situation(self._book, self.mode, self._roots, self._private)
 
 
 def _strictest(verdicts: list[Verdict]) -> Verdict:

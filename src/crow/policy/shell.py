@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.policy.commands import CommandPattern, Surroundings, strikes, why_not_covered
+from crow.policy.commands import CommandContext, CommandPattern, strikes, why_not_covered
 from crow.policy.grammar import read_all
 from crow.policy.places import Budget, Place, is_untouchable
 from crow.policy.plain import NotPlain, PlainCommand, read_plain
@@ -35,31 +35,31 @@ def coverage(line: str, patterns: Sequence[CommandPattern], place: Place) -> lis
     """For each command of the line the number of the pattern that covers it; NotCovered if there is one without."""
     if not place.contains(place.cwd):
         raise NotCovered("It would run outside the workspace.")
-    around = Surroundings(place, [place.cwd], Budget())
+    context = CommandContext(place, [place.cwd], Budget())
     covering: list[int] = []
     for command in read_line(line):
-        covering.append(_covering(command, patterns, around))
-        around.folders = _folders_after(command, around.folders)
+        covering.append(_covering(command, patterns, context))
+        context.folders = _folders_after(command, context.folders)
     return covering
 
 
-def _covering(command: PlainCommand, patterns: Sequence[CommandPattern], around: Surroundings) -> int:
+def _covering(command: PlainCommand, patterns: Sequence[CommandPattern], context: CommandContext) -> int:
     reason = "no rule is about it"
     name = shlex.join(command.words[:2])
     for number, pattern in enumerate(patterns):
-        if not (found := why_not_covered(pattern, command.words, around)):
-            _check_inputs(command, around)
+        if not (found := why_not_covered(pattern, command.words, context)):
+            _check_inputs(command, context)
             return number
         if pattern.begins(command.words):
             reason = found
     raise NotCovered(f"`{name}` is not covered: {reason}.")
 
 
-def _check_inputs(command: PlainCommand, around: Surroundings) -> None:
+def _check_inputs(command: PlainCommand, context: CommandContext) -> None:
     if command.inputs:
         # Only the spelling of a word is judged, so `cat < x` is `cat x`.
         reading = CommandPattern(("cat",), open=True)
-        if reason := why_not_covered(reading, ("cat", *command.inputs), around):
+        if reason := why_not_covered(reading, ("cat", *command.inputs), context):
             raise NotCovered(f"Its input is not covered: {reason}.")
 
 
@@ -119,8 +119,8 @@ def _suggestion(words: tuple[str, ...], place: Place) -> str:
     exact = shlex.join(words) if words[-1] != "*" else f"{shlex.join(words[:-1])} '*'"
     if _is_to_the_letter(words):
         return exact
-    around = Surroundings(place, [place.cwd], Budget())
-    return exact if why_not_covered(general, words, around) else f"{shlex.join(general.words)} *"
+    context = CommandContext(place, [place.cwd], Budget())
+    return exact if why_not_covered(general, words, context) else f"{shlex.join(general.words)} *"
 
 
 def _telling_words(words: tuple[str, ...]) -> int:

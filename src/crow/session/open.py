@@ -17,6 +17,7 @@ from crow.session.journal import SessionJournal, Sink
 from crow.session.models import LateModel, ModelChoice
 from crow.session.session import Session
 from crow.tools.ask import Ask
+from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
 from crow.tools.find import Find
@@ -24,7 +25,7 @@ from crow.tools.plan import Plan
 from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen
-from crow.tools.terminal import ReadCommand, RunCommand, StopCommand
+from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
 from crow.turn.conversation import Conversation

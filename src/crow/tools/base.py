@@ -1,6 +1,6 @@
 """What a tool is. The few types here are all that a tool and its callers know of each other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -91,6 +91,17 @@ class ArgumentReader(Generic[Arguments]):
         except msgspec.ValidationError as error:
             raise BadArguments(f"The arguments of `{call.name}` do not fit: {error}.") from None
         return arguments, tuple(str(key) for key in raw if key not in self._known)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- JSON
+
+
+def ignored_arguments(unknown: Sequence[str]) -> list[str]:
+    """A line for the model that names the arguments its tool does not know; none if it knew all of them."""
+    return [f"(ignored unknown arguments: {', '.join(unknown)})"] if unknown else []
+
+
+def verb_and_path(verb: str, arguments: Mapping[str, Any]) -> str:
+    """The title of a call about one file, as far as the arguments have arrived."""
+    path = arguments.get("path")
+    return f"{verb} {path}" if isinstance(path, str) and path else verb
 
 
 def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:

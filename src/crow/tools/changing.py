@@ -71,7 +71,3 @@ async def told_result(
         told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
     message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message
     return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display)
-
-
-def ignored(unknown: Sequence[str]) -> list[str]:
-    return [f"(ignored unknown arguments: {', '.join(unknown)})"] if unknown else []

@@ -11,11 +11,10 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, BadArguments
-from crow.tools.changing import ShownChange, check_writable, ignored, show_change, told_diff, told_result, worked_out
+from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments, verb_and_path
+from crow.tools.changing import ShownChange, check_writable, show_change, told_diff, told_result, worked_out
 from crow.tools.following import follow
-from crow.tools.matching import Edit as OneEdit
-from crow.tools.matching import Plan, apply, occurs_several_times, plan_edits
+from crow.tools.matching import EditPlan, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 
@@ -31,7 +30,7 @@ DESCRIPTION = (
 
 class EditArguments(msgspec.Struct, frozen=True):
     path: Annotated[str, msgspec.Meta(min_length=1, description="absolute, or relative to the working directory")]
-    edits: Annotated[list[OneEdit], msgspec.Meta(min_length=1)]
+    edits: Annotated[list[TextEdit], msgspec.Meta(min_length=1)]
 
 
 _reader = ArgumentReader(EditArguments)
@@ -45,8 +44,7 @@ class Edit:
         self._seen = seen
 
     def title(self, arguments: dict[str, Any]) -> str:
-        path = arguments.get("path")
-        return f"Edit {path}" if isinstance(path, str) and path else "Edit"
+        return verb_and_path("Edit", arguments)
 
     def growing(self, arguments: dict[str, Any]) -> str:
         edits = arguments.get("edits")
@@ -70,7 +68,7 @@ class Edit:
         change = await show_change(path, before.text, new)
         return EditAction(workspace, self._seen, before, plan, change, unknown)
 
-    def _plan(self, workspace: Workspace, before: Document, edits: Sequence[OneEdit]) -> Plan:
+    def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
         path, text = before.path, before.text
         known = self._seen.text(path)
@@ -93,7 +91,7 @@ class EditAction:
         workspace: Workspace,
         seen: Seen,
         before: Document,
-        plan: Plan,
+        plan: EditPlan,
         change: ShownChange,
         unknown: tuple[str, ...],
     ) -> None:
@@ -142,10 +140,11 @@ class EditAction:
         self._seen.note_changed(self._path, before.text, text)
         if after.text != text:
             self._seen.note_replaced(self._path, after.text)
-        return await told_result(self._workspace, "Edited", before.text, text, after, [*notes, *ignored(self._unknown)])
+        notes += ignored_arguments(self._unknown)
+        return await told_result(self._workspace, "Edited", before.text, text, after, notes)
 
 
-def _check(edits: Sequence[OneEdit]) -> None:
+def _check(edits: Sequence[TextEdit]) -> None:
     for number, edit in enumerate(edits, 1):
         name = f"Edit {number}" if len(edits) > 1 else "The edit"
         if not edit.old:

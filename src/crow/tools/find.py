@@ -11,7 +11,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader
+from crow.tools.base import ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
@@ -84,7 +84,7 @@ class FindAction:
         self.locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS]) or self.locations
         notes = self._notes(found)
         text = "\n".join([*(self._name(path) for path in found.paths), *(f"({note})" for note in notes)])
-        told = f"{text}\n{ignored_note(self._unknown)}".rstrip("\n")
+        told = "\n".join([text, *ignored_arguments(self._unknown)])
         message = f"{found.total} found" if found.total else "Nothing found"
         return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
 
@@ -124,7 +124,3 @@ def where(workspace: Workspace, root: str) -> str:
     """` in src`, for a title; nothing for the working directory."""
     home = workspace.roots[0]
     return "" if root == home else f" in {relative_to(root, home)}"
-
-
-def ignored_note(unknown: tuple[str, ...]) -> str:
-    return f"(ignored unknown arguments: {', '.join(unknown)})" if unknown else ""

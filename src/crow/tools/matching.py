@@ -39,7 +39,7 @@ _CRLF = re.compile("\r\n")
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 
-class Edit(msgspec.Struct, frozen=True):
+class TextEdit(msgspec.Struct, frozen=True):
     old: Annotated[str, msgspec.Meta(description="text to be replaced, with enough around it to be unique")]
     new: Annotated[str, msgspec.Meta(description="what takes its place")]
     all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
@@ -55,13 +55,13 @@ class Replacement(NamedTuple):
     """Whose it is, counted from 1."""
 
 
-class Plan(NamedTuple):
+class EditPlan(NamedTuple):
     replacements: list[Replacement]
     overlooked: tuple[str, ...] = ()
     """What had to be overlooked for a match, in words for the model."""
 
 
-def plan_edits(text: str, edits: Sequence[Edit], *, exactly: bool = False, reveal: bool = True) -> Plan:
+def plan_edits(text: str, edits: Sequence[TextEdit], *, exactly: bool = False, reveal: bool = True) -> EditPlan:
     """Where each edit applies. WorkspaceError, in words for the model, if one does not, or not clearly.
 
     `reveal`: whether the words may quote the file, which the model has perhaps never been shown.
@@ -77,10 +77,10 @@ def plan_edits(text: str, edits: Sequence[Edit], *, exactly: bool = False, revea
         if what:
             overlooked.append(f"{name} matched at line {source.line_of(matches[0].start)} by overlooking {what}.")
         found += [source.replacement(match, number) for match in matches]
-    return Plan(found, tuple(overlooked))
+    return EditPlan(found, tuple(overlooked))
 
 
-def occurs_several_times(text: str, edit: Edit) -> bool:
+def occurs_several_times(text: str, edit: TextEdit) -> bool:
     """Whether an edit that means one place could have meant another in this text."""
     places = _occurrences(with_line_feeds(text), with_line_feeds(edit.old))
     return not edit.all and next(places, None) is not None and next(places, None) is not None
@@ -160,7 +160,7 @@ class Source:
 # --- from exact to tolerant
 
 
-def _match(source: Source, edit: Edit, name: str, *, exactly: bool) -> tuple[list[Match], str]:
+def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple[list[Match], str]:
     """The places that an edit means, and what had to be overlooked to find them."""
     old = with_line_feeds(edit.old)
     if edit.all and (places := list(_occurrences(source.plain, old, step=len(old)))):
@@ -287,7 +287,7 @@ def _said_lines(source: Source, places: Sequence[int]) -> str:
     return ", ".join(lines) + more
 
 
-def _not_found(source: Source, edit: Edit, name: str, *, reveal: bool) -> str:
+def _not_found(source: Source, edit: TextEdit, name: str, *, reveal: bool) -> str:
     told = f"{name} does not apply: its old text is not in the file."
     if not reveal:
         return f"{told} Read the file first."

@@ -8,10 +8,11 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.media import media_type
 from crow.messages import Image, ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader
+from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
 from crow.tools.seen import Seen
 from crow.workspace.base import FileInfo, Workspace
 
@@ -26,13 +27,6 @@ DESCRIPTION = (
     f"Gives at most {MOST_LINES} lines a call: go on with `offset`. "
     "To look for something in many files, do not read them one by one."
 )
-
-_IMAGES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 
 
 class ReadArguments(msgspec.Struct, frozen=True):
@@ -52,8 +46,7 @@ class Read:
         self._seen = seen or Seen()
 
     def title(self, arguments: dict[str, Any]) -> str:
-        path = arguments.get("path")
-        return f"Read {path}" if isinstance(path, str) and path else "Read"
+        return verb_and_path("Read", arguments)
 
     def growing(self, arguments: dict[str, Any]) -> str:
         return ""
@@ -98,7 +91,7 @@ class ReadAction:
         text = "\n".join(names[:MOST_NAMES]) or "(an empty folder)"
         if len(names) > MOST_NAMES:
             text += f"\n({len(names) - MOST_NAMES} more names left out)"
-        return self._result(text, f"{len(names)} entries")
+        return self._result(text, f"{len(names)} {'entry' if len(names) == 1 else 'entries'}")
 
     async def _read_image(self, info: FileInfo) -> ToolResult | None:
         head = await self._workspace.read_bytes(self._path, 16)
@@ -125,16 +118,15 @@ class ReadAction:
         numbered, last = number_lines(lines, first, min(self._arguments.limit, MOST_LINES))
         cut = [number for number in range(first, last + 1) if len(lines[number - 1].removesuffix("\r")) > LONGEST_LINE]
         self._seen.note_read(self._path, text, first, last, cut)
-        message = f"{last - first + 1} lines"
+        count = last - first + 1
+        message = f"{count} line" if count == 1 else f"{count} lines"
         if last < len(lines):
             numbered += f"\n({len(lines) - last} more lines: go on with offset {last + 1})"
             message = f"lines {first}-{last} of {len(lines)}"
         return self._result(numbered, message)
 
     def _result(self, text: str, message: str) -> ToolResult:
-        told = text
-        if self._unknown:
-            told += f"\n(ignored unknown arguments: {', '.join(self._unknown)})"
+        told = "\n".join([text, *ignored_arguments(self._unknown)])
         return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
 
 
@@ -143,17 +135,17 @@ def number_lines(lines: list[str], first: int, limit: int) -> tuple[str, int]:
     numbered: list[str] = []
     size = 0
     for number, line in enumerate(lines[first - 1 : first - 1 + limit], first):
-        shown = line.removesuffix("\r")
-        if len(shown) > LONGEST_LINE:
-            shown = f"{shown[:LONGEST_LINE]} … (line of {len(shown)} characters, cut)"
-        size += len(shown.encode("utf-8", "surrogatepass")) + 8
+        text = line.removesuffix("\r")
+        if len(text) > LONGEST_LINE:
+            text = f"{text[:LONGEST_LINE]} … (line of {len(text)} characters, cut)"
+        size += len(text.encode("utf-8", "surrogatepass")) + 8
         if size > MOST_BYTES and numbered:
             break
-        numbered.append(f"{number:>6}\t{shown}")
+        numbered.append(f"{number:>6}\t{text}")
     return "\n".join(numbered), first + len(numbered) - 1
 
 
 def image_type(head: bytes) -> str | None:
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _IMAGES.items() if head.startswith(magic)), None)
+    """Of a picture that models take, from its first bytes; None for anything else."""
+    kind = media_type(head)
+    return kind if kind is not None and kind.startswith("image/") else None

@@ -11,8 +11,8 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader
-from crow.tools.find import ignored_note, where
+from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.find import where
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
@@ -117,7 +117,7 @@ class SearchAction:
         body, more = _fitting(self._lines(findings))
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
         text = "\n".join([*body, *notes])
-        told = f"{text}\n{ignored_note(self._unknown)}".rstrip("\n")
+        told = "\n".join([text, *ignored_arguments(self._unknown)])
         return ToolResult(ok=True, text=told, message=self._message(findings), display=(TextBlock(text),))
 
     def _lines(self, findings: Findings) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""`terminal`, `terminal_read`, `terminal_stop`: command lines, in the editor's terminal or on this machine.
+"""`terminal`: a command line, in the editor's terminal or on this machine.
 
-No tool here knows which of the two it is: only who shows the output differs, and a terminal says that by itself.
+The tool does not know which of the two it is: only who shows the output differs, and a terminal says that by itself.
+What it leaves in the background is the business of `crow.tools.background`.
 """
 
 import asyncio
@@ -15,11 +16,10 @@ from crow.events import CallProgressed, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, BadArguments
+from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
-from crow.workspace.terminal_text import last_part
-from crow.workspace.terminals import BackgroundCommand, Terminals
+from crow.workspace.terminals import Terminals
 
 OUTPUT_LIMIT = 30_000
 """Bytes of output for the model: half of them from the beginning, half from the end."""
@@ -32,7 +32,6 @@ EARLY_END = 0.5
 """Seconds in which a command that was sent to the background has failed if it fails at once."""
 PROMPTLY = 0.5
 """Seconds that a cancelled call waits for its command's end, which goes on without it if it takes longer."""
-LAST_WORDS = 2000
 
 NO_QUESTIONS = {
     "PAGER": "cat",
@@ -51,8 +50,6 @@ DESCRIPTION = (
     "Nothing can be typed into it, so not for interactive programs. "
     "Not for reading, searching or changing files: there are tools for that."
 )
-READ_DESCRIPTION = "Read the output of a background command, and whether it still runs."
-STOP_DESCRIPTION = "End a background command and everything it started."
 
 
 class TerminalArguments(msgspec.Struct, frozen=True):
@@ -62,26 +59,10 @@ class TerminalArguments(msgspec.Struct, frozen=True):
     background: Annotated[bool, msgspec.Meta(description="let it run on, without a time-out; gives an id")] = False
 
 
-class ReadArguments(msgspec.Struct, frozen=True):
-    id: Annotated[str, msgspec.Meta(min_length=1)]
-    offset: Annotated[int, msgspec.Meta(ge=0, description="from the last read: gives only what came after it")] = 0
-
-
-class StopArguments(msgspec.Struct, frozen=True):
-    id: Annotated[str, msgspec.Meta(min_length=1)]
-
-
 _reader = ArgumentReader(TerminalArguments)
-_read_reader = ArgumentReader(ReadArguments)
-_stop_reader = ArgumentReader(StopArguments)
-
-
-# --- terminal
 
 
 class RunCommand:
-    """The tool `terminal`."""
-
     kind = ToolKind.EXECUTE
 
     def __init__(self, terminals: Terminals, timeout: float) -> None:
@@ -199,13 +180,11 @@ class CommandAction:
         return self._result(terminal, output.text, how, f"running in the background as {id}", ok=True)
 
     def _result(self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool) -> ToolResult:
-        text = _followed_by(output or "(no output)", for_model)
-        if self._unknown:
-            text += f"\n(ignored unknown arguments: {', '.join(self._unknown)})"
+        text = "\n".join([followed_by(output or "(no output)", for_model), *ignored_arguments(self._unknown)])
         if terminal.client_id:
             display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id),)
         else:
-            display = (TextBlock(_followed_by(output, for_person)),)
+            display = (TextBlock(followed_by(output, for_person)),)
         return ToolResult(ok=ok, text=text, message=for_person, display=display)
 
 
@@ -247,94 +226,6 @@ def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> Terminal
     return ending
 
 
-# --- terminal_read
-
-
-class ReadCommand:
-    """The tool `terminal_read`."""
-
-    kind = ToolKind.READ
-
-    def __init__(self, terminals: Terminals) -> None:
-        self.spec = ToolSpec("terminal_read", READ_DESCRIPTION, _read_reader.schema())
-        self._terminals = terminals
-
-    def title(self, arguments: dict[str, Any]) -> str:
-        return _about("Output of", arguments, self._terminals)
-
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadCommandAction":
-        arguments, _ = _read_reader.read(call)
-        return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset)
-
-
-class ReadCommandAction:
-    def __init__(self, command: BackgroundCommand, offset: int) -> None:
-        self._command = command
-        self._offset = offset
-        self.title = f"Output of {command.id} {as_code(command.command)}"
-        self.deed = Deed("terminal_read", ToolKind.READ)
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    async def perform(self, journal: Journal) -> ToolResult:
-        terminal = self._command.terminal
-        output = await terminal.output(self._offset)
-        ending = output.exit or self._command.exit
-        state = _state(ending)
-        text = _followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
-        # The person has the client's terminal before them, where there is one.
-        display = () if terminal.client_id else (TextBlock(_followed_by(output.text, state)),)
-        return ToolResult(ok=True, text=text, message=state, display=display)
-
-
-def _state(ending: TerminalExit | None) -> str:
-    if ending is None:
-        return "still running"
-    left = f"; {ending.left_running} of its processes still running" if ending.left_running else ""
-    return how_it_ended(ending) + left
-
-
-# --- terminal_stop
-
-
-class StopCommand:
-    """The tool `terminal_stop`."""
-
-    kind = ToolKind.OTHER
-
-    def __init__(self, terminals: Terminals) -> None:
-        self.spec = ToolSpec("terminal_stop", STOP_DESCRIPTION, _stop_reader.schema())
-        self._terminals = terminals
-
-    def title(self, arguments: dict[str, Any]) -> str:
-        return _about("Stop", arguments, self._terminals)
-
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> "StopCommandAction":
-        arguments, _ = _stop_reader.read(call)
-        return StopCommandAction(self._terminals, self._terminals.find(arguments.id))
-
-
-class StopCommandAction:
-    def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
-        self._terminals = terminals
-        self._id = command.id
-        self.title = f"Stop {command.id} {as_code(command.command)}"
-        self.deed = Deed("terminal_stop", ToolKind.OTHER)
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    async def perform(self, journal: Journal) -> ToolResult:
-        output = await self._terminals.stop(self._id)
-        state = f"{self._id} has ended: {how_it_ended(output.exit or TerminalExit())}"
-        return ToolResult(ok=True, text=_followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)
-
-
 # --- words
 
 
@@ -348,11 +239,6 @@ def _every_character_shown(command: str) -> str:
     return "\n".join(one_line(line, LONGEST_COMMAND) for line in command.split("\n"))
 
 
-def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
-    id = str(arguments.get("id", ""))
-    known = [command for command in terminals.background() if command.id == id]
-    return f"{verb} {id} {as_code(known[0].command)}" if known else f"{verb} a background command"
-
-
-def _followed_by(output: str, line: str) -> str:
+def followed_by(output: str, line: str) -> str:
+    """What a command printed, and a line of ours that begins on its own."""
     return output + ("" if output.endswith("\n") or not output else "\n") + line

@@ -10,8 +10,8 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import ArgumentReader
-from crow.tools.changing import ShownChange, check_writable, ignored, show_change, told_result
+from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
+from crow.tools.changing import ShownChange, check_writable, show_change, told_result
 from crow.tools.fitting import with_ends_of
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
@@ -44,8 +44,7 @@ class Write:
         self._seen = seen
 
     def title(self, arguments: dict[str, Any]) -> str:
-        path = arguments.get("path")
-        return f"Write {path}" if isinstance(path, str) and path else "Write"
+        return verb_and_path("Write", arguments)
 
     def growing(self, arguments: dict[str, Any]) -> str:
         content = arguments.get("content")
@@ -111,7 +110,7 @@ class WriteAction:
         if before is not self._before:
             notes.append("The file changed meanwhile; the text was added to its new end.")
         old = before.text if before is not None else None
-        return await told_result(self._workspace, done, old, text, after, [*notes, *ignored(self._unknown)])
+        return await told_result(self._workspace, done, old, text, after, [*notes, *ignored_arguments(self._unknown)])
 
     def _remember(self, before: Document | None, text: str, after: Document) -> None:
         if before is not None and self._arguments.append:

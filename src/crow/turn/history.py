@@ -112,7 +112,7 @@ class History:
         return self._reply
 
     def _close_reply(self) -> None:
-        """A reply without calls is final; one with calls waits for their results."""
+        """What has come of the reply is history now; a call that is still open counts as unfinished."""
         if self._reply is not None:
             self._messages += self._reply.messages()
             self._reply = None

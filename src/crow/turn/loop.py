@@ -33,7 +33,8 @@ async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[even
                         await pace.keep()
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
-                    return _said_its_piece(conversation, reply)
+                    _mention_silence(conversation, reply)
+                    return reply.stop_reason
                 await calls.run()
             if calls.last_words:
                 journal.append(events.TextDelta(ids.message(), calls.last_words))
@@ -85,8 +86,8 @@ class _Pace:
             await asyncio.sleep(0)
 
 
-def _said_its_piece(conversation: Conversation, reply: Reply) -> StopReason:
+def _mention_silence(conversation: Conversation, reply: Reply) -> None:
+    """A turn that ends without a word would look like one that hangs."""
     if not reply.spoke and reply.stop_reason is StopReason.END_TURN:
         name = conversation.model.info.name
         conversation.journal.append(events.Notice("info", f"{name} ended its turn without saying anything."))
-    return reply.stop_reason

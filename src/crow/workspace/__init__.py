@@ -1,1 +1,10 @@
-"""The files (and, later, terminals) that a session works on: this machine's, or the editor's."""
+"""The files and commands that a session works with: this machine's. The editor's are in `crow.acp`.
+
+- `base`: all that a tool knows of it: `Workspace`, `Document`, `Commands`, `Terminal`.
+- `local`: the files on this machine's disk. `place` and `atomic` write them, `text` and `endings` keep their bytes,
+  `words` says what is wrong with a path.
+- `search`: names and lines below a folder. `listing`, `ignore` and `globs` choose the files, `matcher` looks into them,
+  `child` runs it.
+- `terminals`: those of a session. `terminal`: one command; `processes` and `keeper` end all that it starts,
+  `terminal_recording` and `terminal_text` keep what it prints and make it readable.
+"""

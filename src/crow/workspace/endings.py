@@ -29,6 +29,6 @@ def usual_line_end(text: str) -> str:
     return max(counts, key=lambda end: counts[end], default="\n")
 
 
-def first_line_end(text: str, start: int = 0, end: int | None = None) -> str | None:
-    found = _ANY.search(text, start, len(text) if end is None else end)
+def first_line_end(text: str, start: int = 0) -> str | None:
+    found = _ANY.search(text, start)
     return found[0] if found else None

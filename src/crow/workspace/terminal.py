@@ -14,6 +14,7 @@ from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.keeper import Request
 from crow.workspace.processes import MARK, Keeper, Supervised, kill_marked
 from crow.workspace.terminal_recording import Recording
+from crow.workspace.words import reason
 
 PATIENCE = 0.9
 """Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
@@ -49,8 +50,7 @@ class LocalCommands:
             terminal = LocalTerminal(mark, file, output_limit)
             await terminal.start(self._keeper, request)
         except OSError as error:
-            reason = (error.strerror or type(error).__name__).lower()
-            raise WorkspaceError(f"The command could not be started in {shown(cwd)}: {reason}.") from None
+            raise WorkspaceError(f"The command could not be started in {shown(cwd)}: {reason(error)}.") from None
         self._files.append(file)
         return terminal
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
+from crow.workspace.words import reason
 
 BEGINNING = 64 * 1024
 END = 256 * 1024
@@ -233,7 +234,7 @@ class _File:
                 self._write(bytes(beginning[: total - len(data)]))
             self._write(data)
         except OSError as error:
-            self._trouble = (error.strerror or "unknown error").lower()
+            self._trouble = reason(error)
             self.close()
 
     def close(self) -> None:

@@ -51,4 +51,5 @@ def kind(mode: int) -> str:
 
 
 def reason(error: OSError) -> str:
+    """What the system said, in its own words, without number and path."""
     return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,128 @@
+"""`terminal_read`, `terminal_stop`: the commands that `terminal` left running in the background."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from crow.actions import Deed
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader
+from crow.tools.terminal import as_code, followed_by, how_it_ended
+from crow.workspace.base import TerminalExit, Workspace
+from crow.workspace.terminal_text import last_part
+from crow.workspace.terminals import BackgroundCommand, Terminals
+
+LAST_WORDS = 2000
+"""Bytes of its output that are told of a command that was stopped."""
+
+READ_DESCRIPTION = "Read the output of a background command, and whether it still runs."
+STOP_DESCRIPTION = "End a background command and everything it started."
+
+
+class ReadArguments(msgspec.Struct, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    offset: Annotated[int, msgspec.Meta(ge=0, description="from the last read: gives only what came after it")] = 0
+
+
+class StopArguments(msgspec.Struct, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_read_reader = ArgumentReader(ReadArguments)
+_stop_reader = ArgumentReader(StopArguments)
+
+
+def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
+    id = str(arguments.get("id", ""))
+    known = [command for command in terminals.background() if command.id == id]
+    return f"{verb} {id} {as_code(known[0].command)}" if known else f"{verb} a background command"
+
+
+# --- terminal_read
+
+
+class ReadCommand:
+    """The tool `terminal_read`."""
+
+    kind = ToolKind.READ
+
+    def __init__(self, terminals: Terminals) -> None:
+        self.spec = ToolSpec("terminal_read", READ_DESCRIPTION, _read_reader.schema())
+        self._terminals = terminals
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return _about("Output of", arguments, self._terminals)
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadCommandAction":
+        arguments, _ = _read_reader.read(call)
+        return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset)
+
+
+class ReadCommandAction:
+    def __init__(self, command: BackgroundCommand, offset: int) -> None:
+        self._command = command
+        self._offset = offset
+        self.title = f"Output of {command.id} {as_code(command.command)}"
+        self.deed = Deed("terminal_read", ToolKind.READ)
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        terminal = self._command.terminal
+        output = await terminal.output(self._offset)
+        ending = output.exit or self._command.exit
+        state = _state(ending)
+        text = followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
+        # The person has the client's terminal before them, where there is one.
+        display = () if terminal.client_id else (TextBlock(followed_by(output.text, state)),)
+        return ToolResult(ok=True, text=text, message=state, display=display)
+
+
+def _state(ending: TerminalExit | None) -> str:
+    if ending is None:
+        return "still running"
+    left = f"; {ending.left_running} of its processes still running" if ending.left_running else ""
+    return how_it_ended(ending) + left
+
+
+# --- terminal_stop
+
+
+class StopCommand:
+    """The tool `terminal_stop`."""
+
+    kind = ToolKind.OTHER
+
+    def __init__(self, terminals: Terminals) -> None:
+        self.spec = ToolSpec("terminal_stop", STOP_DESCRIPTION, _stop_reader.schema())
+        self._terminals = terminals
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return _about("Stop", arguments, self._terminals)
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "StopCommandAction":
+        arguments, _ = _stop_reader.read(call)
+        return StopCommandAction(self._terminals, self._terminals.find(arguments.id))
+
+
+class StopCommandAction:
+    def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
+        self._terminals = terminals
+        self._id = command.id
+        self.title = f"Stop {command.id} {as_code(command.command)}"
+        self.deed = Deed("terminal_stop", ToolKind.OTHER)
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        output = await self._terminals.stop(self._id)
+        state = f"{self._id} has ended: {how_it_ended(output.exit or TerminalExit())}"
+        return ToolResult(ok=True, text=followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)
