@@ -1,6 +1,6 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,stream,turns,memory,parallel] [--crow PATH]
+python bench/run.py [--rounds 3] [--stages start,stream,turns,memory,parallel,args,diff] [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -19,7 +19,7 @@ from acp_client import cpu_seconds
 from stages import Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ("start", "stream", "turns", "memory", "parallel")
+STAGES = ("start", "stream", "turns", "memory", "parallel", "args", "diff")
 
 CONFIG = """
 model = "bench/fake"
@@ -79,6 +79,22 @@ ROWS = [
     ("stream5000_chunks", "messages for 5,000 deltas", "", None, "stream5000_chunks"),
     ("turns50_gap_ms", "tool round: answer's end → next request", "ms", 10, "turns50_gap_ms"),
     ("turns50_last5_gap_ms", "the same, last 5 of 50 rounds", "ms", 10, "turns50_last5_gap_ms"),
+    ("args200k_shown_times_payload", "a 200 kB write in 40-byte pieces: what is shown of it", "×", 2.5, None),
+    (
+        "args200k_times_payload",
+        "the same, with the file itself, which the client writes",
+        "×",
+        None,
+        "args200k_times_payload",
+    ),
+    ("args200k_messages", "the same, messages", "", None, "args200k_messages"),
+    ("args200k_cpu_s", "the same, CPU", "s", None, "args200k_cpu_s"),
+    ("args_updates_per_s", "updates a second while a call arrives", "", 20, None),
+    ("diff_new_cpu_s", "a new file of 20,000 lines: CPU of the turn", "s", 0.2, "diff_new_cpu_s"),
+    ("diff_1pct_cpu_s", "the same file rewritten, 1 % changed", "s", 0.2, "diff_1pct_cpu_s"),
+    ("diff_every2nd_cpu_s", "every second line changed", "s", 0.2, "diff_every2nd_cpu_s"),
+    ("diff_reversed_cpu_s", "the lines reversed", "s", 0.2, "diff_reversed_cpu_s"),
+    ("diff_reversed_s", "the lines reversed: call's end → next request", "s", None, "diff_reversed_s"),
     ("mem_1_session_mb", "memory (Pss) after the first prompt", "MB", 45, "mem_1_session_mb"),
     ("mem_further_mb", "memory of each further idle session", "MB", 1, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),

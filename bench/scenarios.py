@@ -38,6 +38,7 @@ READ = ("readfile", "read", "fsread", "readtextfile", "view", "viewfile")
 PATH_KEYS = ("path", "file_path", "filePath", "absolute_path", "file", "filename")
 TEXT_KEYS = ("content", "contents", "file_text", "text")
 CMD_KEYS = ("command", "cmd", "script")
+PAGE = 2000
 
 
 class Tool:
@@ -136,11 +137,12 @@ def answer(history, tools):
         return label, rnd, [("think", [f"t{i} " for i in range(int(f[0]))]), ("text", ["done"])], 0
     if kind == "slow":  # slow:COUNT:MS, numbered so that the client can time each one
         return label, rnd, [("text", [f"<{i}>" for i in range(int(f[0]))])], float(f[1])
-    if kind in ("tool-write", "write-from"):  # tool-write:DST:LINES[:CHUNK]   write-from:DST:SRC[:CHUNK]
+    if kind in ("tool-write", "write-from"):  # tool-write:DST:LINES[:CHUNK[:MS]]   write-from:DST:SRC[:CHUNK]
         if rnd:
             return label, rnd, done, 0
         new = lines(int(f[1])) if kind == "tool-write" else open(f[1]).read()
         size = int(f[2]) if len(f) > 2 else 40
+        pace = float(f[3]) if len(f) > 3 else 0
         tool = pick(tools, WRITE)
         coder = next((t for t in tools if "code" in t.schema.get("properties", {})), None)
         if tool is None and coder:
@@ -158,7 +160,15 @@ def answer(history, tools):
                 [("call", tool, pieces(json.dumps(tool.args(cmd=f"cat > {f[0]} <<'EOF'\n{new}EOF")), size))],
                 0,
             )
-        return label, rnd, [("call", tool, pieces(json.dumps(tool.args(path=f[0], text=new)), size))], 0
+        return label, rnd, [("call", tool, pieces(json.dumps(tool.args(path=f[0], text=new)), size))], pace
+    if kind == "read-all":  # read-all:FILE, in pages where the tool has an offset: some give no more than so many lines
+        tool = pick(tools, READ)
+        paged = tool is not None and "offset" in tool.schema.get("properties", {})
+        if rnd >= (-(-open(f[0]).read().count("\n") // PAGE) if paged else 1):
+            return label, rnd, done, 0
+        page = {"offset": rnd * PAGE + 1, "limit": PAGE} if paged else {}
+        args = tool.args(path=f[0]) | page if tool else pick(tools, SHELL).args(cmd=f"cat {f[0]}")
+        return label, rnd, [("call", tool or pick(tools, SHELL), [json.dumps(args)])], 0
     if kind == "shell":
         if rnd:
             return label, rnd, done, 0

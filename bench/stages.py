@@ -178,12 +178,26 @@ class Bench:
                 m["args200k_turn_s"] = f">{LIMIT}"
             m["args200k_mb_to_client"] = (c.bytes_in - b0) / 1e6
             m["args200k_times_payload"] = (c.bytes_in - b0) / len(lines(8400))
+            # what is shown of the call, without the file itself where it is written through the client
+            shown = sum(x[1] for x in c.messages if x[2] in ("session/update", "session/request_permission"))
+            m["args200k_shown_times_payload"] = shown / len(lines(8400))
             m["args200k_messages"] = len(c.messages)
             m["args200k_cpu_s"] = cpu_seconds(c.proc.pid) - cpu0
             m["used_write"] = ",".join(self.log("tool-write")[0]["used"])
             m["client_calls"] = ",".join(f"{k}={v}" for k, v in sorted(c.calls.items()))
+            m["args_updates_per_s"] = self.updates_per_second(c, sid, dst)
         finally:
             c.close()
+
+    def updates_per_second(self, c, sid, dst):
+        """How often a call is shown while its arguments arrive, over about two seconds of them."""
+        os.remove(dst)
+        self.reset()
+        c.messages.clear()
+        c.prompt(sid, f"bench:tool-write:{dst}:8400:400:3", timeout=LIMIT)
+        end = self.log("tool-write")[0]["t_end"]
+        times = [x[0] for x in c.messages if x[4] == "tool_call_update" and x[0] <= end]
+        return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0
 
     def diff9k(self, agent, m):
         """The same under 10,000 lines: some agents stop to diff above that."""
@@ -208,8 +222,8 @@ class Bench:
                         os.remove(dst)
                 else:
                     self.file(agent, f"{tag}_{name}.txt", old)
-                    # some agents write only what they have read: let it read the file first
-                    c.prompt(sid, f"bench:turns:1:{dst}")
+                    # some agents write only what they have read: let it read the whole file first
+                    c.prompt(sid, f"bench:read-all:{dst}")
                 src = self.file(agent, f"{tag}_{name}.src", "".join(new or rows))
                 self.reset()
                 c.messages.clear()

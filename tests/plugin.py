@@ -18,8 +18,8 @@ def open_editor(tmp_path: Path) -> "Iterator[Callable[..., Editor]]":
 
     editors: list[Editor] = []
 
-    def start(**options: Any) -> Editor:
-        editor = Editor(tmp_path / f"editor-{len(editors)}", **options)
+    def start(kind: type[Editor] = Editor, **options: Any) -> Editor:
+        editor = kind(tmp_path / f"editor-{len(editors)}", **options)
         editors.append(editor)
         return editor
 

@@ -106,7 +106,7 @@ class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
 
 
 class CallPreviewed(Event, frozen=True, tag="call_previewed"):
-    """What can be shown of a call while its arguments arrive; each one replaces the last."""
+    """What can be shown of a call while its arguments arrive; what is empty has not changed since the last one."""
 
     call_id: str
     title: str

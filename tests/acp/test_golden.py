@@ -1,27 +1,43 @@
 """Whole conversations, kept in files and read like code: every message, ids and paths made the same.
 
-`CROW_WRITE_GOLDEN=1` writes them anew; the difference is then reviewed like any other change.
+Beside the messages, the last lines say what the model was told of its calls. `CROW_WRITE_GOLDEN=1` writes the files
+anew; the difference is then reviewed like any other change. `make conformance` shows them to the protocol's schema.
+
+What a client offers decides how files and commands are handled, and nothing else. So those conversations are held
+with each of the four kinds of clients, and there are two files for them: one for clients that offer what it is about
+(`…-client`), one for those that do not (`…-local`).
 """
 
 import json
 import os
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.editor import NOTICES, Editor, chose
+from crow.model.script import Call
+from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Entry, Json, chose
+from tests.support.provider import Provider
+from tests.support.scripts import DONE as ENOUGH
+from tests.support.scripts import call, edit, reply, run, say
+from tests.support.zed import Zed
 
 GOLDEN = Path(__file__).parent / "golden"
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ thought = "A greeting." }, { text = "Hello there." }]'
 READ = '[[reply]]\nevents = [{{ text = "Let me look." }}, {{ call = "read", arguments = {{ path = "{}" }} }}]\n'
 DONE = '[[reply]]\nevents = [{ text = "Done." }, { usage = { input_tokens = 12, output_tokens = 3 } }]\n'
 
+CLIENTS: dict[str, Json] = {"none": {}, "fs": FILES, "terminal": TERMINAL, "both": FILES | TERMINAL}
+LONGEST = 1500
+"""Characters of a whole file that are worth reading here."""
+
 
 def transcript(crow: Editor, *folders: Path) -> list[str]:
     """One line a message; deltas that belong together are joined, since how they were merged is a matter of time."""
-    lines: list[dict[str, Any]] = []
-    for entry in crow.conversation:
+    lines: list[Json] = []
+    for entry in _in_order(crow.conversation):
         message = {
             key: value for key, value in entry.message.items() if key not in ("jsonrpc", "method of the request")
         }
@@ -36,7 +52,20 @@ def transcript(crow: Editor, *folders: Path) -> list[str]:
     )
 
 
-def _joined(last: dict[str, Any], message: dict[str, Any]) -> bool:
+def _in_order(conversation: list[Entry]) -> list[Entry]:
+    """What the editor answers between two messages of Crow's, by id: which command ends first is a matter of time."""
+    entries: list[Entry] = []
+    answers: list[Entry] = []
+    for entry in conversation:
+        if entry.sender == "editor" and "method" not in entry.message:
+            answers.append(entry)
+        else:
+            entries += [*sorted(answers, key=lambda answer: answer.message["id"]), entry]
+            answers = []
+    return entries + answers
+
+
+def _joined(last: Json, message: Json) -> bool:
     one, two = (
         m.get("params", {}).get("update", {}) if m.get("method") == "session/update" else {} for m in (last, message)
     )
@@ -85,7 +114,7 @@ def test_permission(open_editor, tmp_path, option):
 
 @pytest.mark.rule("R68", "R69", "R70", "R72")
 def test_cancel(open_editor):
-    from tests.support.editor import FILES, SILENCE
+    from tests.support.editor import SILENCE
 
     crow = open_editor(script=READ.format("notes.txt"), capabilities=FILES)
     (crow.workspace / "notes.txt").write_text("one\n")
@@ -116,3 +145,240 @@ def test_retry(open_editor, capabilities, request):
     crow.new_session()
     crow.prompt("hi")
     assert_golden("retry-" + request.node.callspec.id, transcript(crow))
+
+
+# --- tools, with every kind of client
+
+
+def tools_transcript(zed: Editor, offered: Json) -> list[str]:
+    """The transcript of a conversation in which only this much of what was offered mattered."""
+    lines = [json.loads(line) for line in transcript(zed)]
+    lines = [line for line in lines if not _is_live_output(line["message"])]
+    lines[0]["message"]["params"]["clientCapabilities"] = offered
+    for line in lines:
+        _cut_files(line["message"])
+    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in [*lines, *_told(zed)])
+    return re.sub(r" · \d+\.\d s", " · 0.0 s", text.replace(str(zed.workspace), "/work")).split("\n")
+
+
+def _is_live_output(message: Json) -> bool:
+    """A command's text as it grows: how often that is shown is a matter of time. See test_tool_life.py for that."""
+    update = message.get("params", {}).get("update", {})
+    content = update.get("content") or [{}]
+    return set(update) == {"sessionUpdate", "toolCallId", "content"} and content[0].get("type") == "content"
+
+
+def _is_preview(message: Json) -> bool:
+    """A call whose arguments are arriving: how often it is shown is a matter of time."""
+    update = message.get("params", {}).get("update", {})
+    return update.get("sessionUpdate") == "tool_call_update" and not {"kind", "status", "rawInput"} & set(update)
+
+
+def _cut_files(message: Json) -> None:
+    """A large file that goes to and fro is not worth reading; what Crow shows of it is."""
+    for part in (message.get("params"), message.get("result")):
+        if isinstance(part, dict) and len(part.get("content") or "") > LONGEST:
+            part["content"] = f"{part['content'][:60]}… ({len(part['content'])} characters)"
+
+
+def _told(crow: Editor) -> Iterable[Json]:
+    requests = crow.model_requests()
+    results = [message for message in requests[-1]["messages"] if message["role"] == "tool"] if requests else []
+    return [{"to": "model", "ok": result["ok"], "result": result["text"]} for result in results]
+
+
+@pytest.fixture(params=list(CLIENTS))
+def play(open_editor: Any, request: Any) -> Callable[..., None]:
+    """Holds a conversation with each kind of client, and compares it with the file for what it depends on."""
+
+    def start(
+        name: str,
+        script: str,
+        depends_on: str = "",
+        *,
+        files: dict[str, str | bytes] | None = None,
+        answers: tuple[str, ...] = ("once",),
+        on_save: Callable[[str], str] | None = None,
+    ) -> None:
+        options = iter(answers)
+        offered = CLIENTS[request.param]
+        zed = open_editor(
+            Zed, script=script + ENOUGH, capabilities=offered, permit=lambda question: chose(next(options))
+        )
+        if on_save is not None:
+            zed.buffers.format = on_save
+        for path, content in (files or {}).items():
+            (zed.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+            (zed.workspace / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        zed.new_session()
+        zed.prompt("go")
+        zed.wait_until(lambda: len(zed.terminals.released) == len(zed.terminals.created), "the releases")
+        relevant = {key: value for key, value in offered.items() if key == depends_on}
+        suffix = ("-client" if relevant else "-local") if depends_on else ""
+        assert_golden(name + suffix, tools_transcript(zed, relevant))
+        assert next(options, None) is None, "fewer questions than the test expects"
+
+    return start
+
+
+# --- files: what is shown, and who reads and writes them
+
+
+@pytest.mark.rule("R92", "R93", "R95", "R120", "R121", "R122")
+def test_a_changed_file(play):
+    files = {"src/app.py": "def main():\n    return 1\n"}
+    play("edit", reply(say("I change it."), edit("src/app.py", "return 1", "return 2")), "fs", files=files)
+
+
+@pytest.mark.rule("R93", "R122")
+def test_a_new_file(play):
+    play("new-file", reply(call("write", path="docs/new.md", content="# New\n")), "fs")
+
+
+@pytest.mark.rule("R93", "R95")
+def test_a_large_file_is_shown_by_its_hunks(play):
+    text = "".join(f"line {number} of a long file\n" for number in range(1, 6001))
+    edits = [{"old": "line 100 of", "new": "line one hundred of"}, {"old": "line 5000 of", "new": "line 5,000 of"}]
+    play("large-file", reply(call("edit", path="long.txt", edits=edits)), "fs", files={"long.txt": text})
+
+
+@pytest.mark.rule("R121", "R123")
+def test_a_file_that_is_formatted_when_it_is_saved(play):
+    script = reply(edit("a.py", "one", "1  ")) + reply(edit("a.py", "1", "I"))
+    files = {"a.py": "one\ntwo\n"}
+    play("formatted", script, "fs", files=files, answers=("once", "once"), on_save=lambda text: text.replace(" ", ""))
+
+
+@pytest.mark.rule("R99", "R105")
+def test_what_cannot_be_done_is_told_to_both(play):
+    script = reply(edit("a.py", "three", "3"), call("read", path="missing.py"), call("edit", path="a.py"))
+    play("failures", script, "fs", files={"a.py": "one\ntwo\n"}, answers=())
+
+
+@pytest.mark.rule("R82", "R92")
+def test_what_a_result_shows(play):
+    """Text and images as they are, a plan as a plan, and of the call that made it nothing more."""
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(8)
+    entries = [{"content": "look", "status": "completed"}, {"content": "mend", "priority": "high"}]
+    script = (
+        reply(call("read", path="notes.txt"))
+        + reply(call("read", path="dot.png"))
+        + reply(call("plan", entries=entries))
+    )
+    files = {"notes.txt": "plain ``` text\n", "dot.png": picture}
+    play("display", script, "fs", files=files, answers=())
+
+
+# --- titles, arguments that arrive, ids
+
+
+@pytest.mark.rule("R89", "R96", "R98")
+def test_titles(play):
+    script = (
+        reply(call("read", path="src/app.py", offset=2, limit=2))
+        + reply(call("find", pattern="*.py"))
+        + reply(call("search", pattern="three", path="src"))
+        + reply(call("read", path="src"))
+        + reply(call("unheard"))
+    )
+    play("titles", script, "fs", files={"src/app.py": "one\ntwo\nthree\n"}, answers=())
+
+
+@pytest.mark.rule("R67", "R90", "R97")
+def test_arguments_that_arrive_slowly(open_editor):
+    """The title when the path is known, the text as it grows, and its end with a count when there is much of it."""
+    content = "".join(f"a line of a file that grows, number {number}\n" for number in range(1, 101))
+    whole = Call("write", {"path": "src/new.txt", "content": content}, pieces=4)
+    with Provider() as provider:
+        server = provider.openai
+        server.answer(whole, pace=0.6)
+        server.answer("Done.")
+        crow = open_editor(Zed, base_url=server.url, capabilities={}, permit=lambda request: chose("once"))
+        crow.new_session()
+        crow.prompt("write it")
+    assert (crow.workspace / "src/new.txt").read_text() == content
+    assert_golden("arguments", tools_transcript(crow, {}))
+
+
+@pytest.mark.rule("R86", "R100")
+def test_ids_that_the_model_repeats(open_editor):
+    """Two calls whose pieces come interleaved, in two replies, and the model gives every call the same id."""
+    both = [
+        Call("write", {"path": name, "content": "text", "append": True}, pieces=3) for name in ("one.txt", "two.txt")
+    ]
+    with Provider() as provider:
+        for _ in range(2):
+            provider.openai.answer(*both, interleave=True, call_ids=["same", "same"])
+        provider.openai.answer("Done.")
+        crow = open_editor(base_url=provider.openai.url, permit=lambda request: chose("once"))
+        crow.new_session()
+        crow.prompt("write them twice")
+    assert [call["title"] for call in crow.tool_calls().values()] == ["Write one.txt", "Write two.txt"] * 2
+    lines = [line for line in tools_transcript(crow, {}) if not _is_preview(json.loads(line)["message"])]
+    assert_golden("ids", lines)
+
+
+# --- commands
+
+
+@pytest.mark.rule("R109", "R110", "R111", "R112", "R113", "R114", "R116", "R117", "R118")
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("command", "echo out; echo err >&2"),
+        ("command-exit-3", "echo out; exit 3"),
+        ("command-killed", "echo out; kill -9 $$"),
+    ],
+)
+def test_a_command(play, name, command):
+    play(name, reply(run(command)), "terminal")
+
+
+@pytest.mark.rule("R91", "R115", "R117", "R119")
+def test_a_command_that_takes_too_long(play):
+    play("command-timeout", reply(run("sleep 1000", timeout=0.3)), "terminal")
+
+
+@pytest.mark.rule("R116")
+def test_a_command_in_the_background(play):
+    script = (
+        reply(run("sleep 1000", background=True))
+        + reply(call("terminal_read", id="b1"))
+        + reply(call("terminal_stop", id="b1"))
+    )
+    play("command-background", script, "terminal")
+
+
+# --- permission
+
+
+@pytest.mark.rule("R101", "R102", "R108")
+@pytest.mark.parametrize("scope", ["session", "project"])
+def test_allowed_for_longer(play, scope):
+    """The second edit in the same folder is not asked about; one elsewhere is."""
+    script = "".join(reply(edit(path, "one", "1")) for path in ("src/a.py", "src/b.py", "lib/c.py"))
+    files = dict.fromkeys(("src/a.py", "src/b.py", "lib/c.py"), "one\n")
+    play(f"allow-for-{scope}", script, "fs", files=files, answers=(scope, "reject"))
+
+
+@pytest.mark.rule("R101", "R102")
+def test_a_command_allowed_for_the_session(play):
+    script = reply(run("echo one")) + reply(run("echo two")) + reply(run("echo three > out.txt"))
+    play("allow-command", script, "terminal", answers=("session", "reject"))
+
+
+@pytest.mark.rule("R105")
+def test_a_rejected_edit_and_a_rejected_command(play):
+    script = reply(edit("a.py", "one", "1")) + reply(run("rm -rf build"))
+    play("rejected", script, "fs", files={"a.py": "one\n"}, answers=("reject", "reject"))
+
+
+# --- the plan
+
+
+@pytest.mark.rule("R125")
+def test_a_plan(play):
+    entries = [{"content": "look", "status": "in_progress", "priority": "high"}, {"content": "mend"}]
+    ticked = [{"content": "look", "status": "completed", "priority": "high"}, {"content": "mend"}]
+    plans = (entries, ticked, [])
+    play("plan", "".join(reply(call("plan", entries=plan)) for plan in plans), answers=())

@@ -17,15 +17,10 @@ from typing import NamedTuple
 
 from crow import __version__
 from tests.conformance import conversations, outside, schema_check
+from tests.conformance.clients import Judgement, judge_clients
 
 PROJECT = Path(__file__).parent.parent.parent
 REPORT = PROJECT / "docs" / "conformance.md"
-
-
-class Judgement(NamedTuple):
-    judge: str
-    verdict: str
-    ok: bool
 
 
 class Rule(NamedTuple):
@@ -54,7 +49,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crow-conformance-") as name:
         folder = Path(name)
         outcomes = run_tests(folder / "outcomes.json")
-        judgements = [judge_recordings(folder), *judge_acpx(folder)]
+        judgements = [judge_recordings(folder), *judge_clients(folder)]
     rules = read_rules(outcomes)
     REPORT.write_text(report(rules, judgements, len(outcomes)))
     broken = [rule for rule in rules if not rule.ok]
@@ -95,39 +90,16 @@ def tests_of(rule: str, outcomes: dict[str, dict]) -> dict[str, str]:
 
 def judge_recordings(folder: Path) -> Judgement:
     name = f"the protocol's JSON schema ({outside.SDK}) and its prose"
-    records = conversations.record_all(folder)
+    records = [*conversations.record_all(folder), *conversations.golden(folder)]
     try:
         schema = outside.schema()
     except outside.Unavailable as why:
         return Judgement(name, f"not asked: {why}", ok=True)
     found = schema_check.findings(schema, *records)
-    verdict = "; ".join(found[:10]) or f"found nothing in {len(records)} recorded conversations"
+    verdict = (
+        "; ".join(found[:10]) or f"found nothing in {len(records)} recorded conversations, the golden ones included"
+    )
     return Judgement(name, verdict, ok=not found)
-
-
-def judge_acpx(folder: Path) -> list[Judgement]:
-    conversations = {
-        "a prompt": ("greet me", '[[reply]]\nevents = [{ text = "Hello there." }]', 0, "Hello there."),
-        "an error": (
-            "fail",
-            "[[reply]]\nevents = [{ fail = { status = 400, message = 'no such tool' } }]",
-            1,
-            "no such tool",
-        ),
-    }
-    judgements: list[Judgement] = []
-    for title, (prompt, script, expected, words) in conversations.items():
-        name = f"{outside.ACPX}, {title}"
-        try:
-            status, printed, record = outside.acpx_exec(folder / title.replace(" ", "-"), prompt, script)
-            found = schema_check.findings(outside.schema(), record)
-        except outside.Unavailable as why:
-            judgements.append(Judgement(name, f"not asked: {why}", ok=True))
-            continue
-        ok = (status == 0) == (expected == 0) and words in printed and not found
-        verdict = f"exit status {status}, " + ("as it should be" if ok else f"{found[:3]} {printed[-300:]!r}")
-        judgements.append(Judgement(name, verdict, ok))
-    return judgements
 
 
 def report(rules: list[Rule], judgements: list[Judgement], tests: int) -> str:

@@ -1,4 +1,4 @@
-"""What comes from outside the project: the protocol's schema and a headless client, both from the npm registry."""
+"""What comes from outside the project: the protocol's schema, a headless client (npm) and a Jupyter kernel (PyPI)."""
 
 import json
 import os
@@ -8,17 +8,20 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.support.editor import CONFIG, CROW, clean_environment
 
 SDK = "@agentclientprotocol/sdk@2.4.0"
 SCHEMA = "package/schema/v1/schema.json"
 ACPX = "acpx@0.19.1"
+KERNEL = ("agent-client-kernel==0.2.0", "agent-client-protocol==0.4.9", "jupyter-client", "metakernel")
+"""It asks for any SDK since 0.4.0; 0.4.9 is of the generation that it was written for."""
 PROJECT = Path(__file__).parent.parent.parent
 
 
 class Unavailable(Exception):
-    """npm is not there, or cannot reach its registry; the reason in words."""
+    """It is not there and cannot be fetched; the reason in words."""
 
 
 def cache() -> Path:
@@ -52,37 +55,96 @@ def acpx() -> Path:
     return program
 
 
+def kernel() -> Path:
+    """The Python of a virtual environment that holds the Jupyter kernel, the SDK it was written for, and a client."""
+    folder = cache() / KERNEL[0].replace("==", "-")
+    ready = folder / "ready"
+    if not ready.exists():
+        _run("python -m venv", [sys.executable, "-m", "venv", "--clear", str(folder)])
+        _run("pip install", [str(folder / "bin" / "pip"), "install", "--quiet", *KERNEL])
+        ready.touch()
+    return folder / "bin" / "python"
+
+
 def _npm(folder: Path, *arguments: str) -> str:
     if shutil.which("npm") is None:
         raise Unavailable("npm is not installed")
+    return _run(f"npm {arguments[0]}", ["npm", *arguments], folder)
+
+
+def _run(what: str, command: list[str], folder: Path | None = None) -> str:
     try:
-        done = subprocess.run(["npm", *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"npm {arguments[0]} took too long") from None
+        raise Unavailable(f"{what} took too long") from None
     if done.returncode != 0:
-        raise Unavailable(f"npm {arguments[0]} failed: {done.stderr.strip()[:300]}")
+        raise Unavailable(f"{what} failed: {done.stderr.strip()[:300]}")
     return done.stdout
 
 
-def acpx_exec(folder: Path, prompt: str, script: str) -> tuple[int, str, Path]:
-    """`acpx exec` with Crow as its agent: exit status, what it printed, the recorded traffic."""
+class Exchange(NamedTuple):
+    """What came of a prompt to a client that has Crow as its agent."""
+
+    status: int
+    printed: str
+    record: Path
+    """The traffic between the two."""
+
+
+def acpx_exec(folder: Path, script: str, permission: str) -> Exchange:
+    """`acpx exec` in a folder that is there."""
     program = acpx()
-    folder.mkdir()
-    (folder / "script.toml").write_text(script)
-    (folder / "config.toml").write_text(CONFIG.format(images="false", more=""))
-    record = folder / "acpx.jsonl"
-    agent = f"{sys.executable} -m tests.conformance.tee_agent {record} {CROW} acp"
-    environment = clean_environment(folder, folder) | {
-        "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(PROJECT),
-    }
+    agent = " ".join(_agent(folder, script))
+    command = [str(program), "--agent", agent, "--cwd", str(folder), permission, "exec", "go"]
+    return _converse(command, folder, {"PATH": f"{program.parent}:{os.environ['PATH']}"})
+
+
+def kernel_cell(folder: Path, script: str) -> Exchange:
+    """One cell of the Jupyter kernel, which asks nobody for permission and offers nothing."""
+    python = kernel()
+    command, *arguments = _agent(folder, script)
+    variables = {"ACP_AGENT_COMMAND": command, "ACP_AGENT_ARGS": " ".join(arguments)}
+    return _converse([str(python), "-c", CELL, "go"], folder, variables)
+
+
+def _agent(folder: Path, script: str) -> list[str]:
+    home = folder.with_name(f"{folder.name}-home")
+    home.mkdir()
+    (home / "script.toml").write_text(script)
+    (home / "config.toml").write_text(CONFIG.format(images="false", more=""))
+    return [sys.executable, "-m", "tests.conformance.tee_agent", str(home / "traffic.jsonl"), CROW, "acp"]
+
+
+def _converse(command: list[str], folder: Path, variables: dict[str, str]) -> Exchange:
+    home = folder.with_name(f"{folder.name}-home")
+    environment = clean_environment(home, home) | {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | variables
     done = subprocess.run(
-        [str(program), "--agent", agent, "--cwd", str(folder), "--approve-all", "exec", prompt],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
-    return done.returncode, done.stdout + done.stderr, record
+    return Exchange(done.returncode, done.stdout + done.stderr, home / "traffic.jsonl")
+
+
+CELL = """
+import sys
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import KernelManager
+
+def show(message):
+    content = message["content"]
+    data = content.get("data") or {}
+    print(content.get("text") or data.get("text/markdown") or data.get("text/plain") or content.get("evalue") or "")
+
+manager = KernelManager()
+command = [sys.executable, "-m", "agent_client_kernel", "-f", "{connection_file}"]
+manager._kernel_spec = KernelSpec(argv=command, display_name="acp", language="text")
+manager.start_kernel()
+client = manager.client()
+client.start_channels()
+try:
+    client.wait_for_ready(timeout=60)
+    reply = client.execute_interactive(sys.argv[1], timeout=60, output_hook=show, allow_stdin=False)
+    print("[status]", reply["content"]["status"])
+finally:
+    client.stop_channels()
+    manager.shutdown_kernel(now=False)
+"""

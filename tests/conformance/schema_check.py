@@ -5,7 +5,7 @@
 A record is what `tee_agent.py` writes. Reported are messages that the schema refuses, broken JSON-RPC (no JSON, a
 response to nothing, a second one, a request left unanswered), methods that the schema does not know, and the
 protocol's prose: a method used without its capability, an unknown session or tool call, a relative path, an update
-outside a turn, a call left open.
+outside a turn, a call left open, a terminal that is used or shown after its release, or never released.
 """
 
 import json
@@ -51,6 +51,8 @@ class Run:
         self._turns: dict[Any, int] = {}
         self._cancelled: set[Any] = set()
         self._calls: dict[tuple[Any, Any], str] = {}
+        self._terminals: dict[Any, bool] = {}
+        """Those that the client created, and whether they are still there."""
 
     def take(self, side: str, message: Any) -> Iterator[str]:
         """What is wrong with a message, if it is the agent's; the client's are only followed."""
@@ -71,6 +73,9 @@ class Run:
         for (_, call), status in self._calls.items():
             if status in OPEN:
                 yield f"tool call {call} ended the recording as {status}"
+        for terminal, is_open in self._terminals.items():
+            if is_open:
+                yield f"terminal {terminal} was never released"
 
     def _call(self, side: str, message: dict[str, Any]) -> Iterator[str]:
         method, params = message["method"], message.get("params") or {}
@@ -120,6 +125,8 @@ class Run:
             return
         if method == "session/new":
             self._sessions.add(result.get("sessionId"))
+        if method == "terminal/create":
+            self._terminals[result.get("terminalId")] = True
         if method == "session/prompt":
             session = params.get("sessionId")
             if session in self._cancelled and result.get("stopReason") != "cancelled":
@@ -148,14 +155,33 @@ class Run:
             yield from self._permission_rules(session, params)
         elif method == "session/update":
             yield from self._update_rules(session, params["update"])
-        elif method.startswith(("terminal/", "elicitation/")):
-            yield f"{method} but the client was not asked whether it can"
+        elif method.startswith("terminal/"):
+            yield from self._terminal_rules(method, params)
+        elif method.startswith("elicitation/"):
+            yield from self._question_rules(method, params)
 
     def _file_rules(self, method: str, params: dict[str, Any]) -> Iterator[str]:
         if not (self._capabilities.get("fs") or {}).get(FILE_CAPABILITIES[method]):
             yield f"{method} but the client has no fs.{FILE_CAPABILITIES[method]}"
         if not os.path.isabs(params["path"]):
             yield f"{method}: the path is not absolute: {params['path']}"
+
+    def _terminal_rules(self, method: str, params: dict[str, Any]) -> Iterator[str]:
+        if not self._capabilities.get("terminal"):
+            yield f"{method} but the client has no terminals"
+        if method == "terminal/create":
+            if not os.path.isabs(params.get("cwd") or ""):
+                yield f"terminal/create: no absolute cwd: {params.get('cwd')}"
+            return
+        terminal = params["terminalId"]
+        if not self._terminals.get(terminal):
+            yield f"{method} of {terminal}, which is unknown or released"
+        if method == "terminal/release":
+            self._terminals[terminal] = False
+
+    def _question_rules(self, method: str, params: dict[str, Any]) -> Iterator[str]:
+        if (self._capabilities.get("elicitation") or {}).get(params.get("mode")) is None:
+            yield f"{method} but the client does not offer {params.get('mode')}"
 
     def _permission_rules(self, session: Any, params: dict[str, Any]) -> Iterator[str]:
         ids = [option["optionId"] for option in params["options"]]
@@ -165,7 +191,7 @@ class Run:
             yield "a permission was asked outside a turn"
         if (session, params["toolCall"]["toolCallId"]) not in self._calls:
             yield "a permission was asked for a call that was not reported"
-        yield from _path_rules(params["toolCall"])
+        yield from self._content_rules(params["toolCall"])
 
     def _update_rules(self, session: Any, update: dict[str, Any]) -> Iterator[str]:
         kind = update["sessionUpdate"]
@@ -182,7 +208,13 @@ class Run:
         if before in ("completed", "failed") and status in OPEN:
             yield f"tool call {key[1]} went from {before} back to {status}"
         self._calls[key] = status or before or "pending"
-        yield from _path_rules(update)
+        yield from self._content_rules(update)
+
+    def _content_rules(self, call: dict[str, Any]) -> Iterator[str]:
+        yield from _path_rules(call)
+        for item in call.get("content") or []:
+            if item["type"] == "terminal" and not self._terminals.get(item["terminalId"]):
+                yield f"terminal {item['terminalId']} is shown, and is unknown or released"
 
 
 def _path_rules(call: dict[str, Any]) -> Iterator[str]:

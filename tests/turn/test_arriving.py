@@ -52,6 +52,10 @@ def test_a_name_is_shown_only_when_it_is_complete(tmp_path):
     assert preview.title == "Write src/app.py"
     assert preview.locations == (Location(str(tmp_path / "src/app.py")),)
     assert preview.display == (TextBlock("impo"),)
+    clock.now += EVERY
+    later = call.grow("rt os")
+    assert later is not None
+    assert (later.title, later.locations, later.display) == ("", (), (TextBlock("import os"),))  # only what changed
 
 
 def test_at_most_twenty_a_second_and_only_on_growth(tmp_path):
@@ -90,7 +94,7 @@ def test_long_content_is_shown_by_its_end_and_costs_a_small_part_of_itself(tmp_p
 
 def test_a_small_text_is_shown_whole():
     assert last_piece("a\nb", SMALL) == "a\nb"
-    assert last_piece("x\n" * 5000, SMALL).startswith("… 5,001 lines so far\n")
+    assert last_piece("x\n" * 5000, SMALL).startswith("… 5,000 lines so far\n")
 
 
 def test_what_is_no_json_shows_nothing(tmp_path):

@@ -88,7 +88,7 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
         case events.CallPreviewed():
             yield wire.ToolCallUpdate(
                 tool_call_id=event.call_id,
-                title=one_line(event.title),
+                title=one_line(event.title) or None,
                 locations=_locations(event.locations),
                 content=tool_content(event.display) or None,
             )
@@ -111,7 +111,7 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
                 tool_call_id=call_id,
                 status=status,
                 content=_result_content(result),
-                raw_output={"ok": result.ok, "message": one_line(result.message, 1000)},
+                raw_output=_raw_output(result),
             )
         case events.PlanChanged():
             yield wire.Plan(
@@ -217,10 +217,18 @@ def _block(block: DisplayBlock) -> wire.ToolContent | None:
 def _result_content(result: ToolResult) -> list[wire.ToolContent]:
     """The blocks; with none to show, the message; nothing if the output is hidden on purpose."""
     content = tool_content(result.display)
-    hidden = any(isinstance(block, HiddenOutput) for block in result.display)
-    if not content and not hidden and result.message:
+    if not content and not _is_hidden(result) and result.message:
         content.append(wire.ContentToolContent(content=wire.TextContent(text=result.message)))
     return content
+
+
+def _raw_output(result: ToolResult) -> object:
+    """None if the output is hidden: a client may show this where there is no content (Zed does)."""
+    return None if _is_hidden(result) else {"ok": result.ok, "message": one_line(result.message, 1000)}
+
+
+def _is_hidden(result: ToolResult) -> bool:
+    return any(isinstance(block, HiddenOutput) for block in result.display)
 
 
 def _locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] | None:

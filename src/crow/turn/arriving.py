@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
+
 from crow import events
 from crow.errors import WorkspaceError
 from crow.results import Location, TextBlock
@@ -61,9 +63,13 @@ class ArrivingCall:
         self._next_look = now + max(EVERY, (now - began) * THRIFT)
         if preview is None or preview == self._shown:
             return None
-        self._shown = preview
+        before, self._shown = self._shown, preview
         self._spent += ENVELOPE + sum(len(block.text) for block in preview.display if isinstance(block, TextBlock))
-        return preview
+        return msgspec.structs.replace(
+            preview,
+            title="" if preview.title == before.title else preview.title,
+            locations=() if preview.locations == before.locations else preview.locations,
+        )
 
     def _look(self) -> events.CallPreviewed | None:
         import jiter  # only models that call tools need it
@@ -98,5 +104,5 @@ def last_piece(text: str, longest: int) -> str:
     """All of a small text; of a larger one the end, with the number of lines that there are by now."""
     if len(text) <= longest:
         return text
-    lines = text.count("\n") + 1
+    lines = text.count("\n") + (not text.endswith("\n"))
     return f"… {lines:,} lines so far\n{text[-longest:]}"

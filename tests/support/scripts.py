@@ -1,0 +1,35 @@
+"""Scripts for the scripted model, said in Python: `reply(say("Let me look."), call("read", path="a.py"))`."""
+
+import json
+from typing import Any
+
+
+def say(text: str) -> str:
+    return f"{{ text = {_quoted(text)} }}"
+
+
+def call(tool: str, *, pieces: int = 1, **arguments: Any) -> str:
+    """A call whose arguments arrive in that many pieces."""
+    return f"{{ call = {_quoted(tool)}, raw = {_quoted(json.dumps(arguments))}, pieces = {pieces} }}"
+
+
+def edit(path: str, old: str, new: str) -> str:
+    return call("edit", path=path, edits=[{"old": old, "new": new}])
+
+
+def run(command: str, **more: Any) -> str:
+    return call("terminal", command=command, **more)
+
+
+def reply(*events: str, when: str = "") -> str:
+    """One reply of the model; with `when`, only to a prompt that has this word in it."""
+    condition = f"when = {_quoted(when)}\n" if when else ""
+    return f"[[reply]]\n{condition}events = [{', '.join(events)}]\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # a TOML string can be written as a JSON string
+
+
+DONE = f"[[reply]]\nrepeat = true\nevents = [{say('Done.')}]\n"
+"""The end of a script: whatever else is asked, the model has said what it had to say."""
