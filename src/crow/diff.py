@@ -60,20 +60,23 @@ def changes(old: str, new: str) -> list[Change]:
     return compare_lines(split_lines(old), split_lines(new))
 
 
-def hunks(old: str, new: str, context: int = CONTEXT) -> list[Hunk]:
+def hunks(old: str, new: str, context: int = CONTEXT, found: list[Change] | None = None) -> list[Hunk]:
+    """`found` are the texts' changes, if they are known already."""
     old_lines, new_lines = split_lines(old), split_lines(new)
-    found = compare_lines(old_lines, new_lines)
+    if found is None:
+        found = compare_lines(old_lines, new_lines)
     return [_hunk(group, old_lines, new_lines, context) for group in _neighbours(found, context)]
 
 
-def statistics(old: str, new: str) -> Statistics:
-    found = changes(old, new)
+def statistics(old: str, new: str, found: list[Change] | None = None) -> Statistics:
+    if found is None:
+        found = changes(old, new)
     added = sum(change.new_end - change.new_start for change in found)
     removed = sum(change.old_end - change.old_start for change in found)
     return Statistics(added, removed)
 
 
-def display(path: str, old: str | None, new: str | None) -> tuple[DiffBlock, ...]:
+def display(path: str, old: str | None, new: str | None, found: list[Change] | None = None) -> tuple[DiffBlock, ...]:
     """What the person is shown of a change to a file; None stands for a file that is not there."""
     if old is None:
         return (DiffBlock(path, "add", "", new or ""),)
@@ -83,7 +86,7 @@ def display(path: str, old: str | None, new: str | None) -> tuple[DiffBlock, ...
         return ()
     if _is_small(old) and _is_small(new):
         return (DiffBlock(path, "modify", old, new),)
-    return tuple(DiffBlock(path, "modify", hunk.old_text, hunk.new_text) for hunk in hunks(old, new))
+    return tuple(DiffBlock(path, "modify", hunk.old_text, hunk.new_text) for hunk in hunks(old, new, found=found))
 
 
 def split_lines(text: str) -> list[str]:

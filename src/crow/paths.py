@@ -13,6 +13,11 @@ def shown(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
+def spelled(path: str, folder: str) -> str:
+    """An absolute path as it was written, seen from a folder: links in it are not followed."""
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path) if path.startswith("~") else path))
+
+
 def relative_to(path: str, folder: str) -> str:
     """As short as it can be said from the folder: relative if it lies inside, else as it is."""
     return os.path.relpath(path, folder) if is_inside(path, folder) else path

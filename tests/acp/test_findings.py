@@ -89,3 +89,62 @@ def test_one_huge_delta_becomes_lines_that_every_client_takes(open_editor):
     assert crow.text() == text
     assert max(len(line) for line in crow.lines) < 10 * 1024 * 1024
     assert len({update["messageId"] for update in crow.updates if "messageId" in update}) == 1
+
+
+@pytest.mark.parametrize("target", [".env", "../outside.txt"])
+def test_instructions_that_are_a_link_to_a_secret_or_out_of_the_project_are_not_read(open_editor, target):
+    """A cloned repository must not hand over a key with the first hello."""
+    crow = open_editor(script=HELLO, capabilities=NOTICES)
+    (crow.workspace / ".git").mkdir()
+    (crow.workspace / ".env").write_text("KEY=hunter2")
+    (crow.workspace.parent / "outside.txt").write_text("hunter2")
+    (crow.workspace / "AGENTS.md").symlink_to(target)
+    crow.new_session()
+    crow.prompt("hello")
+    assert "hunter2" not in str(crow.model_requests())
+    [notice] = crow.notices
+    assert "AGENTS.md leads out of the project or to a secret" in notice
+
+
+def test_instructions_are_read_from_the_repository_down_and_again_when_they_change(open_editor):
+    crow = open_editor(script=HELLO)
+    (crow.workspace / ".git").mkdir()
+    (crow.workspace / "AGENTS.md").write_text("Use tabs.")
+    inner = crow.workspace / "inner"
+    inner.mkdir()
+    (inner / "notes.md").write_text("No: use spaces.")
+    (inner / "AGENTS.md").symlink_to("notes.md")
+    crow.new_session(inner)
+    crow.prompt("hello")
+    (crow.workspace / "AGENTS.md").write_text("Use three spaces.")
+    crow.prompt("and now?")
+    first, second = (request["system"] for request in crow.model_requests())
+    assert first.index("Use tabs.") < first.index("No: use spaces.")
+    assert "Use three spaces." in second
+    assert first.partition("Use tabs.")[0] == second.partition("Use three spaces.")[0]
+
+
+@pytest.mark.parametrize("guess", ["KEY=h", "KEY=x"])
+def test_an_edit_says_nothing_of_a_secret_before_it_was_allowed_to_look(open_editor, guess):
+    """Whether a text is in a file is content, too: right and wrong guesses must look the same."""
+    edits = f"[{{ old = '{guess}', new = 'y' }}, {{ old = 'not there', new = 'z' }}]"
+    script = f"[[reply]]\nevents = [{{ call = 'edit', arguments = {{ path = '.env', edits = {edits} }} }}]\n" + HELLO
+    crow = open_editor(script=script)
+    (crow.workspace / ".env").write_text("KEY=hunter2\n")
+    crow.new_session()
+    crow.prompt("edit it")
+    [asked] = crow.permissions
+    assert asked["toolCall"]["title"] == "Look at .env, to change it"
+    assert crow.model_requests()[-1]["messages"][-1]["text"] == "Not done: the user rejected it."
+
+
+@pytest.mark.parametrize(("name", "target"), [("AGENTS.md", "notes.txt"), (".envrc", "e.txt")])
+def test_a_protected_name_stays_protected_if_it_is_a_link(open_editor, name, target):
+    call = f"{{ call = 'write', arguments = {{ path = '{name}', content = 'x', append = true }} }}"
+    crow = open_editor(script=f"[[reply]]\nevents = [{call}]\n" + HELLO, environment={"CROW_MODE": "edit"})
+    (crow.workspace / target).write_text("old")
+    (crow.workspace / name).symlink_to(target)
+    crow.new_session()
+    crow.prompt("write it")
+    assert len(crow.permissions) == 1
+    assert (crow.workspace / target).read_text() == "old"

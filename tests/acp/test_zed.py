@@ -138,7 +138,8 @@ def test_outside_the_project_the_editor_refuses_and_the_disk_is_used(open_zed, t
     zed = open_zed(reply(call("read", path=str(outside))) + reply(edit(str(outside), "one", "two")))
     assert zed.prompt("change it") == {"stopReason": "end_turn"}
     assert outside.read_text() == "two\n"
-    assert len(zed.permissions) == 2
+    asked = [request["toolCall"]["title"] for request in zed.permissions]
+    assert asked == [f"Read {outside}", f"Look at {outside}, to change it", f"Edit {outside}"]
 
 
 # --- commands

@@ -1,26 +1,33 @@
 """What a project tells its agents: the AGENTS.md files from the repository's root down to the working directory.
 
-They are read as text, always, and read again when they change; nothing in them is a permission.
+They are read as text, always, and read again when they change; nothing in them is a permission. One that is a link
+out of the project, or to a file that may hold secrets, is not read: cloning a repository must not hand over a key.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from crow.paths import shown
+from crow.paths import is_inside, shown
 
 NAME = "AGENTS.md"
 LARGEST = 64 * 1024
 
 
-def instruction_files(roots: Sequence[str]) -> list[str]:
-    """The files there are: for each root from its repository's top to itself, general before special."""
+def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The files there are, and those that lead astray: from each root's repository down, general before special."""
     found: dict[str, None] = {}
+    astray: dict[str, None] = {}
     for root in roots:
-        for folder in _from_repository(root):
+        folders = _from_repository(root)
+        for folder in folders:
             path = os.path.join(folder, NAME)
-            if os.path.isfile(path):
-                found[path] = None
-    return list(found)
+            target = os.path.realpath(path)
+            if is_secret(target) or not is_inside(target, os.path.realpath(folders[0])):
+                if os.path.lexists(path):
+                    astray[path] = None
+            elif os.path.isfile(target):
+                found[target] = None
+    return list(found), list(astray)
 
 
 def _from_repository(folder: str) -> list[str]:
@@ -36,13 +43,17 @@ def _from_repository(folder: str) -> list[str]:
 class Instructions:
     """The files' text, read anew only when one of them has changed."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], is_secret: Callable[[str], bool]) -> None:
+        self.astray: list[str] = []
+        """Links that were not followed."""
         self._roots = roots
+        self._is_secret = is_secret
         self._state: tuple[tuple[str, int, int], ...] = ()
         self._text = ""
 
     def text(self) -> str:
-        state = tuple(_state(path) for path in instruction_files(self._roots))
+        found, self.astray = instruction_files(self._roots, self._is_secret)
+        state = tuple(_state(path) for path in found)
         if state != self._state:
             self._state = state
             self._text = "".join(_quoted(path) for path, _, _ in state)
@@ -59,7 +70,8 @@ def _state(path: str) -> tuple[str, int, int]:
 
 def _quoted(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        # The target itself, and no link that may have taken its place since.
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         return f"\n{shown(path)} could not be read: {error.strerror}.\n"

@@ -1,7 +1,7 @@
 """The system prompt: short, and the same for every request, so that providers' caches hit."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crow.paths import shown
 from crow.project.instructions import Instructions
@@ -23,12 +23,12 @@ prefer `edit` to rewriting it.
 class SystemPrompt:
     """Changes only when the project's instructions do."""
 
-    def __init__(self, roots: Sequence[str], today: str) -> None:
+    def __init__(self, roots: Sequence[str], today: str, is_secret: Callable[[str], bool]) -> None:
         where = f"Working directory: {shown(roots[0])}"
         if len(roots) > 1:
             where += f"\nFurther folders of the workspace: {', '.join(map(shown, roots[1:]))}"
         self._head = f"{HABITS}\n{where}\nSystem: {platform.system()}\nDate: {today}\n"
-        self._instructions = Instructions(roots)
+        self.instructions = Instructions(roots, is_secret)
 
     def text(self) -> str:
-        return self._head + self._instructions.text()
+        return self._head + self.instructions.text()

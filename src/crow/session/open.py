@@ -9,6 +9,7 @@ import msgspec
 from crow.actions import Person
 from crow.config.settings import PermissionRule
 from crow.events import Notice
+from crow.paths import shown
 from crow.policy.base import Scope
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
@@ -53,6 +54,7 @@ def open_session(id: str, choice: ModelChoice, around: Surroundings, *, home: st
     journal.subscribe(around.sink)
     policy = _policy(id, choice, around.workspace.roots, home)
     terminals = Terminals(around.commands)
+    prompt = SystemPrompt(around.workspace.roots, time.strftime("%Y-%m-%d"), policy.is_secret)
     conversation = Conversation(
         model=LateModel(choice),
         tools=Toolbox(_tools(around, policy, terminals, choice.settings.terminal.timeout)),
@@ -62,11 +64,14 @@ def open_session(id: str, choice: ModelChoice, around: Surroundings, *, home: st
         journal=journal,
         history=journal.history,
         limits=choice.settings.limits,
-        system_prompt=SystemPrompt(around.workspace.roots, time.strftime("%Y-%m-%d")).text,
+        system_prompt=prompt.text,
     )
     session = Session(id, conversation, journal, terminals)
     if policy.warning:
         session.tell(Notice("warning", policy.warning))
+    prompt.text()
+    for path in prompt.instructions.astray:
+        session.tell(Notice("warning", f"{shown(path)} leads out of the project or to a secret, and was not read."))
     return session
 
 

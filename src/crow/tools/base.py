@@ -1,7 +1,7 @@
 """What a tool is. The few types here are all that a tool and its callers know of each other."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -57,6 +57,24 @@ class Tool(Protocol):
         ...
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action: ...
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What must be looked at before it can be said what would be done: judged and asked about like an action."""
+
+    title: str
+    deed: Deed
+    locations: tuple[Location, ...] = ()
+    display: tuple[DisplayBlock, ...] = ()
+
+
+@runtime_checkable
+class LooksFirst(Protocol):
+    """A tool whose `prepare` answers from a file's content: whether a text is in it must not be told unasked."""
+
+    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+        """None if there is nothing to be looked at."""
+        ...
 
 
 class BadArguments(Exception):

@@ -1,13 +1,16 @@
 """What the tools that change a file have in common: showing the change before, and telling what became of it after."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from crow import diff
+from crow.actions import Deed
 from crow.errors import WorkspaceError
-from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, ToolResult
+from crow.paths import relative_to, shown, spelled
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.base import Look
 from crow.tools.matching import common_beginning
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
@@ -27,6 +30,22 @@ class ShownChange(NamedTuple):
     message: str
     """How many lines were added and removed."""
     locations: tuple[Location, ...]
+    old: str | None
+    new: str
+
+
+def look_at(workspace: Workspace, path: str) -> Look | None:
+    """A file that is there has to be read before it can be said how it would change."""
+    resolved = workspace.resolve(path)
+    if not os.path.lexists(resolved):
+        return None
+    title = f"Look at {relative_to(resolved, workspace.roots[0])}, to change it"
+    return Look(title, Deed("read", ToolKind.READ, reads=(resolved,)), (Location(resolved),))
+
+
+def written_paths(workspace: Workspace, path: str) -> tuple[str, ...]:
+    """Where a write goes, and what it was called: a protected name stays protected if it is a link."""
+    return tuple(dict.fromkeys((workspace.resolve(path), spelled(path, workspace.roots[0]))))
 
 
 async def show_change(path: str, old: str | None, new: str) -> ShownChange:
@@ -36,8 +55,10 @@ async def show_change(path: str, old: str | None, new: str) -> ShownChange:
 
 def _show(path: str, old: str | None, new: str) -> ShownChange:
     first_line = new.count("\n", 0, common_beginning(old or "", new)) + 1
-    counted = diff.statistics(old or "", new)
-    return ShownChange(diff.display(shown(path), old, new), str(counted), (Location(path, first_line),))
+    found = diff.changes(old or "", new)  # once, for both: it is what a large file costs
+    counted = diff.statistics(old or "", new, found)
+    display = diff.display(shown(path), old, new, found)
+    return ShownChange(display, str(counted), (Location(path, first_line),), old, new)
 
 
 async def worked_out(size: int, work: Callable[[], Given]) -> Given:
@@ -58,10 +79,17 @@ def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
 
 
 async def told_result(
-    workspace: Workspace, done: str, before: str | None, written: str, after: Document, notes: Sequence[str]
+    workspace: Workspace,
+    done: str,
+    planned: ShownChange,
+    before: str | None,
+    written: str,
+    after: Document,
+    notes: Sequence[str],
 ) -> ToolResult:
     """What was done, for both. If the editor made something else of the text, that is what both are told of."""
-    change = await show_change(after.path, before, after.text)
+    as_planned = (planned.old, planned.new) == (before, after.text)
+    change = planned if as_planned else await show_change(after.path, before, after.text)
     name = relative_to(shown(after.path), workspace.roots[0])
     told = [f"{done} {name} ({change.message}).", *after.remarks, *notes]
     remarks = list(after.remarks)

@@ -11,8 +11,17 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments, verb_and_path
-from crow.tools.changing import ShownChange, check_writable, show_change, told_diff, told_result, worked_out
+from crow.tools.base import ArgumentReader, BadArguments, Look, ignored_arguments, verb_and_path
+from crow.tools.changing import (
+    ShownChange,
+    check_writable,
+    look_at,
+    show_change,
+    told_diff,
+    told_result,
+    worked_out,
+    written_paths,
+)
 from crow.tools.following import follow
 from crow.tools.matching import EditPlan, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.seen import Seen
@@ -53,6 +62,9 @@ class Edit:
         new = [edit.get("new") for edit in edits if isinstance(edit, dict)]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- JSON
         return "\n".join(text for text in new if isinstance(text, str))  # pyright: ignore[reportUnknownVariableType] -- JSON
 
+    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+        return look_at(workspace, _reader.read(call)[0].path)
+
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
         arguments, unknown = _reader.read(call)
         _check(arguments.edits)
@@ -66,7 +78,8 @@ class Edit:
             raise WorkspaceError(f"The edits change nothing in {shown(path)}.")
         check_writable(path, before, new)
         change = await show_change(path, before.text, new)
-        return EditAction(workspace, self._seen, before, plan, change, unknown)
+        paths = written_paths(workspace, arguments.path)
+        return EditAction(workspace, self._seen, before, paths, plan, change, unknown)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
@@ -91,6 +104,7 @@ class EditAction:
         workspace: Workspace,
         seen: Seen,
         before: Document,
+        paths: tuple[str, ...],
         plan: EditPlan,
         change: ShownChange,
         unknown: tuple[str, ...],
@@ -101,7 +115,8 @@ class EditAction:
         self._before = before
         self._plan = plan
         self._unknown = unknown
-        self.deed = Deed("edit", ToolKind.EDIT, writes=(before.path,))
+        self.deed = Deed("edit", ToolKind.EDIT, writes=paths)
+        self._change = change
         self.display = change.display
         self.locations = change.locations
 
@@ -141,7 +156,7 @@ class EditAction:
         if after.text != text:
             self._seen.note_replaced(self._path, after.text)
         notes += ignored_arguments(self._unknown)
-        return await told_result(self._workspace, "Edited", before.text, text, after, notes)
+        return await told_result(self._workspace, "Edited", self._change, before.text, text, after, notes)
 
 
 def _check(edits: Sequence[TextEdit]) -> None:

@@ -10,8 +10,8 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
-from crow.tools.changing import ShownChange, check_writable, show_change, told_result
+from crow.tools.base import ArgumentReader, Look, ignored_arguments, verb_and_path
+from crow.tools.changing import ShownChange, check_writable, look_at, show_change, told_result, written_paths
 from crow.tools.fitting import with_ends_of
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
@@ -50,6 +50,9 @@ class Write:
         content = arguments.get("content")
         return content if isinstance(content, str) else ""
 
+    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+        return look_at(workspace, _reader.read(call)[0].path)
+
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
         arguments, unknown = _reader.read(call)
         path = workspace.resolve(arguments.path)
@@ -79,7 +82,8 @@ class WriteAction:
         self._arguments = arguments
         self._before = before
         self._unknown = unknown
-        self.deed = Deed("write", ToolKind.EDIT, writes=(path,))
+        self.deed = Deed("write", ToolKind.EDIT, writes=written_paths(workspace, arguments.path))
+        self._change = change
         self.display = change.display
         self.locations = change.locations
 
@@ -110,7 +114,8 @@ class WriteAction:
         if before is not self._before:
             notes.append("The file changed meanwhile; the text was added to its new end.")
         old = before.text if before is not None else None
-        return await told_result(self._workspace, done, old, text, after, [*notes, *ignored_arguments(self._unknown)])
+        notes += ignored_arguments(self._unknown)
+        return await told_result(self._workspace, done, self._change, old, text, after, notes)
 
     def _remember(self, before: Document | None, text: str, after: Document) -> None:
         if before is not None and self._arguments.append:

@@ -12,7 +12,7 @@ from crow.errors import TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import Action
+from crow.tools.base import Action, Look, LooksFirst
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
@@ -97,22 +97,31 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
     journal = conversation.journal
     tool = conversation.tools.find(call.name)
+    look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
+    if look is not None and isinstance(verdict := await _verdict(conversation, call, look), Deny):
+        return ToolResult.refused(verdict.reason)
     action = await tool.prepare(call, conversation.workspace)
     journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
-    verdict = conversation.policy.judge(action.deed)
-    if isinstance(verdict, Ask):
-        async with conversation.dialog:
-            # While this question waited for its turn, the answer to another one may have covered it.
-            verdict = conversation.policy.judge(action.deed)
-            if isinstance(verdict, Ask):
-                verdict = await _ask_person(conversation, call, action, verdict)
-    if isinstance(verdict, Deny):
+    if isinstance(verdict := await _verdict(conversation, call, action), Deny):
         return ToolResult.refused(verdict.reason)
     journal.append(events.CallStarted(call.id))
     return await action.perform(journal)
 
 
-async def _ask_person(conversation: Conversation, call: ToolCall, action: Action, ask: Ask) -> Allow | Deny:
+async def _verdict(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
+    """The policy's, or the person's where the policy says to ask."""
+    verdict = conversation.policy.judge(action.deed)
+    if not isinstance(verdict, Ask):
+        return verdict
+    async with conversation.dialog:
+        # While this question waited for its turn, the answer to another one may have covered it.
+        verdict = conversation.policy.judge(action.deed)
+        if not isinstance(verdict, Ask):
+            return verdict
+        return await _ask_person(conversation, call, action, verdict)
+
+
+async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
     conversation.journal.append(events.PermissionAsked(call.id, ask.reason))
     question = PermissionQuestion(
         call_id=call.id,
