@@ -82,9 +82,9 @@ ROWS = [
     ("args200k_shown_times_payload", "a 200 kB write in 40-byte pieces: what is shown of it", "×", 2.5, None),
     (
         "args200k_times_payload",
-        "the same, with the file itself, which the client writes",
+        "the same, all bytes to the client, the file itself among them",
         "×",
-        None,
+        2.5,
         "args200k_times_payload",
     ),
     ("args200k_messages", "the same, messages", "", None, "args200k_messages"),

@@ -134,6 +134,8 @@ class CallDescribed(Event, frozen=True, tag="call_described"):
 class PermissionAsked(Event, frozen=True, tag="permission_asked"):
     call_id: str
     reason: str
+    display: tuple[DisplayBlock, ...] = ()
+    """What the person sees of the action in the question."""
 
 
 class PermissionAnswered(Event, frozen=True, tag="permission_answered"):

@@ -9,6 +9,7 @@ import asyncio
 from crow import events
 from crow.acp import translate, wire
 from crow.acp.connection import Connection
+from crow.results import DisplayBlock
 
 FRAME = 0.016
 """Seconds between two chunks of a fast stream: about sixty a second."""
@@ -24,6 +25,7 @@ class UpdateSink:
         self._in_turn = False
         self._held: list[events.Notice] = []
         self._notices = 0
+        self._asked: dict[str, tuple[DisplayBlock, ...]] = {}
         self._loop = asyncio.get_running_loop()
         self._delta: events.TextDelta | events.ThoughtDelta | None = None
         self._texts: list[str] = []
@@ -50,6 +52,12 @@ class UpdateSink:
             case events.TurnEnded():
                 self._flush()
                 self._in_turn = False
+            case events.PermissionAsked():
+                self._flush()
+                self._asked[event.call_id] = event.display
+            case events.CallSettled():
+                self._flush()
+                self._send(self._settled(event))
             case _:
                 self._flush()
                 for update in translate.updates(event):
@@ -78,6 +86,12 @@ class UpdateSink:
             self._last_sent = self._loop.time()
             for start in range(0, len(text), LONGEST_CHUNK):
                 self._send(translate.text_chunk(delta, text[start : start + LONGEST_CHUNK]))
+
+    def _settled(self, event: events.CallSettled) -> wire.Update:
+        """A large diff that was approved as it is has been sent with the question, and is not sent once more."""
+        approved = self._asked.pop(event.call_id, ())
+        known = bool(approved) and approved == event.result.display and translate.is_large(approved)
+        return translate.settled(event, with_content=not known)
 
     def _tell(self, notice: events.Notice) -> None:
         """A client that knows no notices gets a message; but messages belong into turns, so it may have to wait."""

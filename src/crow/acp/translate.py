@@ -29,6 +29,7 @@ from crow.visible import one_line
 
 LARGEST_RAW = 64 * 1024
 LONG_TEXT = 2048
+LARGE_DIFF = 64 * 1024
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 
@@ -105,14 +106,8 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
         case events.CallProgressed():
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, content=tool_content(event.display))
-        case events.CallSettled(call_id=call_id, result=result):
-            status = "completed" if result.ok else "failed"
-            yield wire.ToolCallUpdate(
-                tool_call_id=call_id,
-                status=status,
-                content=_result_content(result),
-                raw_output=_raw_output(result),
-            )
+        case events.CallSettled():
+            yield settled(event)
         case events.PlanChanged():
             yield wire.Plan(
                 entries=[
@@ -124,6 +119,22 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             yield wire.UsageUpdate(used=event.input_tokens + event.output_tokens, size=size)
         case _:
             pass  # the client learns of it in another way, or not at all
+
+
+def settled(event: events.CallSettled, *, with_content: bool = True) -> wire.Update:
+    """The end of a call; without its content the client keeps what it has."""
+    return wire.ToolCallUpdate(
+        tool_call_id=event.call_id,
+        status="completed" if event.result.ok else "failed",
+        content=_result_content(event.result) if with_content else None,
+        raw_output=_raw_output(event.result),
+    )
+
+
+def is_large(display: Iterable[DisplayBlock]) -> bool:
+    """Whether it would cost too much to send it a second time."""
+    sizes = (len(block.old_text) + len(block.new_text) for block in display if isinstance(block, DiffBlock))
+    return sum(sizes) > LARGE_DIFF
 
 
 def notice(event: events.Notice) -> wire.Update:

@@ -17,8 +17,8 @@ from crow.acp.jsonrpc import RpcError
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.workspace.base import Document
-from crow.workspace.local import LocalWorkspace, encode_like
-from crow.workspace.place import make_folders_for
+from crow.workspace.local import LocalWorkspace, encode_like, worked_out
+from crow.workspace.place import make_folders_for, refuse_link
 from crow.workspace.text import MARK
 
 PATIENCE = 10
@@ -68,9 +68,10 @@ class ClientWorkspace(LocalWorkspace):
         return (await self._look(path)).document
 
     async def write_document(self, path: str, text: str, before: Document | None) -> Document:
-        encode_like(before, path, text)  # what the file could not hold is refused, whoever would write it
+        # What the file could not hold is refused, whoever would write it.
+        await worked_out(len(text), lambda: encode_like(before, path, text))
         look = await self._look_again(path, before)
-        if self._can_go_through_client(look, path, text):
+        if await worked_out(len(text), lambda: self._can_go_through_client(look, path, text)):
             return await self._write_through(path, text, look)
         if look.document is not None and look.document.unsaved:
             raise WorkspaceError(f"{shown(path)} is too large to be changed in the editor. {ASK_TO_SAVE}")
@@ -92,10 +93,13 @@ class ClientWorkspace(LocalWorkspace):
         except TimeoutError:
             told = f"The editor did not say within {PATIENCE} seconds whether {shown(path)} has unsaved changes."
             return Look(saved, None, saved and _with_obstacle(saved, told), silent=True)
+        # The editor follows a symbolic link that has appeared meanwhile; whatever that led to is nobody's to see.
+        refuse_link(path)
         # An empty text may also mean that the editor does not find the file. The disk knows.
         if not buffer:
             return Look(saved, buffer if saved is not None and not saved.text else None, saved)
-        return Look(saved, buffer, self._in_front_of_the_person(path, saved, buffer))
+        document = await worked_out(len(buffer), lambda: self._in_front_of_the_person(path, saved, buffer))
+        return Look(saved, buffer, document)
 
     async def _look_again(self, path: str, before: Document | None) -> Look:
         """What is there now, if it is still what a change was made from and can be written."""
@@ -155,7 +159,7 @@ class ClientWorkspace(LocalWorkspace):
 
     async def _write_to_disk(self, path: str, text: str, look: Look) -> Document:
         after = await super().write_document(path, text, look.saved)
-        self._watch.note_saved(after)
+        await worked_out(len(text), lambda: self._watch.note_saved(after))
         return after
 
     async def _write_through(self, path: str, text: str, look: Look) -> Document:
@@ -164,6 +168,7 @@ class ClientWorkspace(LocalWorkspace):
         await asyncio.to_thread(make_folders_for, path)
         mark = MARK if look.buffer is not None and look.buffer.startswith(MARK) else ""
         request = wire.WriteTextFileRequest(session_id=self._session_id, path=path, content=mark + text)
+        refuse_link(path)  # the editor would follow one that has appeared since the person agreed
         try:
             async with asyncio.timeout(PATIENCE_FOR_WRITING):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)

@@ -122,7 +122,7 @@ async def _verdict(conversation: Conversation, call: ToolCall, action: Action | 
 
 
 async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
-    conversation.journal.append(events.PermissionAsked(call.id, ask.reason))
+    conversation.journal.append(events.PermissionAsked(call.id, ask.reason, action.display))
     question = PermissionQuestion(
         call_id=call.id,
         kind=action.deed.kind,
