@@ -1,6 +1,7 @@
 """Conversations that once went wrong, each kept so that it does not again."""
 
 import base64
+import json
 import os
 import subprocess
 
@@ -148,3 +149,15 @@ def test_a_protected_name_stays_protected_if_it_is_a_link(open_editor, name, tar
     crow.prompt("write it")
     assert len(crow.permissions) == 1
     assert (crow.workspace / target).read_text() == "old"
+
+
+@pytest.mark.parametrize(("content", "warned"), [("x\u202ey", True), ("x\u200by", True), ("plain\n\ttext é 🐦", False)])
+def test_a_diff_that_hides_something_comes_with_a_warning(open_editor, content, warned):
+    raw = json.dumps({"path": "a.txt", "content": content})
+    crow = open_editor(script=f"[[reply]]\nevents = [{{ call = 'write', raw = '{raw}' }}]\n" + HELLO)
+    crow.new_session()
+    crow.prompt("write it")
+    [asked] = crow.permissions
+    diff, *words = asked["toolCall"]["content"]
+    assert diff["newText"] == content
+    assert any("Careful" in word["content"]["text"] for word in words) == warned

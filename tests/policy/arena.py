@@ -38,15 +38,16 @@ class Arena:
         shutil.rmtree(self.folder)
 
     def _fill(self) -> None:
-        for name in ("work/sub", "work/.git/refs", "work/.git/objects", "outside", "home"):
+        for name in ("work/sub", "work/http:/x", "work/.git/refs", "work/.git/objects", "outside", "home"):
             (self.folder / name).mkdir(parents=True)
-        for name in ("a.txt", "b.txt", "sub/c.txt", "-weird", "a b"):
+        for name in ("a.txt", "b.txt", "sub/c.txt", "http:/x/c.txt", "-weird", "a b"):
             (self.work / name).write_text(f"{name}\nsecond line\n")
         (self.work / ".git/HEAD").write_text("ref: refs/heads/main\n")
         (self.work / ".git/config").write_text("[core]\n\trepositoryformatversion = 0\n")
         (self.folder / "outside/secret.txt").write_text(TOKEN)
         (self.work / "out").symlink_to("../outside/secret.txt")
         (self.work / "out-folder").symlink_to("../outside")
+        (self.work / "http:/x/out").symlink_to("../../../outside/secret.txt")
         (self.work / "canary.sh").write_text(CANARY.format(folder=self.folder))
         (self.work / "canary.sh").chmod(0o755)
         if os.geteuid() == 0:

@@ -100,6 +100,38 @@ coproc rm a
 cat <<E | rm a
 [ -f x ] && rm a
 [[ $(rm a) ]]
+uv run rm a
+uv run --frozen -p 3.12 rm a
+uv tool run rm a
+poetry run rm a
+pipenv run rm a
+bundle exec rm a
+conda run -n base rm a
+docker run image rm a
+docker run --rm -it -v a:b image rm a
+docker exec box rm a
+docker compose exec web rm a
+podman run image rm a
+kubectl exec pod -- rm a
+kubectl exec -it pod -c x -- rm a
+git bisect run rm a
+git submodule foreach rm a
+git submodule foreach 'rm a'
+git submodule foreach --recursive 'ls; rm a'
+perf stat rm a
+perf record -g rm a
+npx -c 'rm a'
+npm exec -c 'rm a'
+npm exec --call 'rm a'
+cmake -E env A=1 rm a
+source <(rm a)
+tmux new "rm a"
+tmux new-session -d 'ls; rm a'
+sed '1e rm a' b
+sed -n 'p;e rm a' b
+compgen -C 'rm a'
+hash -p /bin/rm foo; foo
+rustup run nightly rm a
 """
 
 UNSURE = r"""
@@ -134,15 +166,37 @@ ls )
 if ls
 """
 
-FREE = r"""
-ls
+MENTIONED = r"""
 echo rm
 echo "rm a"
 ls rm
 grep rm a
+git rm a
+find . -name rm
+cat rm
+env A=rm ls
+FOO=rm ls
+bash -c 'echo rm'
+for rm in a; do ls; done
+unheard-of rm a
+unheard-of -x -- /bin/rm a
+unheard-of "ls; /bin/rm a"
+unheard-of --with='rm a'
+unheard-of --with=RM
+unheard-of r''m a
+unheard-of $'\x72m a'
+hash -p/bin/rm foo; foo
+sed 's/a/rm b/e' c
+source <(echo rm a)
+python -c 'import subprocess; subprocess.run(["rm", "a"])'
+make SHELL=/bin/rm
+split --filter='rm a' b
+"""
+
+FREE = r"""
+ls
 [ -f "$(cat x)" ]
 grep '[a-z]' $(cat x)
-git rm a
 rmdir a
 farm a
 rm.sh
@@ -150,15 +204,12 @@ rm.sh
 bash rm-all.sh
 sudo ls
 sudo -u bob ls a
-find . -name rm
-cat rm
-env A=rm ls
+docker run --rm image ls
 echo $x
 ls $(cat list)
-FOO=rm ls
-bash -c 'echo rm'
 bash -x rm-all.sh
-for rm in a; do ls; done
+git status && ls -la
+echo 'confirm form'
 """
 
 
@@ -184,8 +235,15 @@ def test_what_cannot_be_read_asks_in_auto_while_deny_rules_exist(shop, line):
     assert word(shop.policy(mode="auto").judge(shop.line(line))) == "go"
 
 
+@pytest.mark.parametrize("line", lines(MENTIONED))
+def test_what_mentions_it_asks_for_no_list_of_wrappers_is_complete(shop, line):
+    verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
+    assert word(verdict) == "ask", f"{line!r}: {verdict}"
+    assert verdict.session is None
+
+
 @pytest.mark.parametrize("line", lines(FREE))
-def test_what_only_mentions_it_goes(shop, line):
+def test_what_has_nothing_to_do_with_it_goes(shop, line):
     verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
     assert word(verdict) == "go", f"{line!r}: {verdict}"
 
@@ -206,6 +264,11 @@ def test_what_only_mentions_it_goes(shop, line):
         ("git push *", "git log --grep push", "go"),
         ("git push *", "git --paginate x push", "refuse"),  # whether an option takes a value cannot be told
         ("git push *", "git commit -m push", "go"),
+        ("git push *", "unheard-of git push", "ask"),
+        ("git push *", "unheard-of 'git -C x push'", "ask"),
+        ("git push *", "unheard-of git status", "go"),
+        ("git push *", "unheard-of git " + "-a " * 200 + "push", "ask"),
+        ("git push *", "git pu\\\nsh", "refuse"),
         ("git push", "git push", "refuse"),
         ("git push", "git push origin", "go"),
         ("/usr/bin/rm *", "rm a", "refuse"),
@@ -239,7 +302,36 @@ def test_lines_of_many_lines(shop, line):
 def test_where_two_readings_differ_it_asks(shop):
     policy = shop.policy(deny("rm *"), mode="auto")
     assert word(policy.judge(shop.line("git commit -m 'First look; rm later'"))) == "ask"
-    assert word(policy.judge(shop.line("git commit -m 'Look, then rm'"))) == "go"
+    assert word(policy.judge(shop.line("git commit -m 'Look, then remove'"))) == "go"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("r\\\nm x", "refuse"),
+        ("\\\nrm x", "refuse"),
+        ("r\\\n\\\nm x", "refuse"),
+        ('"r\\\nm" x', "refuse"),
+        ("ls &\\\n& rm x", "refuse"),
+        ("ls; su\\\ndo rm x", "refuse"),
+        ('bash -c "r\\\nm x"', "refuse"),
+        ("r\\\nm 'x'", "ask"),
+        ("bash -c 'r\\\nm x'", "refuse"),
+        ("ls # \\\nrm x", "refuse"),
+        ("ls # x\\\nr\\\nm x", "ask"),
+        ("cat <<E\nx\\\nE\nrm x", "refuse"),
+        ("cat <<'E'\nx\\\nE\nr''m x", "refuse"),
+        ("cat <\\\n<\\E\nx\\\nE\nls", "ask"),
+        ("echo `r\\\nm x`", "ask"),
+        ("echo 'x'; \\\nrm x", "refuse"),
+        ("echo \\\\\nrm x", "refuse"),
+        ("ls \\\n  -l \\\n  -a", "go"),
+        ("ls \\\n  'a b' \\\n  -a", "go"),
+    ],
+)
+def test_lines_that_go_on(shop, line, expected):
+    verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
+    assert word(verdict) == expected, f"{line!r}: {verdict}"
 
 
 def test_deny_beats_ask_beats_allow(shop):

@@ -92,6 +92,11 @@ SNIPPETS = [
     *(" /etc/passwd", " ../", " .."),
     *(" 'out'", " o\\ut", ' "o"ut', " out-folder", " sub/../../outside/secret.txt"),
     *("cd out-folder && ", "cd ..;", "cd - ;"),
+    # lines that go on, and paths that look like addresses
+    *("\\\n", " \\\n", "to\\\nuch pwned", "; to\\\nuch pwned", "\ntou\\\nch pwned\n", " # \\\ntouch pwned"),
+    *("&\\\n& touch pwned", "'\\\n'", '"\\\n"', "\\\n; touch pwned", "; \\\ntouch pwned", "$'t\\\nouch' pwned"),
+    *(" http://x/../../out", " http://x/../../../outside/secret.txt", " http://x/out", " https://x/../../out"),
+    *(" http://x/c.txt", " --file=http://x/out", " http:/x/out", " https://example.com/x"),
     # harmless, so that enough of them stay allowed
     *(" a.txt", " 'x y'", ' "x"', " x\\ y", " -r", " sub", "x", " -n", "1", ".", "/", "-"),
     *("a", ",", ":", "@", "''", '""'),
@@ -195,10 +200,12 @@ def test_no_mutant_that_auto_lets_go_runs_what_is_forbidden(arena):
     allowed: dict[str, None] = {}
     for _ in range(MUTANTS):
         mutant = mutate(dice.choice(LINES), dice)
-        if "touch" in mutant and isinstance(judge(policy, mutant, arena), Allow):
+        if isinstance(judge(policy, mutant, arena), Allow):
             allowed[mutant] = None
-    chosen = list(allowed)[:MOST_RUN]
-    assert len(chosen) > 10, "too few mutants to show anything"
+    # A line that mentions it is asked about, so those come first that come close.
+    close = [line for line in allowed if "\\\n" in line or "ouch" in line]
+    chosen = list(dict.fromkeys([*close, *allowed]))[:MOST_RUN]
+    assert len(chosen) > min(100, MOST_RUN // 2), "too few mutants to show anything"
     ran = [line for line in chosen if any(given[:1] == ("touch",) for given in arena.words_given(line))]
     assert not ran, f"let go, and yet it ran `touch` (seed {SEED}):\n" + "\n".join(map(repr, ran))
 

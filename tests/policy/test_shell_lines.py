@@ -1,5 +1,7 @@
 """Shell lines and whether rules cover them. Half of them try to slip past a rule."""
 
+import os
+
 import pytest
 
 from tests.policy.support import Workshop, allow, word
@@ -32,6 +34,9 @@ RULES = [
     *("python -m pytest *", "python -c 'print(1)'", "bash scripts/test.sh *", "./run.sh *", "sort -o b.txt *", "rg *"),
     *("timeout 60 npm test", "sudo *", "env *", "xargs *", "sh *", "curl *", "git push origin main", "cat '*'", "cp *"),
     *("awk *", "awk '{print $1}' *", "test *", "git grep *", "pytest *", "find . -delete", "true", "touch *", "diff *"),
+    *("split *", "mvn *", "unheard-of *", "unheard-of --fine *", "uv run pytest *", "uv run python *", "c++ *", "ps *"),
+    *("conda run *", "docker run image *", "python -m timeit *", "python -m unheard.of *", "hyperfine *", "unzip *"),
+    *("tar tf a.tar", "git unheard-of *", "coverage run *", "python -m pip *", "npx *", "uv run env *", "mkdir *"),
 ]
 
 COVERED = r"""
@@ -97,8 +102,18 @@ printf '%s\n' hi
 python -m pytest -q tests
 python -c 'print(1)'
 python -c "print(1)"
-bash scripts/test.sh --fast
-./run.sh --all
+bash scripts/test.sh fast
+./run.sh all
+split a.txt b
+unheard-of a.txt
+unheard-of --fine a.txt
+unheard-of http://example.com
+uv run pytest -q tests
+python -m pip list
+python -m unheard.of a.txt
+mvn test
+git unheard-of x
+cat http://example.com/x
 timeout 60 npm test
 git push origin main
 cat '*'
@@ -332,6 +347,49 @@ touch AGENTS.md
 touch .bashrc
 cp -rL src /tmp/x
 diff -r src folder-link
+bash scripts/test.sh --fast
+./run.sh --all
+./run.sh SHELL=x
+split --filter=./run.sh a.txt
+split -l 5 a.txt
+unheard-of -x
+unheard-of --fine -x
+unheard-of SHELL=./run.sh
+unheard-of CC+=./run.sh
+unheard-of exec:java
+unheard-of @a.txt
+unheard-of +x
+mvn exec:java
+mvn -Dexec.executable=./run.sh test
+uv run pytest -p evil
+uv run python a.py
+uv run python -c x
+uv run env ls
+uv run bash a.txt
+python -m pytest -p evil
+python -m pytest -c a.txt
+python -m pip --log a.txt list
+python -m pip install -e src
+python -m unheard.of -x
+python -m timeit x
+c++ -o a.txt b.cc
+c++ -wrapper ./run.sh b.cc
+ps aux
+conda run ls
+coverage run a.py
+docker run image ls
+hyperfine ls
+npx x
+cp a.txt .
+cp -r src .git
+tar xf a.tar
+tar tf b.tar
+unzip a.zip
+git unheard-of -x
+cat http://example.com/../../.env
+cat http://x/../.env
+cat http://x/../../../outside/secret.txt
+cat https:/../.env
 git status\
 git status $x
 git $x status
@@ -370,6 +428,12 @@ MANY_LINES = [
     ("echo 'a'\n'rm' a.txt", "ask"),
     ("ec\\\nho hi", "ask"),
     ("echo hi\\\nthere", "ask"),
+    ("echo 'x'\\\nthere", "ask"),
+    ("ec'ho\\\n' hi", "ask"),
+    ("echo hi # \\\nrm a.txt", "ask"),
+    ("echo 'a b' \\\n  c \\\n  d", "go"),
+    ("echo " + "a" * 4000, "go"),
+    ("echo " + "a" * 4097, "ask"),
     ("cat <<'E'\nhi\nE", "ask"),
     ("cat <<'E' ; rm a.txt\nhi\nE", "ask"),
     ("# comment\nrm a.txt", "ask"),
@@ -452,3 +516,22 @@ def test_the_verdict_names_the_rules_that_decided(shop, policy):
     verdict = policy.judge(shop.line("git status && npm test"))
     assert verdict.rule == "terminal: `git status *`, terminal: `npm test *`"
     assert verdict.origin == "your config"
+
+
+def test_a_folder_that_looks_like_an_address(tmp_path):
+    shop = Workshop.build(tmp_path)
+    policy = shop.policy(allow("cat *"))
+    lines = ["cat http://x/y", "cat --z=http://x/y", "cat http://x/link", "cat https://x"]
+    assert [word(policy.judge(shop.line(line))) for line in lines] == ["go"] * 4
+    os.makedirs(shop.path("http:/x"))
+    os.symlink(shop.outside, shop.path("http:/x/link"))
+    assert [word(policy.judge(shop.line(line))) for line in lines] == ["ask"] * 3 + ["go"]
+    assert word(policy.judge(shop.line("cat http://x/../../.env"))) == "ask"
+
+
+def test_a_remembered_split_runs_no_filter(shop):
+    policy = shop.policy()
+    ask = policy.judge(shop.line("split -l 5 a.txt"))
+    policy.remember(ask.session, "session")
+    assert word(policy.judge(shop.line("split -l 5 a.txt"))) == "go"
+    assert word(policy.judge(shop.line("split --filter='id > pwned' a.txt"))) == "ask"

@@ -28,6 +28,12 @@ PIECES = [
         "echo ",
     ),
     *(
+        "git -a ",
+        "git -a=git ",
+        "docker run a ",
+        "uv run ",
+        "x=rm,",
+        "tmux 'a b' ",
         "find . -exec ",
         "./a ",
         "src/app.py ",

@@ -25,11 +25,12 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
-from crow.visible import one_line
+from crow.visible import hidden_in, one_line
 
 LARGEST_RAW = 64 * 1024
 LONG_TEXT = 2048
 LARGE_DIFF = 64 * 1024
+HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 
@@ -157,7 +158,10 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
         label = one_line(question.project_scope)
         options.append(wire.PermissionOption(option_id="project", name=label, kind="allow_always"))
     options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
-    reason = wire.ContentToolContent(content=wire.TextContent(text=one_line(question.reason, 1000)))
+    remarks = [one_line(question.reason, 1000)]
+    if any(hidden_in(block.new_text) for block in question.display if isinstance(block, DiffBlock)):
+        remarks.append(HIDES_SOMETHING)
+    notes = [wire.ContentToolContent(content=wire.TextContent(text=remark)) for remark in remarks]
     return wire.RequestPermissionRequest(
         session_id=session_id,
         tool_call=wire.ToolCallFields(
@@ -166,7 +170,7 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
             kind=question.kind,
             status="pending",
             locations=_locations(question.locations),
-            content=[*tool_content(question.display), reason],
+            content=[*tool_content(question.display), *notes],
         ),
         options=options,
     )

@@ -8,10 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from crow.policy.grammar import Words
-from crow.policy.hazards import hazard
+from crow.policy.grammar import Word, Words
+from crow.policy.hazards import hazard, is_known, setting
 from crow.policy.places import Budget, Place, forbidden_path
-from crow.policy.programs import CHOOSERS, EXACT_ONLY, program
+from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -54,11 +54,9 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
         return f"`{word}` is something else in another folder"
     if not pattern.open:
         return None
-    if reason := _leaves_program_open(pattern, words):
-        return reason
     first = len(pattern.words)
-    if word := hazard(words, first):
-        return f"`{word}` can make `{program(words[0])}` write or run something else"
+    if reason := _leaves_program_open(words, first) or _is_dangerous(words, first):
+        return reason
     for word in words[max(first, 1) :]:
         if reason := forbidden_path(word, context.place, context.folders, context.budget):
             return reason
@@ -80,21 +78,54 @@ def _means_another(pattern: CommandPattern, folders: Sequence[str]) -> str | Non
     return None
 
 
-def _leaves_program_open(pattern: CommandPattern, words: tuple[str, ...]) -> str | None:
-    name = program(words[0])
-    if name in EXACT_ONLY:
-        return f"`{name}` runs what its words say, so that only a rule without `*` covers it"
-    chosen = (name, *words[1:])
-    for length in (1, 2):
-        if chosen[:length] in CHOOSERS and not _spells_choice(pattern.words[length:], name):
-            return f"`{' '.join(chosen[:length])}` runs what the next word names, and the rule does not spell it out"
+def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
+    """The rule spells out the first words. They have to say what is run, also behind `uv run` and `python -m`."""
+    start = 0
+    while start < len(words):
+        name = program(words[start])
+        if name in EXACT_ONLY or (name, *words[start + 1 : start + 2]) in EXACT_PHRASES:
+            return f"`{name}` runs or writes what its words say, so that only a rule without `*` covers it"
+        length = _chooses(words[start:])
+        if length and not _spells_choice(words[start + length : max(first, start + length)], name):
+            chooser = " ".join(words[start : start + length])
+            return f"`{chooser}` runs what the next word names, and the rule does not spell it out"
+        if not length or _runs_script(words[start:], length):
+            return None
+        start += length + (words[start + length] == "-m")
     return None
 
 
+def _chooses(words: tuple[str, ...]) -> int:
+    """How many words say that the next one is what is run; 0 if the program is no such."""
+    chosen = (program(words[0]), *words[1:])
+    return next((length for length in (1, 2) if chosen[:length] in CHOOSERS), 0)
+
+
+def _runs_script(words: tuple[str, ...], length: int) -> bool:
+    """`bash x`, unlike `uv run x` and `python -m x`: a file, of which nothing is known whatever its name."""
+    return length == 1 and words[1:2] != ("-m",)
+
+
 def _spells_choice(fixed: tuple[str, ...], name: str) -> bool:
-    if name in ("python", "pypy") and fixed[:1] == ("-m",):
+    if name in MODULE_RUNNERS and fixed[:1] == ("-m",):
         return len(fixed) > 1
     return bool(fixed) and not fixed[0].startswith("-")
+
+
+def _is_dangerous(words: tuple[str, ...], first: int) -> str | None:
+    """A word that the rule's `*` does not stand for, judged as one of the program that is run in the end."""
+    start, scripted = 0, False
+    while length := _chooses(words[start:]):
+        scripted = _runs_script(words[start:], length)
+        start += length + (words[start + length : start + length + 1] == ("-m",))
+        if scripted or start >= len(words) - 1:
+            break
+    shown = program(words[start]) if start < len(words) else ""
+    if start < len(words) and not scripted and is_known(words[start:]):
+        word = hazard(words[start:], first - start)
+        return f"`{word}` can make `{shown}` write or run something else" if word is not None else None
+    word = setting(words, first)
+    return f"`{word}` is an option or a setting, and those of `{shown}` are not known" if word is not None else None
 
 
 # --- tightening
@@ -111,6 +142,22 @@ def strikes(pattern: CommandPattern, words: Words) -> Certainty:
     if _base(words[0].text) != _base(pattern.words[0]):
         return "no"
     return _follows(pattern, words)
+
+
+_LONGEST_MENTION = 100
+
+
+def mentions(pattern: CommandPattern, words: Sequence[str]) -> bool:
+    """Whether the command that a rule is about may begin at any of the words: some wrappers are not known."""
+    wanted = _base(pattern.words[0]) if pattern.words else ""
+    found = [at for at, word in enumerate(words) if _base(word) == wanted]
+    if len(found) > 20:
+        return True
+    for at in found:
+        rest = words[at : at + _LONGEST_MENTION]
+        if len(rest) == _LONGEST_MENTION or _follows(pattern, tuple(Word(word) for word in rest)) != "no":
+            return True
+    return False
 
 
 def _base(name: str) -> str:

@@ -22,6 +22,10 @@ measured, this bound keeps it below 20 ms."""
 _MARKS = re.compile(r"[|&;<>(){}\[\]$`\"'=!]")
 _MISREAD = re.compile(r"(?<!\\)[\n;|&<>]")
 """No word has these in it. The grammar takes a line end before a backslash for a part of one: `ls⏎\\rm x`."""
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+_CONTINUED_ODDLY = re.compile(r"(?<![ \t\\])(?:\\\\)*\\\n|\\\\\\\n")
+_KEEPS_CONTINUATIONS = re.compile(r"['#`]|<<")
+"""Where these are, a backslash at a line's end may mean itself: in single quotes, comments and here-documents."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -43,7 +47,28 @@ class Reading(msgspec.Struct, frozen=True):
     """Nothing but simple commands with literal words, separators and redirections."""
 
 
+def joined(line: str) -> str | None:
+    """The line as the shell reads it: one that a backslash continues is joined to the next, even within a word.
+
+    None if that cannot be told. The grammar would split `r\\⏎m` in two.
+    """
+    if "\\\n" not in line:
+        return line
+    if not _KEEPS_CONTINUATIONS.search(line):
+        whole = _CONTINUED.sub(r"\1", line)
+        return None if "<<" in whole else whole
+    # Between words it makes no difference, unless a comment or a here-document ends with that line.
+    return None if "#" in line or "<<" in line or "`" in line or _CONTINUED_ODDLY.search(line) else line
+
+
 def read_all(line: str) -> Reading:
+    whole = joined(line)
+    if whole is None:
+        return msgspec.structs.replace(_read(line), complete=False, plain=False)
+    return _read(whole)
+
+
+def _read(line: str) -> Reading:
     source = line.encode("utf-8", "surrogatepass")
     if len(source) > LONGEST_LINE or _UNREADABLE.search(line) or len(_MARKS.findall(line)) > MOST_MARKS:
         return Reading((), complete=False)

@@ -91,6 +91,8 @@ TABLE = (
     ),
     Hazards("git grep", short="O", found=("git grep -O x",), harmless=("git grep -n x",)),
     Hazards("git rebase", short="xs", found=("git rebase -x ./x",), harmless=("git rebase main",)),
+    Hazards("git merge", short="s", found=("git merge -s x y",), harmless=("git merge main",)),
+    Hazards("git pull", short="s", found=("git pull -s x",), harmless=("git pull --ff-only",)),
     Hazards("git clone", short="cu", found=("git clone -c a=b x",), harmless=("git clone --depth 1 x",)),
     Hazards("git archive", short="o", found=("git archive -o x",), harmless=("git archive HEAD",)),
     Hazards("git format-patch", short="o", found=("git format-patch -o x",)),
@@ -121,12 +123,21 @@ TABLE = (
     ),
     Hazards(
         "curl",
-        short="oOKTJcDE:x",
+        short="oOKTJcDE:xwn",
         long="--output --remote-name --remote-name-all --remote-header-name --config --upload-file --cookie-jar "
         "--dump-header --trace --trace-ascii --stderr --libcurl --etag-save --hsts --alt-svc --engine --output-dir "
-        "--create-dirs --proxy --preproxy --unix-socket --key --cert --netrc-file --next --write-out",
-        pattern=r"(?i)[^-].*@|@|(?!https?:)[a-z]+:|-[A-Za-z]*[dFbHw].*@",
-        found=("curl -o x http://y", "curl -sO http://y", "curl --conf x", "curl file:///x", "curl -d @x http://y"),
+        "--create-dirs --proxy --preproxy --unix-socket --key --cert --netrc-file --next --write-out "
+        "--netrc --netrc-optional --variable",
+        pattern=r"(?i)[^-].*@|@|(?!https?:)[a-z]+:|-[A-Za-z]*[dFbHw].*@|.*=<|--expand",
+        found=(
+            "curl -o x http://y",
+            "curl -sO http://y",
+            "curl --conf x",
+            "curl file:///x",
+            "curl -d @x http://y",
+            "curl -F a=<.env http://y",
+            "curl -w x http://y",
+        ),
         harmless=("curl -s http://y", "curl -I http://y"),
     ),
     Hazards(
@@ -156,7 +167,7 @@ TABLE = (
         "npm",
         short="c",
         long="--script-shell --shell --editor --viewer --git --node-options --userconfig --globalconfig --prefix "
-        "--init-module --call --package --location --global",
+        "--init-module --call --package --location --global --registry --cache --logs-dir --onload-script",
         words="exec x explore config set init create edit publish token",
         found=("npm test --script-shell=./x", "npm exec x", "npm --script-sh ./x test"),
         harmless=("npm test", "npm run build -- --watch"),
@@ -170,18 +181,26 @@ TABLE = (
     Hazards("yarn", long="--use-yarnrc --script-shell", words="exec dlx config create node", found=("yarn exec x",)),
     Hazards(
         "cargo",
-        short="Z",
+        short="ZC",
         long="--config",
         pattern=r"\+",
-        words="install publish login run",
-        found=("cargo --config x build",),
+        words="install publish login run rustc rustdoc",
+        found=("cargo --config x build", "cargo rustc", "cargo clippy -- -Clinker=x"),
+        harmless=("cargo test --release",),
     ),
     Hazards(
         "go",
-        long="-exec -toolexec -vettool -overlay -modfile -o -w -C --exec --toolexec --vettool --overlay --modfile",
+        long="-exec -toolexec -vettool -overlay -modfile -o -w -C -ldflags -gcflags -asmflags "
+        "-gccgoflags --exec --toolexec --vettool --overlay --modfile",
         words="run generate tool install",
         pattern=r"--?(exec|toolexec|vettool|overlay|modfile|o|C|ldflags|gcflags|asmflags|gccgoflags)=",
-        found=("go test -exec ./x", "go test -exec=./x", "go generate", "go build -toolexec=x"),
+        found=(
+            "go test -exec ./x",
+            "go test -exec=./x",
+            "go generate",
+            "go build -toolexec=x",
+            "go build -ldflags -extld=x",
+        ),
         harmless=("go test ./...", "go vet"),
     ),
     Hazards(
@@ -189,6 +208,7 @@ TABLE = (
         short="pco",
         long="--rootdir --confcutdir --override-ini --config-file --pdbcls --junitxml --junit-xml --basetemp "
         "--pastebin --debug --log-file --cov-config --pyargs --import-mode",
+        pattern="@",
         found=("pytest -p x", "pytest --override-ini=x", "pytest -c x"),
         harmless=("pytest -q", "pytest -k x -x"),
     ),
@@ -202,8 +222,14 @@ TABLE = (
     ),
     Hazards("prettier", short="w", long="--write --plugin --plugin-search-dir --config", found=("prettier -w x",)),
     *(
-        Hazards(name, short="oBx", pattern=r"-(wrapper|fplugin|specs|dumpdir|M[FD])|@", found=(f"{name} -o x y",))
-        for name in ("gcc", "g++", "cc", "clang", "clang++")
+        Hazards(
+            name,
+            short="oBx",
+            pattern=r"-(wrapper|fplugin|specs|dumpdir|M[FD]|W[alp],|X|fuse-ld|fpass-plugin|load|save-temps|-)|@",
+            found=(f"{name} -o x y", f"{name} -Wl,-plugin,./e a.c"),
+            harmless=(f"{name} -c -Wall a.c",),
+        )
+        for name in ("gcc", "g++", "cc", "c++", "clang", "clang++")
     ),
     Hazards(
         "pip",

@@ -1,12 +1,14 @@
 """Finding the words that a rule's `*` does not stand for; a rule that spells one out covers it."""
 
+import os
 import re
 from functools import lru_cache
 
 import msgspec
 
 from crow.policy.hazard_table import TABLE, Hazards
-from crow.policy.programs import program
+from crow.policy.programs import GIT_KNOWN, HARMLESS, program
+from crow.policy.tables import names
 
 _SED_SCRIPT = re.compile(
     r"(?:(?:\d+|\$|/[^/\\\n]*/)(?:,(?:\+?\d+|\$|/[^/\\\n]*/))?)?"
@@ -45,6 +47,34 @@ def _compile(entry: Hazards) -> _Compiled:
 
 
 _BY_PROGRAM = {entry.program: entry for entry in TABLE}
+
+
+_NUMBERED = names("python pip gcc clang perl ruby node")
+_SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+_SETTING = re.compile(r"[-+@]|[\w.-]+[+:?]?=|[A-Za-z][\w.-]*:(?!//)")
+"""An option, a file of options, a variable (`SHELL=x`), a goal (`exec:java`)."""
+
+
+def is_known(words: tuple[str, ...]) -> bool:
+    """Whether it is known which options of the program, and of its sub-command, are dangerous."""
+    if "/" in words[0] and not words[0].startswith(_SYSTEM):
+        return False
+    name = program(words[0])
+    if name == "git":
+        return next((word for word in words[1:] if not word.startswith("-")), "status") in GIT_KNOWN
+    base = os.path.basename(words[0])
+    is_itself = base in (name, f"g{name}") or name in _NUMBERED  # `diff3` is not `diff`
+    return is_itself and (name in _BY_PROGRAM or name in HARMLESS)
+
+
+def is_dangerous_subcommand(name: str, word: str) -> bool:
+    entry = _known(name)
+    return entry is not None and word in entry.words
+
+
+def setting(words: tuple[str, ...], first: int) -> str | None:
+    """The first word from `first` on that a program which is not known may take for an order."""
+    return next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
 
 
 def hazard(words: tuple[str, ...], first: int) -> str | None:

@@ -9,7 +9,7 @@ import msgspec
 from crow.paths import is_inside
 from crow.policy.paths import is_protected, is_secret
 
-_URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?:https?|wss?)://[^\s]*")
+_URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?P<folder>(?:https?|wss?):)//[^\s]*")
 _DELIMITER = re.compile(r"[=:,@]")
 _LONGEST_PATH = 4096
 MOST_GUESSES = 600
@@ -38,7 +38,9 @@ class Budget:
 
 def forbidden_path(word: str, place: Place, folders: Sequence[str], budget: Budget) -> str | None:
     """Why a word may not be used unasked, if it could name such a path from one of the folders."""
-    for guess in _guesses(word):
+    if len(word) > _LONGEST_PATH:
+        return "a word is too long to look at"
+    for guess in _guesses(word, folders):
         if guess.startswith("~"):
             return f"`{guess}` may lie outside the workspace"
         for folder in folders:
@@ -51,7 +53,9 @@ def forbidden_path(word: str, place: Place, folders: Sequence[str], budget: Budg
 
 def is_untouchable(word: str, place: Place, budget: Budget) -> bool:
     """Whether a word could name a secret or a protected path: these are asked about each time."""
-    for guess in _guesses(word):
+    if len(word) > _LONGEST_PATH:
+        return True
+    for guess in _guesses(word, [place.cwd]):
         if not budget.allows(guess):
             return True
         spelled, real = _spellings(guess, place.cwd)
@@ -77,9 +81,9 @@ def _spellings(guess: str, folder: str) -> tuple[str, str]:
     return spelled, os.path.realpath(spelled)
 
 
-def _guesses(word: str) -> Iterator[str]:
+def _guesses(word: str, folders: Sequence[str]) -> Iterator[str]:
     """What in a word could be a path: all of it, what follows a delimiter, what is glued to an option's letters."""
-    if not word or len(word) > _LONGEST_PATH or _URL.fullmatch(word):
+    if not word or _is_address(word, folders):
         return
     yield word
     for delimiter in _DELIMITER.finditer(word):
@@ -88,3 +92,11 @@ def _guesses(word: str) -> Iterator[str]:
     if word[0] == "-" and word[1:2] != "-":
         for start in range(2, len(word)):
             yield word[start:]
+
+
+def _is_address(word: str, folders: Sequence[str]) -> bool:
+    """A URL that is no path: `http://x` also names something in a folder `http:`, and its `..` may lead anywhere."""
+    match = _URL.fullmatch(word)
+    if match is None or ".." in word:
+        return False
+    return not any(os.path.lexists(os.path.join(folder, match["folder"])) for folder in folders)

@@ -38,8 +38,40 @@ FROM_INPUT = frozenset({"xargs", "parallel"})
 SHELLS = names("sh bash dash zsh ksh mksh ash fish csh tcsh rbash yash elvish nu xonsh pwsh")
 CODE_WORDS = names("eval watch parallel ssh mosh")
 """Their arguments, put together, are a shell line."""
-CODE_OPTIONS = {"su": "c", "runuser": "c", "script": "c", "flock": "c", "env": "S"}
+CODE_OPTIONS = {
+    "su": "c",
+    "runuser": "c",
+    "script": "c",
+    "flock": "c",
+    "env": "S",
+    "npx": "c",
+    "npm": "c",
+    "compgen": "C",
+}
 """The value of this option is a shell line."""
+
+RUNNERS: dict[tuple[str, ...], int] = {
+    **dict.fromkeys(
+        phrases("""
+        uv+run uv+tool+run uvx poetry+run pipenv+run pdm+run hatch+run rye+run pixi+run pipx+run bundle+exec conda+run
+        mamba+run micromamba+run mise+exec mise+x opam+exec stack+exec stack+run npm+exec npm+x pnpm+exec pnpm+dlx
+        yarn+exec yarn+dlx yarn+run bun+x git+bisect+run git+submodule+foreach perf+stat perf+record
+        cmake+-E+env cmake+-E+time nix+develop nix+shell nix+run heroku+run
+        """),
+        0,
+    ),
+    **dict.fromkeys(
+        phrases("""
+        docker+run docker+exec docker+container+run docker+container+exec podman+run podman+exec nerdctl+run
+        nerdctl+exec kubectl+exec kubectl+run oc+exec oc+run rustup+run docker+compose+exec docker+compose+run
+        lxc+exec direnv+exec
+        """),
+        1,
+    ),
+}
+"""The same as `WRAPPERS`, for programs that do so in one of their sub-commands."""
+CODE_TEXTS = phrases("tmux screen compgen complete git+submodule+foreach hyperfine entr nodemon concurrently dtach")
+"""Any of their words may be a shell line."""
 
 EXACT_ONLY = (
     frozenset(WRAPPERS)
@@ -49,22 +81,53 @@ EXACT_ONLY = (
         source . trap alias unalias set shopt hash enable bind complete compgen compopt fc let read mapfile readarray
         getopts export declare typeset local readonly unset exit return umask ulimit pushd popd
         su script socat nc ncat telnet screen tmux at batch crontab expect
-        vi vim nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh redis-cli gpg openssl
+        vi vim vim.tiny vim-tiny vim.basic vimdiff nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh
+        redis-cli gpg openssl hyperfine elixir iex m4 dc bc r rscript opam stack mise coverage conda mamba
+        micromamba rails timeit pdb trace cprofile profile runpy code doctest
+        cp mv install rsync scp wget tar bsdtar unzip cpio 7z ps printenv
         """
     )
 )
-"""Never covered by a rule that ends in `*`: a word may name what is run, or change what the rest of the line means."""
+"""Never covered by a rule that ends in `*`: a word may name what is run, or change what the rest of the line means; or
+a folder that is named lets something protected be written; or everybody's environment is printed."""
+
+EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
+    """
+    docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run rustup+run uv+tool mix+run git+bisect
+    git+submodule git+filter-branch
+    """
+)
+"""The same, for sub-commands."""
 
 CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) | phrases(
     """
-    python pypy ipython perl ruby node nodejs deno bun php lua luajit rscript julia tclsh osascript groovy scala awk
+    python pypy ipython perl ruby node nodejs deno bun php lua luajit julia tclsh osascript groovy scala awk
     mawk nawk java dotnet tsx ts-node uv+run poetry+run pdm+run hatch+run pipx+run pipenv+run npm+exec npm+x pnpm+exec
-    pnpm+dlx yarn+exec yarn+dlx bundle+exec docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run
-    direnv+exec nix+run nix+shell go+run
+    pnpm+dlx yarn+exec yarn+dlx bundle+exec direnv+exec nix+run nix+shell go+run
     """
 )
 """The word after these says what is run. A rule with `*` covers them only if it spells that word out, as in
 `python -m pytest *` or `bash scripts/test.sh *`."""
+
+MODULE_RUNNERS = names("python pypy")
+"""`python -m X` is X, as far as X is known."""
+
+HARMLESS = names(
+    """
+    echo cat ls head tail pwd true false basename dirname realpath readlink stat cut tr nl od cmp comm seq sleep which
+    type whoami id uname nproc df tac rev fold expand paste mkdir touch cd md5sum sha1sum sha256sum sha512sum cksum
+    """
+)
+"""Programs that are known to have no option that runs or overwrites something."""
+
+GIT_KNOWN = names(
+    """
+    add blame branch cat-file checkout cherry-pick clone commit describe diff fetch format-patch grep log ls-files
+    ls-remote ls-tree merge merge-base pull push rebase reflog remote restore rev-list rev-parse revert rm show show-ref
+    shortlog stash status switch tag archive
+    """
+)
+"""Sub-commands of git whose options are known. Others may even be aliases, which run anything."""
 
 SUBCOMMANDS = names(
     """
@@ -78,7 +141,7 @@ TO_THE_LETTER: frozenset[tuple[str, ...]] = phrases(
     """
     rm rmdir unlink shred dd truncate mkfs mount umount kill pkill killall chmod chown chgrp ln shutdown reboot make
     docker podman kubectl terraform helm aws gcloud az systemctl apt apt-get dnf brew
-    git+push git+reset git+clean npm+publish cargo+publish gh+repo gh+secret
+    git+push git+reset git+clean git+apply git+am npm+publish cargo+publish gh+repo gh+secret
     """
 )
 """What cannot be taken back, or runs what its words name: an "always" for these remembers the words as they are."""

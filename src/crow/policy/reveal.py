@@ -5,13 +5,12 @@ substitutions, loops and functions. Where it is not certain which word is the co
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from crow.policy import programs
 from crow.policy.grammar import UNKNOWN, Word, Words, read_all
-from crow.policy.tables import names
 
 DEEPEST = 8
 MOST_WORDS = 10_000
@@ -24,7 +23,8 @@ _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 """`printf -v 'x[$(rm a)]'`: the shell looks for commands in the index of an array, even one that was quoted."""
 _QUOTES = re.compile(r"['\"\\]")
 _CUT = re.compile(r"[\n;|&(){}`<>]+")
-_LEADS = names("! if then elif else while until do time coproc")
+_BLANK = re.compile(r"[\s=,:\[\]]+")
+_SED_RUNS = re.compile(r"(?:^|[;\n{}\d$/!])\s*e[ \t]+([^\n]+)")
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -32,25 +32,31 @@ class Revealed(msgspec.Struct, frozen=True):
     commands: tuple[Words, ...]
     complete: bool
     """False: there may be more than is listed."""
-    suspected: tuple[Words, ...] = ()
-    """What could be a command if quotes meant nothing: for where the grammar and the shell may not agree."""
+    mentioned: tuple[tuple[str, ...], ...] = ()
+    """Whatever words could be a command if quotes meant nothing: for wrappers that are not known, and for where the
+    grammar and the shell may not agree."""
 
 
 def reveal(line: str) -> Revealed:
     revealed = _reveal(line)
-    return msgspec.structs.replace(revealed, suspected=_suspects(line))
+    if not revealed.complete:
+        return revealed  # it is asked about whatever it mentions
+    texts = {line.replace("\\\n", "")}
+    for words in revealed.commands:
+        known = [word.text for word in words if word.known]
+        texts.update(text for text in known if _CUT.search(text) or _BLANK.search(text))
+        texts.add(" ".join(known))
+    return msgspec.structs.replace(revealed, mentioned=_mentioned(texts))
 
 
-def _suspects(line: str) -> tuple[Words, ...]:
-    """The line cut wherever a command could begin, without any regard to what is quoted."""
-    suspects: list[Words] = []
-    for piece in _CUT.split(_QUOTES.sub("", line[:MOST_READ])):
-        words = piece.split()
-        while words and (words[0] in _LEADS or _ASSIGNMENT.match(words[0])):
-            words.pop(0)
-        if words:
-            suspects.append(tuple(Word(word) for word in words))
-    return tuple(suspects)
+def _mentioned(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Texts cut wherever a command could begin, without any regard to what is quoted."""
+    pieces: dict[tuple[str, ...], None] = {}
+    for text in texts:
+        for piece in _CUT.split(_QUOTES.sub("", text)):
+            if words := tuple(filter(None, _BLANK.split(piece))):
+                pieces[words] = None
+    return tuple(pieces)
 
 
 def _reveal(line: str) -> Revealed:
@@ -105,20 +111,56 @@ def _inside(words: Words) -> _Inner:
     if name in programs.WRAPPERS:
         added = (UNKNOWN,) if name in programs.FROM_INPUT else ()
         inner.commands = [rest[start:] + added for start in _starts(rest, programs.WRAPPERS[name])]
+    _add_runner(inner, name, rest)
     if name in programs.CODE_OPTIONS:
         _add_option_code(inner, rest, programs.CODE_OPTIONS[name])
     if name in programs.CODE_WORDS:
         _add_code_words(inner, name, rest)
     elif name in programs.SHELLS:
         _add_shell(inner, rest)
-    elif name == "find":
+    else:
+        _add_special(inner, name, rest)
+    return inner
+
+
+def _add_special(inner: _Inner, name: str, rest: Words) -> None:
+    if name == "find":
         inner.commands = [rest[at + 1 :] for at, word in enumerate(rest) if word.text in _FIND_RUNS]
+    elif name == "sed":
+        inner.lines = [code for word in rest for code in _SED_RUNS.findall(word.text)]
+    elif name == "hash":
+        inner.commands = [rest[at + 1 : at + 2] for at, word in enumerate(rest) if word.text.startswith("-")]
+    elif name in ("source", "."):
+        inner.complete = all(word.known for word in rest[:1])
     elif name == "trap":
         inner.add_code(tuple(word for word in rest if not word.text.startswith("-"))[:1])
     elif name == "alias":
         for word in rest:
             inner.add_code((msgspec.structs.replace(word, text=word.text.partition("=")[2]),))
-    return inner
+
+
+def _add_runner(inner: _Inner, name: str, rest: Words) -> None:
+    for phrase, plain_before in _BY_RUNNER.get(name, ()):
+        behind = _behind(phrase, rest)
+        inner.commands += [behind[start:] for start in _starts(behind, plain_before)]
+    for phrase in _BY_TEXT.get(name, ()):
+        inner.lines += [word.text for word in _behind(phrase, rest) if word.known and " " in word.text]
+
+
+_BY_RUNNER: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+for _phrase, _plain_before in programs.RUNNERS.items():
+    _BY_RUNNER.setdefault(_phrase[0], []).append((_phrase[1:], _plain_before))
+_BY_TEXT: dict[str, list[tuple[str, ...]]] = {}
+for _phrase in programs.CODE_TEXTS:
+    _BY_TEXT.setdefault(_phrase[0], []).append(_phrase[1:])
+
+
+def _behind(phrase: tuple[str, ...], rest: Words) -> Words:
+    """The words behind a sub-command, wherever it is; none if it is not there."""
+    for wanted in phrase:
+        at = next((at for at, word in enumerate(rest) if word.known and word.text == wanted), len(rest))
+        rest = rest[at + 1 :]
+    return rest
 
 
 def _starts(rest: Words, plain_before: int) -> Iterator[int]:
@@ -139,7 +181,7 @@ def _starts(rest: Words, plain_before: int) -> Iterator[int]:
 
 
 def _add_option_code(inner: _Inner, rest: Words, letter: str) -> None:
-    long = {"c": "--command", "S": "--split-string"}[letter]
+    long = {"c": "--c", "S": "--split-string", "C": "--command"}[letter]
     for at, word in enumerate(rest):
         if word.text.startswith(long):
             inner.add_code((Word(word.text.partition("=")[2], word.known), *rest[at + 1 :]))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.policy.commands import CommandContext, CommandPattern, strikes, why_not_covered
+from crow.policy.commands import CommandContext, CommandPattern, mentions, strikes, why_not_covered
 from crow.policy.grammar import read_all
+from crow.policy.hazards import is_dangerous_subcommand, is_known
 from crow.policy.places import Budget, Place, is_untouchable
 from crow.policy.plain import NotPlain, PlainCommand, read_plain
-from crow.policy.programs import CHOOSERS, EXACT_ONLY, SUBCOMMANDS, TO_THE_LETTER, program
+from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, SUBCOMMANDS, TO_THE_LETTER, program
 from crow.policy.reveal import Revealed
 
 
@@ -89,8 +90,8 @@ def first_strike(revealed: Revealed, patterns: Sequence[CommandPattern]) -> Stri
         found = {strikes(pattern, words) for words in revealed.commands}
         if "yes" in found:
             return Strike(number, certain=True)
-        if "maybe" in found or any(strikes(pattern, words) == "yes" for words in revealed.suspected):
-            unsure = unsure or Strike(number, certain=False)
+        if unsure is None and ("maybe" in found or any(mentions(pattern, words) for words in revealed.mentioned)):
+            unsure = Strike(number, certain=False)
     return unsure
 
 
@@ -135,4 +136,7 @@ def _is_to_the_letter(words: tuple[str, ...]) -> bool:
     named = (name, *words[1:2])
     if name in SUBCOMMANDS and len(words) > 1 and words[1].startswith("-"):
         return True  # `git --no-pager log`: the options hide what is done, and `git *` would be too much
-    return name in EXACT_ONLY or any(key in CHOOSERS or key in TO_THE_LETTER for key in ((name,), named))
+    if not is_known(words) or (len(words) > 1 and is_dangerous_subcommand(name, words[1])):
+        return True
+    literal = CHOOSERS | TO_THE_LETTER | EXACT_PHRASES
+    return name in EXACT_ONLY or (name,) in literal or named in literal
