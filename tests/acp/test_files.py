@@ -175,3 +175,60 @@ def test_a_new_file_is_a_diff_without_an_old_text(open_editor):
     [diff] = [item for item in asked["toolCall"]["content"] if item["type"] == "diff"]
     assert diff == {"type": "diff", "path": str(crow.workspace / "src/new.py"), "newText": "x = 1\n"}
     assert crow.the_call()["title"] == "Write src/new.py"
+
+
+# --- a link that appears while the person is asked
+
+
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("name", ["new.txt", "sub/new.txt"])
+def test_a_link_that_appears_during_the_question_leads_no_write_outside(open_editor, tmp_path, name, writes):
+    buffers = Buffers()
+    crow = open_with(open_editor, buffers, calls(write(name, "mine")) + DONE, writes=writes)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+
+    def permit(request: Json) -> Json:
+        link = crow.workspace / name.split("/")[0]
+        link.symlink_to(outside / "file" if link.suffix else outside)
+        return chose("once")
+
+    crow.permit = permit
+    crow.new_session()
+    crow.prompt("write it")
+    assert crow.the_call()["status"] == "failed"
+    assert list(outside.iterdir()) == []
+    assert "write" not in [what for what, _ in buffers.asked]
+    assert "symbolic link" in result_for_model(crow)["text"]
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("tool", ["read", "search", "terminal"])
+def test_a_link_that_appears_during_the_question_leads_no_look_elsewhere(open_editor, tmp_path, tool, reads):
+    public, private = tmp_path / "pub", tmp_path / ".ssh"
+    for folder in (public, private):
+        folder.mkdir()
+    (public / "x").write_text("harmless")
+    (private / "x").write_text("the-private-key")
+    arguments = {
+        "read": f"path = '{public}/x'",
+        "search": f"path = '{public}', pattern = 'private'",
+        "terminal": f"cwd = '{public}', command = 'cat x; true'",
+    }[tool]
+    crow = open_with(
+        open_editor, Buffers(), calls(f"{{ call = '{tool}', arguments = {{ {arguments} }} }}") + DONE, reads=reads
+    )
+
+    def permit(request: Json) -> Json:
+        public.rename(tmp_path / "moved")
+        public.symlink_to(private)
+        return chose("once")
+
+    crow.permit = permit
+    crow.new_session()
+    crow.prompt("look")
+    assert len(crow.permissions) == 1
+    assert crow.the_call()["status"] == "failed"
+    told = result_for_model(crow)["text"]
+    assert "has changed since it was approved" in told
+    assert "the-private-key" not in told

@@ -122,6 +122,15 @@ def test_git_says_what_is_ignored(repository, ripgrep):
     assert "foo/baz" not in expected
 
 
+@pytest.mark.parametrize("rule", ["a/.", "./a", "a/./b", "[[:alpha:]]", "[![:digit:]x]", "[[:upper:][:digit:]]*", "."])
+def test_unusual_rules_mean_what_they_mean_to_git(repository, rule, ripgrep):
+    put(repository / ".gitignore", f"{rule}\n")
+    for name in ("a/a", "a/b", "b", "x", "1", "1x", "Ab", "ab", "]", "-"):
+        put(repository / name)
+    expected = git(repository, "ls-files", "-co", "--exclude-standard", "-z").decode().split("\0")[:-1]
+    assert listed(repository, ripgrep) == sorted(expected)
+
+
 PARTS = ["a", "b", "c", "*", "**", "?", "[ab]", "*.x", "a*", "a.x", "b.x"]
 
 

@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from crow.errors import WorkspaceError
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit
 from crow.workspace.keeper import Request, decode_request, encode_request
-from crow.workspace.processes import MARK, Keeper, marked
+from crow.workspace.processes import MARK, Keeper, Supervised, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal, find_shell
 
 DEADLINE = 20
@@ -201,7 +203,7 @@ def test_a_long_output_keeps_its_beginning_and_end_and_the_whole_in_a_private_fi
             assert terminal.glimpse().startswith("[… 200,000 lines so far; the last of them:]\n")
             assert len(terminal.glimpse()) < 2100
         await machine.commands.close()
-        assert not list(machine.outputs.iterdir())
+        assert not machine.outputs.exists()
 
     on_this_machine(tmp_path, story)
 
@@ -529,3 +531,90 @@ def programs_below(pid: int) -> list[int]:
         own = [int(child) for child in children.read_text().split()]
         return own + [grandchild for child in own for grandchild in programs_below(child)]
     return []
+
+
+def test_a_command_that_kills_its_supervisor_at_once_is_not_said_to_have_failed_to_start(tmp_path):
+    async def story(machine: Machine) -> None:
+        for _ in range(3):  # the supervisor may have been quicker, and said that the command runs
+            try:
+                async with opened(machine, "kill -9 $PPID; sleep 1000") as terminal:
+                    assert await terminal.wait() == TerminalExit()
+            except WorkspaceError as error:
+                assert "supervises the command was killed" in str(error)  # noqa: PT017 -- one of two outcomes
+                assert "could not be started" not in str(error)  # noqa: PT017
+
+    on_this_machine(tmp_path, story)
+
+
+def test_a_supervisor_that_ends_without_a_word_was_killed(tmp_path):
+    async def run() -> None:
+        ours, theirs = socket.socketpair()
+        supervised = Supervised(ours)
+        theirs.close()
+        with pytest.raises(WorkspaceError, match="was killed, perhaps by the command itself"):
+            await supervised.started()
+
+    asyncio.run(run())
+
+
+# --- what killed agents have left
+
+
+def leave_behind(folder: Path, name: str, *, age: float = 3600) -> Path:
+    left = folder / name
+    left.mkdir()
+    (left / "0123456789abcdef.txt").write_text("output")
+    then = time.time() - age
+    os.utime(left, (then, then))
+    return left
+
+
+def test_outputs_that_a_killed_agent_left_are_removed_by_the_next_one(tmp_path):
+    left = leave_behind(tmp_path, "crow-0123456789ab-0123456789abcdef")
+    living = leave_behind(tmp_path, "crow-0123456789ab-0000000000000000")
+    kept = [
+        living,
+        leave_behind(tmp_path, "crow-0123456789ab-1111111111111111", age=1),
+        leave_behind(tmp_path, "crow-mine"),
+        leave_behind(tmp_path, "other"),
+    ]
+    with_other_things = leave_behind(tmp_path, "crow-0123456789ab-2222222222222222")
+    (with_other_things / "mine").touch()
+    os.utime(with_other_things, (1, 1))
+    (tmp_path / "crow-0123456789ab-3333333333333333").symlink_to("other")
+
+    async def story(machine: Machine) -> None:
+        await machine.run("true")
+
+    with locked(living):
+        on_this_machine(tmp_path, story)
+    assert not left.exists()
+    assert all((folder / "0123456789abcdef.txt").exists() for folder in kept)
+    assert (with_other_things / "mine").exists()
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """By another process, as a living agent does it."""
+    script = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], 0), fcntl.LOCK_SH); print(flush=True); input()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout
+    holder.stdout.readline()
+    try:
+        yield
+    finally:
+        holder.communicate("\n")
+
+
+def test_the_folder_of_a_living_session_is_locked(tmp_path):
+    async def story(machine: Machine) -> None:
+        async with opened(machine, "seq 1 200000") as terminal:
+            await terminal.wait()
+            descriptor = os.open(machine.outputs, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(descriptor)
+
+    on_this_machine(tmp_path, story)

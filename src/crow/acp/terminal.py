@@ -16,6 +16,7 @@ from crow.errors import WorkspaceError
 from crow.visible import one_line
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
+from crow.workspace.place import refuse_link
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class ClientCommands:
     async def open_terminal(
         self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
     ) -> "ClientTerminal":
+        refuse_link(cwd)  # it was judged as what it was then
         # The list cannot take a variable away, but it can empty it.
         variables = dict.fromkeys(self._withheld, "") | dict(environ)
         request = wire.CreateTerminalRequest(

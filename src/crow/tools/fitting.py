@@ -16,7 +16,7 @@ MOST_CELLS = 25_000_000
 
 def with_ends_of(actual: str, new: str, default: str) -> str:
     """A new text for the place of the actual one: unchanged lines keep their ends, a changed one that of the old."""
-    if "\r" not in actual and default == "\n":
+    if ("\r" not in actual and default == "\n") or ("\n" not in new and "\r" not in new):
         return new
     new = with_line_feeds(new)
     old_lines, new_lines = split_lines(with_line_feeds(actual)), split_lines(new)

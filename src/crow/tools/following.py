@@ -16,10 +16,13 @@ def follow(replacements: Sequence[Replacement], before: str, now: str) -> list[R
     """
     tracks = _Tracks(before, now)
     moved: list[Replacement] = []
+    only_places: dict[str, tuple[int | None, int | None]] = {}  # `all` means the same text many times over
     for replacement in replacements:
         old = before[replacement.start : replacement.end]
-        is_unique = _only_place(before, old) is not None
-        start = _only_place(now, old) if is_unique else tracks.follow(replacement.start, replacement.end)
+        if old not in only_places:
+            only_places[old] = (_only_place(before, old), _only_place(now, old))
+        was_at, is_at = only_places[old]
+        start = is_at if was_at is not None else tracks.follow(replacement.start, replacement.end)
         if start is None:
             return None
         moved.append(replacement._replace(start=start, end=start + len(old)))
@@ -32,6 +35,7 @@ class _Tracks:
     def __init__(self, before: str, now: str) -> None:
         before_lines, now_lines = split_lines(before), split_lines(now)
         self._changes = compare_lines(before_lines, now_lines)
+        self._ends = [change.old_end for change in self._changes]
         self._before = [0, *accumulate(map(len, before_lines))]
         self._now = [0, *accumulate(map(len, now_lines))]
 
@@ -39,12 +43,10 @@ class _Tracks:
         """Where a text begins now, if its lines are unchanged."""
         first = bisect.bisect_right(self._before, start) - 1
         last = bisect.bisect_left(self._before, end) - 1
-        shift = 0
-        for change in self._changes:
-            if change.old_end <= first:
-                shift = change.new_end - change.old_end
-            elif change.old_start <= last:
-                return None
+        passed = bisect.bisect_right(self._ends, first)
+        if passed < len(self._changes) and self._changes[passed].old_start <= last:
+            return None
+        shift = self._changes[passed - 1].new_end - self._changes[passed - 1].old_end if passed else 0
         return self._now[first + shift] + start - self._before[first]
 
 

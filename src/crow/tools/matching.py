@@ -8,8 +8,8 @@ overlooked, step by step, and then the place must be the only one. What was foun
 
 import bisect
 import re
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import accumulate, islice, pairwise
 from typing import Annotated, NamedTuple
 
@@ -23,6 +23,12 @@ from crow.workspace.endings import first_line_end, usual_line_end, with_line_fee
 MOST_PLACES_NAMED = 20
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
+MOST_REPLACED = 10_000
+"""Places that the edits of one call may change."""
+LARGEST_TEXT = 16 * 1024 * 1024
+"""Characters of a file that is edited."""
+MOST_COMPARED = 100_000
+"""Pairs of lines whose indents may be compared."""
 
 _UNADORNED = str.maketrans(
     {
@@ -35,6 +41,8 @@ _UNADORNED = str.maketrans(
 )
 """Typographic characters and the one that a keyboard has for each: one for one, so that offsets stay."""
 
+_LETTERS = 1_000_000
+"""Kinds of lines that can be told apart, fewer than there are characters."""
 _CRLF = re.compile("\r\n")
 _NUMBERED = re.compile(r"\s*\d+\t")
 
@@ -66,6 +74,11 @@ def plan_edits(text: str, edits: Sequence[TextEdit], *, exactly: bool = False, r
 
     `reveal`: whether the words may quote the file, which the model has perhaps never been shown.
     """
+    if len(text) > LARGEST_TEXT:
+        raise WorkspaceError(
+            f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
+            remedy="Change it by a command.",
+        )
     source = Source(text)
     found: list[Replacement] = []
     overlooked: list[str] = []
@@ -76,6 +89,11 @@ def plan_edits(text: str, edits: Sequence[TextEdit], *, exactly: bool = False, r
             raise WorkspaceError(_not_found(source, edit, name, reveal=reveal))
         if what:
             overlooked.append(f"{name} matched at line {source.line_of(matches[0].start)} by overlooking {what}.")
+        if len(found) + len(matches) > MOST_REPLACED:
+            raise WorkspaceError(
+                f"{name} is too much for one call: more than {MOST_REPLACED:,} places would change.",
+                remedy="Change them by a command.",
+            )
         found += [source.replacement(match, number) for match in matches]
     return EditPlan(found, tuple(overlooked))
 
@@ -163,7 +181,7 @@ class Source:
 def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple[list[Match], str]:
     """The places that an edit means, and what had to be overlooked to find them."""
     old = with_line_feeds(edit.old)
-    if edit.all and (places := list(_occurrences(source.plain, old, step=len(old)))):
+    if edit.all and (places := list(islice(_occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
         return [Match(start, start + len(old), edit.new) for start in places], ""
     places = list(islice(_occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1:
@@ -176,11 +194,12 @@ def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple
         )
     if exactly or not old.strip():
         return [], ""
-    for what, matches in _tolerant(source, old, edit.new):
-        if len(matches) == 1:
-            return matches, what
-        if matches:
-            lines = _said_lines(source, [match.start for match in matches])
+    for what, places, fit in _tolerant(source, old, with_line_feeds(edit.new)):
+        found = list(islice(places, MOST_PLACES_NAMED + 1))
+        if len(found) == 1:
+            return [fit(found[0])], what
+        if found:
+            lines = _said_lines(source, found)
             raise WorkspaceError(
                 f"{name} is ambiguous: its old text is not there exactly, and by overlooking {what} it could be "
                 f"meant at lines {lines}. Copy it exactly, with enough around it to be unique."
@@ -188,29 +207,55 @@ def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple
     return [], ""
 
 
-def _tolerant(source: Source, old: str, new: str) -> Iterator[tuple[str, list[Match]]]:
-    yield "typographic characters", list(_by_characters(source, old, new))
-    yield "blanks at the ends of lines", list(_by_lines(source, old, new, keep_indent=True))
-    yield "indentation", list(_by_lines(source, old, new, keep_indent=False))
+def _tolerant(source: Source, old: str, new: str) -> Iterator[tuple[str, Iterator[int], Callable[[int], Match]]]:
+    """What is overlooked, where the old text is then, and what is to be done there."""
+    yield "typographic characters", _by_characters(source, old), partial(_character_match, source, old, new)
+    for what, keep_indent in (("blanks at the ends of lines", True), ("indentation", False)):
+        lines = _Lines(source, old, keep_indent=keep_indent)
+        yield what, lines.places(), partial(lines.match, new)
 
 
-def _by_characters(source: Source, old: str, new: str) -> Iterator[Match]:
-    for start in islice(_occurrences(source.unadorned, old.translate(_UNADORNED)), MOST_PLACES_NAMED + 1):
-        end = start + len(old)
-        yield Match(start, end, with_characters_of(source.plain[start:end], old, with_line_feeds(new)))
+def _by_characters(source: Source, old: str) -> Iterator[int]:
+    return _occurrences(source.unadorned, old.translate(_UNADORNED))
 
 
-def _by_lines(source: Source, old: str, new: str, *, keep_indent: bool) -> Iterator[Match]:
+def _character_match(source: Source, old: str, new: str, start: int) -> Match:
+    end = start + len(old)
+    return Match(start, end, with_characters_of(source.plain[start:end], old, new))
+
+
+class _Lines:
     """Whole lines that are the same but for blanks at their ends, or at both ends if the indents fit each other."""
-    strip = str.rstrip if keep_indent else str.strip
-    old_lines = old.removesuffix("\n").split("\n")
-    wanted = [strip(line.translate(_UNADORNED)) for line in old_lines]
-    keys = [strip(line) for line in source.unadorned.split("\n")]
-    for first in islice(_runs(keys, wanted), MOST_PLACES):
-        actual = source.lines[first : first + len(old_lines)]
-        indents = {} if keep_indent else map_indents(old_lines, actual)
-        if indents is not None:
-            yield _line_match(source, first, old, with_line_feeds(new), indents)
+
+    def __init__(self, source: Source, old: str, *, keep_indent: bool) -> None:
+        self._source = source
+        self._old = old
+        self._old_lines = old.removesuffix("\n").split("\n")
+        self._keep_indent = keep_indent
+
+    def places(self) -> Iterator[int]:
+        strip = str.rstrip if self._keep_indent else str.strip
+        wanted = [strip(line.translate(_UNADORNED)) for line in self._old_lines]
+        keys = [strip(line) for line in self._source.unadorned.split("\n")]
+        compared = 0
+        for first in _runs(keys, wanted):
+            if compared > MOST_COMPARED:
+                raise WorkspaceError(
+                    "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
+                    "meant. Copy it exactly, with other lines around it."
+                )
+            compared += 0 if self._keep_indent else len(wanted)
+            if self._indents(first) is not None:
+                yield self._source.line_starts[first]
+
+    def match(self, new: str, start: int) -> Match:
+        first = bisect.bisect_left(self._source.line_starts, start)
+        return _line_match(self._source, first, self._old, new, self._indents(first) or {})
+
+    def _indents(self, first: int) -> dict[str, str] | None:
+        if self._keep_indent:
+            return {}
+        return map_indents(self._old_lines, self._source.lines[first : first + len(self._old_lines)])
 
 
 def _line_match(source: Source, first: int, old: str, new: str, indents: dict[str, str]) -> Match:
@@ -230,15 +275,12 @@ def _line_match(source: Source, first: int, old: str, new: str, indents: dict[st
     return Match(start, end, "\n".join(fitted) + ending)
 
 
-def _runs(keys: list[str], wanted: list[str]) -> Iterator[int]:
-    first = -1
-    while True:
-        try:
-            first = keys.index(wanted[0], first + 1)
-        except ValueError:
-            return
-        if keys[first : first + len(wanted)] == wanted:
-            yield first
+def _runs(keys: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+    """Where the lines follow each other. Each kind of line becomes a character: looking for those takes linear time."""
+    letters = {key: chr(number) for number, key in enumerate(dict.fromkeys(wanted[:_LETTERS]), 1)}
+    if len(wanted) <= min(len(keys), _LETTERS):
+        text = "".join([letters.get(key, "\0") for key in keys])
+        yield from _occurrences(text, "".join([letters[key] for key in wanted]))
 
 
 def _occurrences(text: str, wanted: str, step: int = 1) -> Iterator[int]:

@@ -6,5 +6,5 @@
 - `search`: names and lines below a folder. `listing`, `ignore` and `globs` choose the files, `matcher` looks into them,
   `child` runs it.
 - `terminals`: those of a session. `terminal`: one command; `processes` and `keeper` end all that it starts,
-  `terminal_recording` and `terminal_text` keep what it prints and make it readable.
+  `terminal_recording` and `terminal_text` keep what it prints and make it readable, `outputs` is the folder for it.
 """

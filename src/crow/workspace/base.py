@@ -95,6 +95,9 @@ class Terminal(Protocol):
 class Workspace(Protocol):
     """The session's files and commands. Paths are absolute; no method hangs, whatever the path turns out to be.
 
+    They are those that `resolve` gave, which the person may have agreed to: a symbolic link that has appeared on one
+    since is not followed, neither to read nor to write.
+
     A path that cannot be used raises WorkspaceError with a sentence that says why. Which implementation a session
     gets, and which half of it falls back to this machine, is decided once, from what the client offers.
     """
@@ -136,8 +139,7 @@ class Workspace(Protocol):
     async def write_document(self, path: str, text: str, before: Document | None) -> Document:
         """Writes a text over the document that it was made from (None: the file must not exist yet).
 
-        The path must be one that `resolve` gave: a symbolic link that has appeared on it since is not followed. Looks
-        once more, immediately before writing: if the file is no longer as `before` says, nothing is written and
+        Looks once more, immediately before writing: if the file is no longer as `before` says, nothing is written and
         FileChanged is raised. Encoding, mark, mode and owner are kept; missing folders are made for a new file. All
         of the text is written or nothing. Gives what is there afterwards, since an editor may format what it saves.
         """

@@ -12,6 +12,8 @@ from crow.errors import WorkspaceError
 
 ANY_FOLDERS = "**"
 MOST_ALTERNATIVES = 200
+LONGEST_WITH_CLASSES = 4096
+"""Characters of a name in which `[:alpha:]` has its meaning: looking for it may take the square of them."""
 
 
 class Glob:
@@ -72,11 +74,30 @@ def _fits(steps: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool
 
 
 _NOTHING = re.compile("(?!)")
+_SET = re.compile(r"\[[!^]?\]?(?:[^\[\]]|\[:[a-z]+:\]|\[)*\]")
+_CLASSES = {
+    "alnum": "A-Za-z0-9",
+    "alpha": "A-Za-z",
+    "blank": " \t",
+    "cntrl": "\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": '"-~!',  # none begins with what would turn a set round
+    "lower": "a-z",
+    "print": " -~",
+    "punct": ":-@[-`{-~!-/",
+    "space": " \t\n\r\v\f",
+    "upper": "A-Z",
+    "xdigit": "A-Fa-f0-9",
+}
+_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
+"""`[:alpha:]` and the like, inside a set."""
 _QUOTED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def name_expression(name: str) -> str:
     """The expression for one name of a path. `fnmatch` makes atomic groups, so that it cannot backtrack."""
+    if "[:" in name and len(name) <= LONGEST_WITH_CLASSES:
+        name = _SET.sub(lambda found: "[" + _CLASS.sub(lambda it: _CLASSES[it[1]], found[0][1:]), name)
     literal = _QUOTED.sub(lambda quoted: f"[{quoted[1]}]" if quoted[1] in "*?[" else quoted[1], name)
     return fnmatch.translate(literal.replace("[^", "[!"))
 

@@ -112,8 +112,8 @@ def _meaning(line: str) -> tuple[Rule, str] | None:
         line = line[1:]
     folders_only = line.endswith("/")
     pattern = line.rstrip("/") if folders_only else line
-    if not pattern or _ends_in_open_quote(pattern):
-        return None
+    if not pattern or _ends_in_open_quote(pattern) or "." in pattern.split("/"):
+        return None  # to git a path has no `.` in it, so that such a pattern fits none
     return Rule(PathPattern(pattern), not negated, folders_only), pattern
 
 

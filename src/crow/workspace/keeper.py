@@ -24,6 +24,7 @@ Without /proc (macOS) there is no subreaper either, and the process group is all
 """
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -162,9 +163,17 @@ def _become(request: Request, output: int) -> None:
     os.dup2(output, 2)
     for number in (*_IGNORED, *_CHANGED_BY_PYTHON):  # what is ignored would stay ignored in the command
         signal.signal(number, signal.SIG_DFL)
-    os.chdir(request.cwd)
+    _enter(request.cwd)
     environment = dict(entry.split(b"=", 1) for entry in request.environment)
     os.execve(request.arguments[0], list(request.arguments), environment)  # noqa: S606 -- running commands is what we are for
+
+
+def _enter(folder: bytes) -> None:
+    """The folder was resolved when somebody agreed to it. If a symbolic link leads elsewhere now: ELOOP."""
+    os.chdir(folder)
+    is_it = os.path.samestat(os.stat("."), os.lstat(folder))
+    if not is_it or os.path.realpath(folder) != folder:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _receive_request(agent: socket.socket) -> Request | None:

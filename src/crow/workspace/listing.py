@@ -16,6 +16,7 @@ from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
 from crow.workspace.child import output_of
 from crow.workspace.ignore import IgnoreRules
+from crow.workspace.place import refuse_link
 
 MOST_FILES = 200_000
 _MOST_BYTES = 64 * 1024 * 1024
@@ -39,16 +40,17 @@ def find_ripgrep(roots: Sequence[str]) -> str | None:
 
 async def list_files(root: str, ripgrep: str | None, until: float) -> Listing:
     """The files below a folder, or the one file that the root is; at the longest until that moment."""
+    refuse_link(root)
     is_folder = os.path.isdir(root)
     if not os.access(root, os.R_OK | os.X_OK if is_folder else os.R_OK):
         raise WorkspaceError(f"{shown(root)} may not be read: permission denied.")
     if not is_folder:
         return Listing([root])
-    if ripgrep is not None:
-        listing = await _ask_ripgrep(root, ripgrep, until)
-        if listing is not None:
-            return listing
-    return await in_thread(lambda stopped: walk(root, stopped), until)
+    listing = await _ask_ripgrep(root, ripgrep, until) if ripgrep is not None else None
+    if listing is None:
+        listing = await in_thread(lambda stopped: walk(root, stopped), until)
+    refuse_link(root)
+    return listing
 
 
 async def _ask_ripgrep(root: str, ripgrep: str, until: float) -> Listing | None:

@@ -12,10 +12,13 @@ from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
+from crow.workspace.place import open_resolved, status_of
 from crow.workspace.text import decode, decode_text, encode
 from crow.workspace.words import kind, reason, unreadable
 
 LARGEST_TEXT = 64 * 1024 * 1024
+LARGEST_AT_ONCE = 1024 * 1024
+"""Bytes or characters up to which a text is decoded or compared without leaving the event loop."""
 LAST_MOMENT = 0.5
 """Seconds that a cancelled write gets to leave everything tidy before the cancelling goes on without it."""
 
@@ -45,7 +48,7 @@ class LocalWorkspace:
 
     async def stat(self, path: str) -> FileInfo:
         try:
-            status = os.stat(path)
+            status = status_of(path)
         except OSError as error:
             raise unreadable(path, error) from None
         if stat.S_ISREG(status.st_mode):
@@ -56,7 +59,8 @@ class LocalWorkspace:
         return await asyncio.to_thread(_read, path, limit)
 
     async def read_text(self, path: str) -> str:
-        return decode_text(path, await self._read_all(path))
+        content = await self._read_all(path)
+        return await worked_out(len(content), lambda: decode_text(path, content))
 
     async def list_folder(self, path: str) -> list[str]:
         return await asyncio.to_thread(_list, path)
@@ -65,22 +69,25 @@ class LocalWorkspace:
 
     async def read_document(self, path: str) -> Document | None:
         try:
-            os.stat(path)  # not os.path.exists, to which a loop of links is a missing file
+            status_of(path)  # not os.path.exists, to which a loop of links is a missing file
         except FileNotFoundError:
             return None
         except OSError as error:
             raise unreadable(path, error) from None
         content = await self._read_all(path)
-        return document(path, content, obstacle=await asyncio.to_thread(obstacle_to_writing, path))
+        obstacle = await asyncio.to_thread(obstacle_to_writing, path)
+        return await worked_out(len(content), lambda: document(path, content, obstacle=obstacle))
 
     async def write_document(self, path: str, text: str, before: Document | None) -> Document:
-        content = encode_like(before, path, text)
-        expected = bytes_of(before) if before else None
+        size = len(text) + (len(before.text) if before else 0)
+        content, expected = await worked_out(
+            size, lambda: (encode_like(before, path, text), bytes_of(before) if before else None)
+        )
         remarks = await _to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
-        return document(path, content, remarks=remarks)
+        return await worked_out(size, lambda: document(path, content, remarks=remarks))
 
     async def remove(self, path: str, before: Document) -> None:
-        expected = bytes_of(before)
+        expected = await worked_out(len(before.text), lambda: bytes_of(before))
         await _to_its_end(lambda given_up: remove_file(path, expected))
 
     async def _read_all(self, path: str) -> bytes:
@@ -105,6 +112,11 @@ def bytes_of(saved: Document) -> bytes:
     return encode(saved.path, saved.text, saved.encoding, mark=saved.mark)
 
 
+async def worked_out(size: int, work: Callable[[], Done]) -> Done:
+    """The result of work on a text, done in a thread if there is much of it."""
+    return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
+
+
 async def _to_its_end(work: Callable[[threading.Event], Done]) -> Done:
     """Runs file work in a thread. If we are cancelled it is told to give up, and never abandoned half-way."""
     given_up = threading.Event()
@@ -126,7 +138,7 @@ def _overlook(task: asyncio.Future[Done]) -> None:
 def _read(path: str, limit: int) -> bytes:
     try:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         raise unreadable(path, error) from None
     mode = os.fstat(fd).st_mode
@@ -142,7 +154,11 @@ def _read(path: str, limit: int) -> bytes:
 
 def _list(path: str) -> list[str]:
     try:
-        with os.scandir(path) as entries:
-            return sorted(shown(entry.name) + ("/" if entry.is_dir() else "") for entry in entries)
+        fd = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(fd) as entries:
+                return sorted(shown(entry.name) + ("/" if entry.is_dir() else "") for entry in entries)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise unreadable(path, error) from None

@@ -47,7 +47,7 @@ def _end_with(parent: int) -> None:
 def _lines(path: str) -> list[str]:
     """The lines without their ends. Null bytes end lines too, as in ripgrep: what is binary is sorted out later."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with open(fd, "rb") as file:
             content = file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:

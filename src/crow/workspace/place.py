@@ -1,8 +1,8 @@
 """A file's place in its folder, reached without following a symbolic link.
 
 A path is resolved once, when it is judged; the person agrees to that path. A link that appears on it afterwards could
-lead the write anywhere, so each folder is opened from the one above it, and everything then happens relative to the
-last one, whatever becomes of the path meanwhile.
+lead a read or a write anywhere, so each folder is opened from the one above it, and everything then happens relative
+to the last one, whatever becomes of the path meanwhile.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Self
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
-from crow.workspace.words import kind, unwritable
+from crow.workspace.words import kind, led_elsewhere, unwritable
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -22,7 +22,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 class Place:
     def __init__(self, path: str, *, make_folders: bool = False) -> None:
         self.path = path
-        self.name = os.path.basename(path)
+        self.name = os.path.basename(path) or "."
         self.folder = _open_folder(os.path.dirname(path), make=make_folders)
 
     def __enter__(self) -> Self:
@@ -88,6 +88,43 @@ class Place:
 
     def _may_write(self, name: str) -> bool:
         return os.access(name, os.W_OK, dir_fd=self.folder, effective_ids=True)
+
+
+def open_resolved(path: str, flags: int) -> int:
+    """Opens what lies at a resolved path. FileChanged if a symbolic link has appeared on it; else OSError."""
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        if not hasattr(os, "O_PATH"):  # one may pass through folders that one may not open (macOS)
+            refuse_link(path)
+            return os.open(path, flags | getattr(os, "O_NOFOLLOW_ANY", 0))
+        with Place(path) as place:
+            return os.open(place.name, flags, dir_fd=place.folder)
+    except OSError:
+        refuse_link(path)
+        raise
+
+
+def status_of(path: str) -> os.stat_result:
+    """Of what lies at a resolved path. FileChanged if a symbolic link has appeared on it; else OSError."""
+    if not hasattr(os, "O_PATH"):
+        refuse_link(path)
+        return os.stat(path)
+    try:
+        with Place(path) as place:
+            status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except OSError:
+        refuse_link(path)
+        raise
+    if stat.S_ISLNK(status.st_mode):
+        refuse_link(path)
+        return os.stat(path)  # a link to itself: it never led anywhere, and the system says so
+    return status
+
+
+def refuse_link(path: str) -> None:
+    """FileChanged if a resolved path leads over a symbolic link by now, be there something at its end or not."""
+    if os.path.realpath(path) != path:
+        raise led_elsewhere(path)
 
 
 def make_folders_for(path: str) -> None:

@@ -21,6 +21,16 @@ PATIENCE = 10
 _KEPT_FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 
 
+class SupervisorKilled(WorkspaceError):
+    """Before it could say that the command runs: perhaps by the command, which then was started."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The process that supervises the command was killed, perhaps by the command itself. "
+            "The command may have begun; whatever it had started was ended."
+        )
+
+
 class Keeper:
     """Starts the keeper process with the first command, and anew if somebody killed it.
 
@@ -32,7 +42,7 @@ class Keeper:
         self._control: socket.socket | None = None
 
     async def run(self, request: keeper.Request, output: int) -> "Supervised":
-        """Starts a command whose output goes to the descriptor. Raises OSError if it cannot be started."""
+        """Starts a command whose output goes to the descriptor. OSError if it cannot be started."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._hand_over(theirs.fileno(), output)
@@ -98,7 +108,7 @@ class Supervised:
         self._link = link
         self._rest = b""
         self._orderly = False
-        self._started: asyncio.Future[int] = self._loop.create_future()
+        self._started: asyncio.Future[int | None] = self._loop.create_future()
         self._gone = asyncio.Event()
         self.exited: asyncio.Future[TerminalExit] = self._loop.create_future()
         """Never fails. An exit without code and signal: somebody killed the supervisor, and its command with it."""
@@ -109,6 +119,8 @@ class Supervised:
 
     async def started(self) -> None:
         number = await self._started
+        if number is None:
+            raise SupervisorKilled
         if number:
             raise OSError(number, os.strerror(number))
 
@@ -153,12 +165,12 @@ class Supervised:
             case _:
                 pass
 
-    def _start(self, number: int) -> None:
+    def _start(self, number: int | None) -> None:
         if not self._started.done():
             self._started.set_result(number)
 
     def _finish(self) -> None:
-        self._start(5)  # EIO: it never said that it had started
+        self._start(None)  # it never said that it had started, nor that it could not
         if not self.exited.done():
             self.exited.set_result(TerminalExit())
         self._gone.set()

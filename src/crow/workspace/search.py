@@ -17,10 +17,11 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from crow.errors import WorkspaceError
+from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
+from crow.workspace.place import open_resolved, refuse_link
 
 Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
@@ -125,6 +126,7 @@ class Searcher:
             cut = gathered.cut or output.cut
             if cut:
                 break
+        refuse_link(query.root)
         left_out = candidates.left_out._replace(binary=gathered.binary)
         return Findings(gathered.files, left_out, cut or candidates.cut or listed.cut)
 
@@ -286,7 +288,11 @@ class _Gathered:
             if stopped():
                 self.cut = "time"
                 return
-            if is_binary(match.path):
+            try:
+                binary = is_binary(match.path)
+            except FileChanged:
+                continue  # it was a file when it was listed; now it leads somewhere else
+            if binary:
                 self.binary += 1
                 continue
             if self._room == 0:
@@ -308,9 +314,12 @@ def _first_matches(match: FileMatches, most: int) -> FileMatches:
 
 
 def is_binary(path: str) -> bool:
-    """Whether a file has null bytes where text has none. Asked only of files that match, none of which is huge."""
+    """Whether a file has null bytes where text has none. Asked only of files that match, none of which is huge.
+
+    FileChanged if a symbolic link has appeared on its path.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(fd, "rb") as file:
             content = file.read()
     except OSError:

@@ -5,6 +5,7 @@ Who watches over the processes is told in `keeper.py`; what becomes of the outpu
 
 import asyncio
 import contextlib
+import errno
 import os
 from collections.abc import Mapping
 
@@ -12,9 +13,10 @@ from crow.errors import WorkspaceError
 from crow.paths import shown
 from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.keeper import Request
-from crow.workspace.processes import MARK, Keeper, Supervised, kill_marked
+from crow.workspace.outputs import OutputFolder, remove_left_behind
+from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled, kill_marked
 from crow.workspace.terminal_recording import Recording
-from crow.workspace.words import reason
+from crow.workspace.words import led_elsewhere, reason
 
 PATIENCE = 0.9
 """Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
@@ -31,15 +33,17 @@ class LocalCommands:
 
     def __init__(self, keeper: Keeper, folder: str, environ: Mapping[str, str]) -> None:
         self._keeper = keeper
-        self._folder = folder
+        self._folder = OutputFolder(folder)
         self._environ = environ
-        self._files: list[str] = []
+        self._has_looked_round = False
 
     async def open_terminal(
         self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
     ) -> "LocalTerminal":
+        if not self._has_looked_round:
+            self._has_looked_round = True
+            await asyncio.to_thread(remove_left_behind, os.path.dirname(self._folder.path))
         mark = os.urandom(8).hex()
-        file = os.path.join(self._folder, f"{mark}.txt")
         variables = {**self._environ, **PLAIN_OUTPUT, **environ, "PWD": cwd, MARK: mark}
         request = Request(
             os.fsencode(cwd),
@@ -47,27 +51,28 @@ class LocalCommands:
             [os.fsencode(f"{name}={value}") for name, value in variables.items()],
         )
         try:
-            terminal = LocalTerminal(mark, file, output_limit)
+            terminal = LocalTerminal(mark, self._folder, output_limit)
             await terminal.start(self._keeper, request)
+        except SupervisorKilled:
+            await asyncio.to_thread(kill_marked, mark)
+            raise
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise WorkspaceError(f"{led_elsewhere(cwd).message} The command was not started.") from None
             raise WorkspaceError(f"The command could not be started in {shown(cwd)}: {reason(error)}.") from None
-        self._files.append(file)
         return terminal
 
     async def close(self) -> None:
-        for file in self._files:
-            with contextlib.suppress(OSError):
-                os.unlink(file)
-        self._files.clear()
+        await asyncio.to_thread(self._folder.remove)
 
 
 class LocalTerminal:
     client_id = ""
 
-    def __init__(self, mark: str, file: str, output_limit: int) -> None:
+    def __init__(self, mark: str, folder: OutputFolder, output_limit: int) -> None:
         self.mark = mark
         self._news = asyncio.Event()
-        self._recording = Recording(file, output_limit, self._news.set)
+        self._recording = Recording(folder, f"{mark}.txt", output_limit, self._news.set)
         self._process: Supervised | None = None
         self._ended: asyncio.Task[TerminalExit] | None = None
 

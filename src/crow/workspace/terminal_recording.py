@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
+from crow.workspace.outputs import OutputFolder
 from crow.workspace.words import reason
 
 BEGINNING = 64 * 1024
@@ -38,12 +39,12 @@ class Excerpt(NamedTuple):
 class Recording:
     """Reads a pipe on a thread of its own: neither a flood nor a slow disk can hold up the event loop."""
 
-    def __init__(self, path: str, limit: int, on_growth: Callable[[], None]) -> None:
+    def __init__(self, folder: OutputFolder, name: str, limit: int, on_growth: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._limit = limit
         self._on_growth = on_growth
         self._growth_is_told = False
-        self._kept = Kept(_File(path, limit))
+        self._kept = Kept(_File(folder, name, limit))
         self._output, self.writer = os.pipe()
         self._orders, self._orderer = os.pipe()
         self._drained = asyncio.Event()
@@ -207,8 +208,10 @@ class Kept:
 class _File:
     """The whole of the output, once there is more than anyone gets to see without it."""
 
-    def __init__(self, path: str, limit: int) -> None:
-        self._path = path
+    def __init__(self, folder: OutputFolder, name: str, limit: int) -> None:
+        self._folder = folder
+        self._name = name
+        self._path = ""
         self._limit = min(limit, BEGINNING)
         """So that all that came before is still in memory when the file is begun."""
         self._descriptor = -1
@@ -243,7 +246,7 @@ class _File:
             self._descriptor = -1
 
     def _open(self) -> None:
-        os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+        self._path = self._folder.make_for(self._name)
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def _write(self, data: bytes) -> None:

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from crow.errors import WorkspaceError
+from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
 
 
@@ -37,6 +37,11 @@ def unwritable(path: str, error: OSError) -> WorkspaceError:
             return WorkspaceError(f"{path} was not written: {reason(error)}. It is as it was.")
 
 
+def led_elsewhere(path: str) -> FileChanged:
+    """Of a path that was resolved, and so had no symbolic link on it when somebody agreed to it."""
+    return FileChanged(f"{shown(path)} has changed since it was approved: there is a symbolic link on its path now.")
+
+
 def kind(mode: int) -> str:
     """What lies at a path instead of a file."""
     if stat.S_ISDIR(mode):
@@ -46,7 +51,7 @@ def kind(mode: int) -> str:
     if stat.S_ISSOCK(mode):
         return "a socket"
     if stat.S_ISLNK(mode):
-        return "a symbolic link that leads nowhere"
+        return "a symbolic link"
     return "a device"
 
 
