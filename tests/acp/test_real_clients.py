@@ -81,11 +81,13 @@ OFFERS = {
 
 def converse(folder: Path, script: str, client: SdkEditor, offer: str, cancel: bool = False) -> Any:
     """One prompt in a fresh session; its answer. With `cancel`, as soon as a command runs."""
-    (folder / "script.toml").write_text(script + DONE)
-    (folder / "config.toml").write_text(CONFIG.format(images="false", more=""))
+    home = folder.parent / f"{folder.name}-home"
+    home.mkdir()
+    (home / "script.toml").write_text(script + DONE)
+    (home / "config.toml").write_text(CONFIG.format(images="false", more=""))
 
     async def talk() -> Any:
-        spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(folder, folder))  # pyright: ignore[reportArgumentType]
+        spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
         async with spawned as (connection, _):
             await connection.initialize(protocol_version=1, client_capabilities=OFFERS[offer])
             session = await connection.new_session(cwd=str(folder), mcp_servers=[])
