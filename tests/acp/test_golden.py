@@ -44,7 +44,8 @@ def transcript(crow: Editor, *folders: Path) -> list[str]:
         if not (lines and _joined(lines[-1]["message"], message)):
             lines.append({"from": entry.sender, "message": json.loads(json.dumps(message))})
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-    for folder in (crow.workspace, *folders):
+    text = text.replace(str(crow.workspace), "/project")
+    for folder in folders:
         text = text.replace(str(folder), f"/{folder.name}")
     version = crow.initialized["agentInfo"]["version"]
     return (
@@ -158,7 +159,7 @@ def tools_transcript(zed: Editor, offered: Json) -> list[str]:
     for line in lines:
         _cut_files(line["message"])
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in [*lines, *_told(zed)])
-    return re.sub(r" · \d+\.\d s", " · 0.0 s", text.replace(str(zed.workspace), "/work")).split("\n")
+    return re.sub(r" · \d+\.\d s", " · 0.0 s", text.replace(str(zed.workspace), "/project")).split("\n")
 
 
 def _is_live_output(message: Json) -> bool:
