@@ -124,6 +124,8 @@ def test_git_says_what_is_ignored(repository, ripgrep):
 
 @pytest.mark.parametrize("rule", ["a/.", "./a", "a/./b", "[[:alpha:]]", "[![:digit:]x]", "[[:upper:][:digit:]]*", "."])
 def test_unusual_rules_mean_what_they_mean_to_git(repository, rule, ripgrep):
+    if ripgrep and "[:" in rule:
+        pytest.skip("ripgrep itself does not know classes of characters by name")
     put(repository / ".gitignore", f"{rule}\n")
     for name in ("a/a", "a/b", "b", "x", "1", "1x", "Ab", "ab", "]", "-"):
         put(repository / name)
