@@ -32,6 +32,7 @@ VOCABULARY = {
 EVERY_ROOM = {
     "acp",
     "session",
+    "store",
     "project",
     "turn",
     "policy",
@@ -45,8 +46,21 @@ EVERY_ROOM = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "cli": EVERY_ROOM,
-    "acp": {"session", "project", "turn", "policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
-    "session": {"project", "turn", "policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
+    "acp": {
+        "session",
+        "store",
+        "project",
+        "turn",
+        "policy",
+        "model",
+        "mcp",
+        "tools",
+        "workspace",
+        "config",
+        "vocabulary",
+    },
+    "session": {"store", "project", "turn", "policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
+    "store": {"config", "vocabulary"},
     "project": {"workspace", "config", "vocabulary"},
     "turn": {"policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
     "policy": {"config", "vocabulary"},

@@ -3,6 +3,11 @@
 CrowError                      a sentence for a person, and what to do about it
 ├── ConfigError                a setting is wrong: which file, which key, what was expected
 ├── SetupNeeded                there is no model to talk to yet
+├── StorageFailed              what happens cannot be kept: a full disk, a damaged file
+│   └── SessionTaken           the session is another process's now: what is written here no longer counts
+├── SessionUnknown             there is no such session in the store
+├── SessionBusy                a turn of it is running in another process
+├── BadCursor                  a place in a list that we never gave out
 ├── WorkspaceError             a path that cannot be used, said in words
 │   └── FileChanged            it is no longer as it was when the change was made: nothing was written
 └── ModelError                 the provider failed; knows provider, status and what was said
@@ -33,6 +38,26 @@ class ConfigError(CrowError):
 
 
 class SetupNeeded(CrowError):
+    pass
+
+
+class StorageFailed(CrowError):
+    pass
+
+
+class SessionTaken(StorageFailed):
+    pass
+
+
+class SessionUnknown(CrowError):
+    pass
+
+
+class SessionBusy(CrowError):
+    pass
+
+
+class BadCursor(CrowError):
     pass
 
 

@@ -156,6 +156,32 @@ class CallProgressed(Event, frozen=True, tag="call_progressed"):
     display: tuple[DisplayBlock, ...]
 
 
+class Before(msgspec.Struct, frozen=True):
+    """A text file as it was before a change."""
+
+    text: str
+    encoding: str = "utf-8"
+    mark: bool = False
+
+
+class FileChanging(Event, frozen=True, tag="file_changing"):
+    """A file is about to be written: stored first, so that the change can be taken back."""
+
+    call_id: str
+    path: str
+    before: Before | None
+    """None: there is no such file yet."""
+
+
+class FileWritten(Event, frozen=True, tag="file_written"):
+    """What became of it. An undo takes back this text and no other."""
+
+    call_id: str
+    path: str
+    digest: str
+    """Of the text that is there now, see `crow.tools.changing.digest_of`."""
+
+
 class CallSettled(Event, frozen=True, tag="call_settled"):
     """The end of a call, always: done, failed, refused, interrupted."""
 
@@ -167,7 +193,115 @@ class ReplyEnded(Event, frozen=True, tag="reply_ended"):
     """One answer of the model and all its calls are over; what follows belongs to the next."""
 
 
+# --- what Crow does by itself
+
+
+class CommandGiven(Event, frozen=True, tag="command_given"):
+    """A slash command that Crow answers itself: shown and replayed as what the person said, not for the model."""
+
+    message_id: str
+    sent: tuple[Sent, ...]
+
+
+class CrowSaid(Event, frozen=True, tag="crow_said"):
+    """Crow's own words, whole: shown and replayed as a message, not for the model."""
+
+    message_id: str
+    text: str
+
+
+class HistoryCleared(Event, frozen=True, tag="history_cleared"):
+    """The model starts afresh; the person still sees what was."""
+
+
+class TurnUndone(Event, frozen=True, tag="turn_undone"):
+    """The turn no longer belongs to the model's history; its file changes were taken back."""
+
+    turn_id: str
+
+
+class OutputsPruned(Event, frozen=True, tag="outputs_pruned"):
+    """What these calls printed is no longer sent to the model, to make room."""
+
+    call_ids: tuple[str, ...]
+
+
+class CompactionStarted(Event, frozen=True, tag="compaction_started"):
+    compaction_id: str
+    reason: str
+
+
+class CompactionEnded(Event, frozen=True, tag="compaction_ended"):
+    """If completed, the summary stands for the first `dropped` messages of the model's history as it was."""
+
+    compaction_id: str
+    status: Literal["completed", "failed", "cancelled"]
+    summary: str = ""
+    dropped: int = 0
+    error: str = ""
+
+
 # --- what surrounds it
+
+
+class Choice(msgspec.Struct, frozen=True):
+    value: str
+    name: str
+    description: str = ""
+    group: str = ""
+    """Choices of one group are shown together; empty if there are no groups."""
+
+
+class SessionOption(msgspec.Struct, frozen=True):
+    """Something that can be chosen for a session."""
+
+    id: Literal["mode", "model", "thought_level"]
+    name: str
+    description: str
+    value: str
+    choices: tuple[Choice, ...]
+
+
+class OptionChosen(Event, frozen=True, tag="option_chosen"):
+    """Stored with the session: the last one of each option counts."""
+
+    option: str
+    value: str
+
+
+class OptionsChanged(Event, frozen=True, tag="options_changed"):
+    """All options as they are now. Passing: not stored."""
+
+    options: tuple[SessionOption, ...]
+
+
+class CommandInfo(msgspec.Struct, frozen=True):
+    """A slash command as it is advertised: its name without the slash."""
+
+    name: str
+    description: str
+    hint: str = ""
+    """What may follow the name; empty if nothing does."""
+
+
+class CommandsChanged(Event, frozen=True, tag="commands_changed"):
+    """All slash commands there are now. Passing: not stored."""
+
+    commands: tuple[CommandInfo, ...]
+
+
+class TitleChanged(Event, frozen=True, tag="title_changed"):
+    title: str
+
+
+class StillWaiting(Event, frozen=True, tag="still_waiting"):
+    """A wait that the person may wonder about. Passing: not stored."""
+
+    what: str
+    """What is waited for, as the rest of a sentence that begins with "Waiting for"."""
+    seconds: int
+    call_id: str = ""
+    """The call that waits; empty if it is the turn."""
 
 
 class PlanEntry(msgspec.Struct, frozen=True):
@@ -188,6 +322,9 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
     cached_tokens: int = 0
     cache_written_tokens: int = 0
     context_window: int | None = None
+    cost: float | None = None
+    """What this reply cost, where prices are configured."""
+    currency: str = ""
 
 
 class Notice(Event, frozen=True, tag="notice"):
@@ -211,13 +348,18 @@ class TurnEnded(Event, frozen=True, tag="turn_ended"):
 class Journal(Protocol):
     """The one place where things happen in a session.
 
-    `append` keeps the event and hands it to every subscriber before it returns. `has_room` is false while some
-    subscriber cannot keep up; whoever produces many events then waits in `room()`.
+    `append` keeps the event and hands it to every subscriber before it returns; it is stored within a second.
+    `record` stores it, and everything before it, first: for what will be acted on, and for what was done. It raises
+    StorageFailed if that cannot be done (everyone has been told of the event all the same).
+
+    `has_room` is false while some subscriber cannot keep up; whoever produces many events then waits in `room()`.
     """
 
     @property
     def has_room(self) -> bool: ...
 
     def append(self, event: Event) -> None: ...
+
+    async def record(self, event: Event) -> None: ...
 
     async def room(self) -> None: ...

@@ -55,6 +55,9 @@ class TerminalBlock(msgspec.Struct, frozen=True, tag="terminal", tag_field="bloc
 class HiddenOutput(msgspec.Struct, frozen=True, tag="hidden", tag_field="block"):
     """The person already sees the output elsewhere: nothing is added to the call."""
 
+    text: str = ""
+    """What they saw, for a replay: the terminal that showed it is gone by then."""
+
 
 DisplayBlock = TextBlock | ImageBlock | DiffBlock | TerminalBlock | HiddenOutput
 

@@ -145,6 +145,9 @@ class Stage:
         self.events: list[Event] = []
         self.has_room = True
 
+    async def record(self, event: Event) -> None:
+        self.append(event)
+
     def append(self, event: Event) -> None:
         self.events.append(event)
         for update in translate.updates(event):

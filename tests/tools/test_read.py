@@ -17,6 +17,9 @@ from crow.workspace.local import LocalWorkspace
 class Unheard:
     has_room = True
 
+    async def record(self, event: Any) -> None:
+        self.append(event)
+
     def append(self, event: Any) -> None:
         pass
 

@@ -47,6 +47,9 @@ class Session:
     async def close(self) -> None:
         await self.commands.close()
 
+    async def record(self, event: Event) -> None:
+        self.append(event)
+
     def append(self, event: Event) -> None:
         assert isinstance(event, CallProgressed)
         assert event.call_id == "c1"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from crow.errors import CrowError, ModelRejected
+from crow.errors import CrowError, ModelRejected, StorageFailed
 from crow.events import Notice, Sent, TurnEnded
 from crow.messages import StopReason
 from crow.session.journal import SessionJournal
@@ -66,14 +66,21 @@ class Turn:
         except Exception as error:
             if not self.cancelling:  # libraries raise all sorts of things when their work is aborted
                 rejected = isinstance(error, ModelRejected)
-                self._journal.append(TurnEnded(self._id, None, str(error), rejected=rejected))
+                await self._end(TurnEnded(self._id, None, str(error), rejected=rejected))
                 raise
             logger.info("a cancelled turn ended with %s", type(error).__name__)
             stop_reason = StopReason.CANCELLED
         if self.cancelling:
             stop_reason = StopReason.CANCELLED
-        self._journal.append(TurnEnded(self._id, stop_reason))
+        await self._end(TurnEnded(self._id, stop_reason))
         return stop_reason
+
+    async def _end(self, ended: TurnEnded) -> None:
+        """The turn is over all the same if that cannot be stored; the person is told why."""
+        try:
+            await self._journal.record(ended)
+        except StorageFailed as failed:
+            self._journal.append(Notice("error", str(failed)))
 
 
 class Session:

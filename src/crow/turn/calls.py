@@ -1,6 +1,7 @@
 """The tool calls of one reply: followed while they arrive, judged, run, and settled, however the turn goes on."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Iterator
 from itertools import groupby
 from types import TracebackType
@@ -8,7 +9,7 @@ from typing import Self
 
 from crow import events
 from crow.actions import PermissionAnswer, PermissionQuestion
-from crow.errors import TurnCancelled
+from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
@@ -47,7 +48,8 @@ class CallBatch:
         cancelled = isinstance(error, asyncio.CancelledError | TurnCancelled)
         for call_id in self._calls:
             if call_id not in self._settled:
-                self._settle(call_id, ToolResult.failed(INTERRUPTED if cancelled else CUT_OFF))
+                with contextlib.suppress(StorageFailed):  # told by whoever ends the turn
+                    await self._settle(call_id, ToolResult.failed(INTERRUPTED if cancelled else CUT_OFF))
         self._journal.append(events.ReplyEnded())
 
     def follow(self, event: events.Event) -> None:
@@ -81,16 +83,16 @@ class CallBatch:
     async def _run(self, call: ToolCall) -> None:
         try:
             result = await run_call(self._conversation, call)
-        except TurnCancelled:
+        except (TurnCancelled, StorageFailed):
             raise
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
             result = failure(call, error)
-        self._settle(call.id, result)
+        await self._settle(call.id, result)
 
-    def _settle(self, call_id: str, result: ToolResult) -> None:
+    async def _settle(self, call_id: str, result: ToolResult) -> None:
         self._settled.add(call_id)
         self.last_words = result.says or self.last_words
-        self._journal.append(events.CallSettled(call_id, result))
+        await self._journal.record(events.CallSettled(call_id, result))
 
 
 async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
@@ -104,7 +106,7 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
     if isinstance(verdict := await _verdict(conversation, call, action), Deny):
         return ToolResult.refused(verdict.reason)
-    journal.append(events.CallStarted(call.id))
+    await journal.record(events.CallStarted(call.id))
     return await action.perform(journal)
 
 
@@ -134,7 +136,7 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         project_scope=ask.project.label if ask.project else "",
     )
     answer = await conversation.person.permit(question)
-    conversation.journal.append(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
+    await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
     if answer.choice == "cancelled":
         raise TurnCancelled
     if not answer.allowed:

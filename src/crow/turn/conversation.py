@@ -1,7 +1,7 @@
 """The few things that a turn may know."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import msgspec
 
@@ -30,6 +30,8 @@ class Conversation(msgspec.Struct):
     """Asked before each request: the project may have changed what it says."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
+    prepare: "Callable[[TurnIds], Awaitable[None]] | None" = None
+    """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust."""
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
         return self.model.reply(ModelRequest(self.system_prompt(), self.history.messages(), self.tools.specs))
@@ -42,6 +44,7 @@ class TurnIds:
         self.turn_id = turn_id
         self._messages = 0
         self._calls = 0
+        self._compactions = 0
 
     def message(self) -> str:
         self._messages += 1
@@ -50,3 +53,7 @@ class TurnIds:
     def call(self) -> str:
         self._calls += 1
         return f"{self.turn_id}-c{self._calls}"
+
+    def compaction(self) -> str:
+        self._compactions += 1
+        return f"{self.turn_id}-k{self._compactions}"

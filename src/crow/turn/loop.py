@@ -16,13 +16,20 @@ BREATH = 64
 """Events of a reply after which others get their turn."""
 
 
-async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
-    """Why the turn ended; a ModelError if the model failed. The journal has everything that happened."""
+async def run_turn(
+    conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent], meant: Sequence[events.Sent] | None = None
+) -> StopReason:
+    """Why the turn ended; a ModelError if the model failed. The journal has everything that happened.
+
+    `meant` is what the model gets instead of what the person sent: that may have been the name of a longer prompt.
+    """
     journal = conversation.journal
     journal.append(events.TurnStarted(ids.turn_id))
-    await _take_prompt(conversation, ids, sent)
+    await _take_prompt(conversation, ids, sent, sent if meant is None else meant)
     pace = _Pace(journal)
     try:
+        if conversation.prepare is not None:
+            await conversation.prepare(ids)
         for _ in range(conversation.limits.model_calls):
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
@@ -51,19 +58,21 @@ async def run_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[even
 async def skip_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
     """A turn that was cancelled before it began: what the person said stays said."""
     conversation.journal.append(events.TurnStarted(ids.turn_id))
-    conversation.journal.append(events.UserSaid(ids.message(), tuple(sent), unread(sent)))
+    await conversation.journal.record(events.UserSaid(ids.message(), tuple(sent), unread(sent)))
     return StopReason.CANCELLED
 
 
-async def _take_prompt(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> None:
+async def _take_prompt(
+    conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent], meant: Sequence[events.Sent]
+) -> None:
     journal, message_id = conversation.journal, ids.message()
     composer = Composer(conversation.workspace, conversation.model.info, conversation.policy)
     try:
-        parts = await composer.compose(sent)
+        parts = await composer.compose(meant)
     except asyncio.CancelledError:
-        journal.append(events.UserSaid(message_id, tuple(sent), unread(sent)))
+        journal.append(events.UserSaid(message_id, tuple(sent), unread(meant)))
         raise
-    journal.append(events.UserSaid(message_id, tuple(sent), parts))
+    await journal.record(events.UserSaid(message_id, tuple(sent), parts))
     for remark in composer.remarks:
         journal.append(events.Notice("warning", remark))
 

@@ -1,0 +1,95 @@
+"""What the rest of Crow knows of the store."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from crow.events import Event
+
+
+class SessionEntry(msgspec.Struct, frozen=True):
+    """A session as a list shows it."""
+
+    id: str
+    cwd: str
+    roots: tuple[str, ...]
+    """Further folders of the workspace."""
+    title: str
+    created_at: int
+    """Milliseconds since 1970."""
+    updated_at: int
+
+
+class Page(msgspec.Struct, frozen=True):
+    entries: tuple[SessionEntry, ...]
+    next_cursor: str
+    """Opaque; empty on the last page."""
+
+
+class StoredSession(Protocol):
+    """One session, owned by this process until another one takes it over. It is what a journal writes to."""
+
+    @property
+    def id(self) -> str: ...
+
+    def add(self, event: Event) -> None:
+        """Takes the event, to be stored within a second. Costs next to nothing and never fails."""
+        ...
+
+    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
+        """Done when everything that was added so far is on disk; fails with StorageFailed if it cannot be, with
+        SessionTaken if another process owns the session by now.
+
+        What could not be stored (a full disk) is kept in memory and tried again with the next call. `full`: it must
+        also survive a power cut.
+        """
+        ...
+
+    async def release(self) -> None:
+        """Stores what is left, and lets go: nobody owns the session now."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Everything in here may raise StorageFailed, whose text says what is wrong and what to do about it.
+
+    All work is done on one worker thread. Several processes may use the same store at once.
+    """
+
+    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+        """A new session, empty and not listed, on disk when this returns, owned by this process."""
+        ...
+
+    async def find(self, session_id: str) -> SessionEntry:
+        """SessionUnknown if there is none."""
+        ...
+
+    async def claim(self, session_id: str) -> StoredSession:
+        """Makes this process the owner. SessionUnknown; SessionBusy if a turn of it runs in a process that lives."""
+        ...
+
+    async def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
+        """The further folders of the workspace, as the last load or resume gave them."""
+        ...
+
+    async def events(self, session_id: str, *, images: bool = False) -> list[Event]:
+        """All that is stored of the session, in order; `images`: with the before-images of changed files."""
+        ...
+
+    async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
+        """Sessions in which something was said, newest first. BadCursor if the cursor is none of ours."""
+        ...
+
+    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+        """A copy under another id, owned by this process; the source is left as it is, running or not."""
+        ...
+
+    async def delete(self, session_id: str) -> bool:
+        """False if there was none. SessionBusy as for `claim`."""
+        ...
+
+    async def close(self) -> None:
+        """Stores what is left."""
+        ...
