@@ -6,7 +6,18 @@ from typing import Protocol
 
 import msgspec
 
-from crow.events import Event
+from crow.events import (
+    ArgumentsGrew,
+    CallProgressed,
+    CommandsChanged,
+    Event,
+    Notice,
+    OptionsChanged,
+    StillWaiting,
+)
+
+PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, OptionsChanged, CommandsChanged, StillWaiting})
+"""Events that are of use while they happen only. They are never stored."""
 
 
 class SessionEntry(msgspec.Struct, frozen=True):
@@ -75,7 +86,11 @@ class SessionStore(Protocol):
         ...
 
     async def events(self, session_id: str, *, images: bool = False) -> list[Event]:
-        """All that is stored of the session, in order; `images`: with the before-images of changed files."""
+        """All that is stored of the session, in order, with what this process has added and not stored yet.
+
+        The pieces of a message are joined. Before-images (`FileChanging`) are only there with `images`. SessionUnknown;
+        StorageFailed if a record is damaged or a newer version's.
+        """
         ...
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
@@ -87,9 +102,9 @@ class SessionStore(Protocol):
         ...
 
     async def delete(self, session_id: str) -> bool:
-        """False if there was none. SessionBusy as for `claim`."""
+        """False if there was none. SessionBusy as for `claim`. Whoever still has it open gets SessionTaken."""
         ...
 
     async def close(self) -> None:
-        """Stores what is left."""
+        """Stores what is left, and ends; StorageFailed if it could not be stored."""
         ...

@@ -1,0 +1,214 @@
+"""The one file that everything is kept in: opening it, its layout, and transactions. Used on one thread."""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+
+import msgspec
+
+from crow.config.home import create_folder
+from crow.errors import ConfigError, StorageFailed
+from crow.store.failures import damaged, gone, not_ours, opened_by_another, storage_failed, written_by_a_newer_crow
+from crow.store.schema import APPLICATION_ID, LAYOUT, Layout
+
+PATIENCE = 10.0
+"""Seconds that a write waits for another process's."""
+
+SMALLEST = 512
+"""Bytes of a database's smallest page."""
+
+
+class Database:
+    """Raises StorageFailed, and no error of SQLite or of the system."""
+
+    def __init__(
+        self, path: str, *, layout: Layout = LAYOUT, max_pages: int | None = None, patience: float = PATIENCE
+    ) -> None:
+        self.path = path
+        self._layout = layout
+        self._patience = patience
+        with self.in_words(), self._opening_alone():
+            _make_file(path)
+            self._refuse_what_we_cannot_read()
+            self._connection = self._connect()
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                if max_pages is not None:
+                    self._connection.execute(f"PRAGMA max_page_count = {max_pages}")
+                self._bring_up_to_date()
+                self._identity = _identity(path)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """One view of the file, whatever other processes write meanwhile."""
+        with self.in_words(), self._transaction("BEGIN"):
+            yield self._connection
+
+    @contextlib.contextmanager
+    def writing(self, *, full: bool = False) -> Generator[sqlite3.Connection]:
+        """All or nothing. `full`: this and everything before it also survives a power cut."""
+        with self.in_words():
+            if _identity(self.path) != self._identity:
+                raise gone(self.path)
+            if full:
+                self._connection.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._transaction("BEGIN IMMEDIATE"):
+                    # Another process may have brought the file to a newer layout while this one runs.
+                    self._check_version(self._connection)
+                    yield self._connection
+            finally:
+                if full:
+                    self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def close(self) -> None:
+        with self.in_words():
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def in_words(self) -> Generator[None]:
+        """Whatever fails inside becomes StorageFailed."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise storage_failed(self.path, error) from error
+        except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise damaged(self.path) from error  # nothing that Crow wrote reads like this
+        except ConfigError as error:
+            raise StorageFailed(error.message, remedy="Set CROW_HOME to a folder that you may write to.") from error
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Generator[None]:
+        self._connection.execute(begin)
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # After some errors SQLite has rolled back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    # --- opening
+
+    @contextlib.contextmanager
+    def _opening_alone(self) -> Generator[None]:
+        """One process at a time: SQLite does not wait by itself when two make the same new file, or change its mode."""
+        create_folder(os.path.dirname(self.path))
+        descriptor = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + self._patience
+            while not _locked(descriptor):
+                if time.monotonic() > deadline:
+                    raise opened_by_another(self.path)
+                time.sleep(0.01)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        address = f"file:{_quoted(self.path)}?mode={'ro' if read_only else 'rw'}"
+        return sqlite3.connect(address, uri=True, timeout=self._patience, isolation_level=None)
+
+    def _refuse_what_we_cannot_read(self) -> None:
+        """Looks without the right to write, so that a file which is not for us stays as it is."""
+        if 0 < os.path.getsize(self.path) < SMALLEST:
+            raise not_ours(self.path)  # SQLite would take it for an empty one, and write over it
+        with contextlib.closing(self._connect(read_only=True)) as connection:
+            if _is_new(connection):
+                return
+            self._check_version(connection)
+
+    def _check_version(self, connection: sqlite3.Connection) -> int:
+        """The layout's version in the file."""
+        if _pragma(connection, "application_id") != APPLICATION_ID:
+            raise not_ours(self.path)
+        found = _pragma(connection, "user_version")
+        if found > self._layout.version:
+            raise written_by_a_newer_crow(self.path, found, self._layout.version)
+        return found
+
+    def _bring_up_to_date(self) -> None:
+        if not _is_new(self._connection) and self._check_version(self._connection) == self._layout.version:
+            return
+        with self._transaction("BEGIN IMMEDIATE"):
+            # Seen again now that nobody else can write: another process may have done it meanwhile.
+            if _is_new(self._connection):
+                self._run(self._layout.create)
+                self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            else:
+                self._migrate(self._check_version(self._connection))
+            self._connection.execute(f"PRAGMA user_version = {self._layout.version}")
+
+    def _migrate(self, found: int) -> None:
+        if found == self._layout.version:
+            return
+        self._keep_copy(found)
+        for version in range(found, self._layout.version):
+            self._run(self._layout.upgrades[version])
+
+    def _keep_copy(self, version: int) -> None:
+        """The file as it is stays, as a copy beside it. A second connection reads it: the first one holds the lock."""
+        base, extension = os.path.splitext(self.path)
+        copy = f"{base}.v{version}{extension}"
+        unfinished = f"{copy}.tmp"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+        _make_file(unfinished)
+        with (
+            contextlib.closing(self._connect(read_only=True)) as source,
+            contextlib.closing(sqlite3.connect(unfinished)) as target,
+        ):
+            source.backup(target)
+        os.replace(unfinished, copy)
+
+    def _run(self, statements: str) -> None:
+        """One by one: `executescript` would commit first."""
+        statement = ""
+        for line in statements.splitlines():
+            statement += line + "\n"
+            if sqlite3.complete_statement(statement):
+                self._connection.execute(statement)
+                statement = ""
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _make_file(path: str) -> None:
+    """Readable by its owner only. SQLite gives the files beside it the same rights."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def _quoted(path: str) -> str:
+    """For the path of a `file:` address."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -1,0 +1,103 @@
+"""What SQLite or the system says when the store cannot be used, in words for a person."""
+
+import os
+import sqlite3
+
+from crow.config.home import reason
+from crow.errors import StorageFailed
+
+LITTLE_ROOM = 64 * 1024
+"""Bytes. The files that SQLite needs beside the database take about half of it."""
+
+_MOVE_IT = (
+    "Move the file away, with the -wal and -shm files beside it, and Crow starts a new one; or put back a copy of it."
+)
+
+_CAUSES: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: (
+        "the disk is full",
+        "Make room; what could not be stored yet is kept in memory and stored then.",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "it may only be read",
+        "Let your user write to it and to its folder, or set CROW_HOME to another folder.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "it cannot be opened",
+        "Let your user read and write it and its folder, or set CROW_HOME to another folder.",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "the system does not allow it",
+        "Let your user read and write it and its folder, or set CROW_HOME to another folder.",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        "another program has locked it",
+        "End the program that holds it, such as a database viewer, and try again.",
+    ),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", f"It was left as it is. {_MOVE_IT}"),
+    sqlite3.SQLITE_NOTADB: ("it is no database", f"It was left as it is. {_MOVE_IT}"),
+    sqlite3.SQLITE_IOERR: (
+        "the disk reports an error",
+        "Check the disk; what could not be stored yet is kept in memory and tried again.",
+    ),
+}
+
+
+def storage_failed(path: str, error: "sqlite3.Error | OSError") -> StorageFailed:
+    if isinstance(error, OSError):
+        return StorageFailed(
+            f"Sessions cannot be kept in {path}: {reason(error)}.",
+            remedy="Make the folder writable for your user, or set CROW_HOME to another folder.",
+        )
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if not code and isinstance(error, sqlite3.OperationalError):
+        code = sqlite3.SQLITE_CORRUPT  # text that is no UTF-8: Python's own complaint, which has no number
+    if code == sqlite3.SQLITE_IOERR and _is_full(path):
+        code = sqlite3.SQLITE_FULL  # SQLite tells a full disk from a broken one only when it writes the database itself
+    cause, remedy = _CAUSES.get(code, (str(error), "Try again; if it stays so, move the file away."))
+    return _failed(path, cause, remedy)
+
+
+def damaged(path: str) -> StorageFailed:
+    return _failed(path, *_CAUSES[sqlite3.SQLITE_CORRUPT])
+
+
+def written_by_a_newer_crow(path: str, found: int, known: int) -> StorageFailed:
+    return StorageFailed(
+        f"Sessions cannot be kept in {path}: a newer Crow wrote it (layout {found}; this one knows up to {known}).",
+        remedy="Update Crow, or set CROW_HOME to another folder. The file was left as it is.",
+    )
+
+
+def opened_by_another(path: str) -> StorageFailed:
+    return StorageFailed(
+        f"Sessions cannot be kept in {path}: another Crow has been opening it for a while.",
+        remedy="It may be converting the file to a newer version; try again in a minute, or end that process.",
+    )
+
+
+def not_ours(path: str) -> StorageFailed:
+    return StorageFailed(
+        f"Sessions cannot be kept in {path}: it is the file of another program.",
+        remedy=f"It was left as it is. {_MOVE_IT}",
+    )
+
+
+def gone(path: str) -> StorageFailed:
+    name = os.path.basename(path)
+    return StorageFailed(
+        f"Sessions cannot be kept in {path}: the file was moved, removed or replaced while Crow was using it.",
+        remedy=f"Put {name} back if you moved it, and start Crow again.",
+    )
+
+
+def _is_full(path: str) -> bool:
+    try:
+        disk = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < LITTLE_ROOM
+
+
+def _failed(path: str, cause: str, remedy: str) -> StorageFailed:
+    return StorageFailed(f"Sessions cannot be kept in {path}: {cause}.", remedy=remedy)

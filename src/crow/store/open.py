@@ -1,0 +1,226 @@
+"""The store as the rest of Crow uses it: what is added on the event loop is collected, and stored by the worker."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from crow.errors import SessionTaken, StorageFailed
+from crow.events import Event
+from crow.store.base import PASSING, Page, SessionEntry, SessionStore, StoredSession
+from crow.store.worker import Worker
+
+if TYPE_CHECKING:
+    from crow.store.pending import Pending
+    from crow.store.sessions import Sessions
+
+T = TypeVar("T")
+Job = Callable[["Sessions"], T]
+"""Something to be done on the worker thread."""
+
+DELAY = 0.5
+"""Seconds after which streamed text is stored, and what could not be stored is tried again."""
+
+
+def open_store(home: str, *, max_pages: int | None = None) -> SessionStore:
+    """The store below `home`. Nothing is opened before it is used. `max_pages` limits the file's size."""
+    return _Store(home, max_pages)
+
+
+class _Handle:
+    """A session that this process owns. Used on the event loop, all but `pending`."""
+
+    def __init__(self, store: "_Store", session_id: str, pending: "Pending") -> None:
+        self.id = session_id
+        self.pending = pending
+        """Belongs to the worker thread."""
+        self._store = store
+        self._added: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        if type(event) in PASSING:
+            return
+        if not self._added:
+            self._store.flush_later(self)
+        self._added.append(event)
+
+    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
+        storing = self.storing(full=full)
+
+        def keep(sessions: "Sessions") -> None:
+            storing(sessions)
+            self.pending.check_whole(self.id)
+
+        return self._store.run_storing(self, keep)
+
+    async def release(self) -> None:
+        storing = self.storing()
+
+        def let_go(sessions: "Sessions") -> None:
+            storing(sessions)
+            sessions.release(self.pending)
+
+        try:
+            await self._store.run_storing(self, let_go)
+        except SessionTaken:
+            self._store.forget(self)
+            raise
+        self._store.forget(self)
+
+    def storing(self, *, full: bool = False) -> "Job[None]":
+        """A job that stores what was added until now, and what still waits from before."""
+        events, self._added = self._added, []
+        now = time.time_ns() // 1_000_000
+
+        def store(sessions: "Sessions") -> None:
+            self.pending.take(events, now)
+            sessions.store(self.id, self.pending, full=full)
+
+        return store
+
+
+class _Store:
+    def __init__(self, home: str, max_pages: int | None) -> None:
+        self._home = home
+        self._max_pages = max_pages
+        self._worker = Worker("crow-store")
+        self._sessions: Sessions | None = None
+        """Belongs to the worker thread."""
+        self._handles: dict[str, _Handle] = {}
+        self._unstored: set[_Handle] = set()
+        self._flush_timer: asyncio.TimerHandle | None = None
+
+    # --- what SessionStore promises
+
+    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+        return self._handle(session_id, await self._run(lambda sessions: sessions.create(session_id, cwd, roots)))
+
+    async def find(self, session_id: str) -> SessionEntry:
+        self._flush()
+        return await self._run(lambda sessions: sessions.find(session_id))
+
+    async def claim(self, session_id: str) -> StoredSession:
+        storing = self._storing_of(session_id)
+
+        def claim(sessions: "Sessions") -> "Pending":
+            storing(sessions)
+            return sessions.claim(session_id)
+
+        return self._handle(session_id, await self._run(claim))
+
+    async def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
+        await self._run(lambda sessions: sessions.set_roots(session_id, roots))
+
+    async def events(self, session_id: str, *, images: bool = False) -> list[Event]:
+        self._flush()
+        handle = self._handles.get(session_id)
+
+        def read(sessions: "Sessions") -> list[Event]:
+            return sessions.events(session_id, images=images, waiting=handle.pending.rows if handle else ())
+
+        return await self._run(read)
+
+    async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
+        self._flush()
+        return await self._run(lambda sessions: sessions.page(cwd, cursor, size))
+
+    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+        storing = self._storing_of(session_id)
+
+        def fork(sessions: "Sessions") -> "Pending":
+            storing(sessions)
+            return sessions.fork(session_id, new_id, cwd, roots)
+
+        return self._handle(new_id, await self._run(fork))
+
+    async def delete(self, session_id: str) -> bool:
+        deleted = await self._run(lambda sessions: sessions.delete(session_id))
+        self._handles.pop(session_id, None)
+        return deleted
+
+    async def close(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        storings = [handle.storing() for handle in {*self._handles.values(), *self._unstored}]
+        try:
+            if self._worker.works:
+                await self._worker.run(lambda: self._close(storings))
+        finally:
+            self._worker.stop()
+
+    # --- for the handles
+
+    def run_storing(self, handle: _Handle, job: "Job[None]") -> "asyncio.Future[None]":
+        """What this one cannot store is tried again later, even if nothing more is added."""
+
+        def look(future: "asyncio.Future[None]") -> None:
+            if not future.cancelled() and future.exception() is not None and handle.pending.rows:
+                self.flush_later(handle)
+
+        self._unstored.discard(handle)
+        future = self._run(job)
+        future.add_done_callback(look)
+        return future
+
+    def flush_later(self, handle: _Handle) -> None:
+        self._unstored.add(handle)
+        if self._flush_timer is None:
+            self._flush_timer = asyncio.get_running_loop().call_later(DELAY, self._flush)
+
+    def forget(self, handle: _Handle) -> None:
+        if self._handles.get(handle.id) is handle:
+            del self._handles[handle.id]
+
+    # --- inside
+
+    def _handle(self, session_id: str, pending: "Pending") -> _Handle:
+        handle = self._handles[session_id] = _Handle(self, session_id, pending)
+        return handle
+
+    def _flush(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+        for handle in list(self._unstored):
+            self.run_storing(handle, handle.storing())
+
+    def _storing_of(self, session_id: str) -> "Job[None]":
+        """Stores what waits of the session, if it is open here. It may have another owner by now: no matter."""
+        handle = self._handles.get(session_id)
+        if handle is None:
+            return lambda _: None
+        storing = handle.storing()
+
+        def store(sessions: "Sessions") -> None:
+            with contextlib.suppress(SessionTaken):
+                storing(sessions)
+
+        return store
+
+    def _run(self, job: "Job[T]") -> "asyncio.Future[T]":
+        return self._worker.run(lambda: job(self._opened()))
+
+    def _opened(self) -> "Sessions":
+        """On the worker thread. A file that could not be opened is tried again each time."""
+        if self._sessions is None:
+            from crow.store.sessions import Sessions
+
+            self._sessions = Sessions(self._home, max_pages=self._max_pages)
+        return self._sessions
+
+    def _close(self, storings: "list[Job[None]]") -> None:
+        sessions = self._sessions
+        if sessions is None:
+            return
+        failure: StorageFailed | None = None
+        for storing in storings:
+            try:
+                storing(sessions)
+            except SessionTaken:
+                pass
+            except StorageFailed as error:
+                failure = error
+        sessions.close()
+        if failure is not None:
+            raise failure

@@ -1,0 +1,115 @@
+"""What a session has still to store: rows in order, and what they change in the list of sessions."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from crow.errors import StorageFailed
+from crow.events import (
+    CallPreviewed,
+    CallRequested,
+    CallSettled,
+    CommandGiven,
+    Event,
+    TitleChanged,
+    TurnEnded,
+    TurnStarted,
+    UserSaid,
+)
+from crow.store.records import Row, merged, row_of
+
+LARGEST_BACKLOG = 64 * 1024 * 1024
+"""Characters that may wait for a disk that takes nothing."""
+
+
+class ListChange(msgspec.Struct):
+    """What the waiting rows change in the session's entry; None leaves a value as it is."""
+
+    title: str | None = None
+    updated: int | None = None
+    running: int | None = None
+    """When the turn began; 0 when it ended."""
+    listed: bool = False
+
+
+class Pending:
+    """Belongs to the worker thread. Rows stay here until a commit that held them has succeeded."""
+
+    def __init__(self, key: int, epoch: int, last_seq: int, *, largest: int = LARGEST_BACKLOG) -> None:
+        self.key = key
+        """The session's row, and the epoch in which it may be written."""
+        self.epoch = epoch
+        self.rows: list[Row] = []
+        self.change = ListChange()
+        self.overflowed = False
+        """More could not be stored than fits here: what came after is gone, so nothing may follow it any more."""
+        self.taken = False
+        """The session has another owner: what waited was dropped, and nothing may be stored from here any more."""
+        self._last_seq = last_seq
+        self._largest = largest
+        self._size = 0
+        self._previews: dict[str, CallPreviewed] = {}
+
+    def take(self, events: Iterable[Event], time: int) -> None:
+        for event in merged(self._without_early_previews(events)):
+            if self.overflowed:
+                return
+            row = row_of(event, self._last_seq + 1, time)
+            if self.rows and self._size + len(row.body) > self._largest:
+                self.overflowed = True
+                return
+            self._last_seq += 1
+            self._size += len(row.body)
+            self.rows.append(row)
+            self._note(event, time)
+
+    def check_whole(self, session_id: str) -> None:
+        if self.overflowed:
+            raise StorageFailed(
+                f"Not everything of the session {session_id} could be kept: "
+                "too much happened while nothing could be stored.",
+                remedy="Load the session again to go on from what is stored.",
+            )
+
+    def forget(self) -> None:
+        """What waited is on disk now, or will never be."""
+        self.rows = []
+        self.change = ListChange()
+        self._size = 0
+
+    def _without_early_previews(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Of a call's previews only the last is kept, with what those before it said, and not what it showed."""
+        for event in events:
+            match event:
+                case CallPreviewed(call_id=call_id, title=title, locations=locations):
+                    before = self._previews.get(call_id)
+                    self._previews[call_id] = CallPreviewed(
+                        call_id,
+                        title or (before.title if before else ""),
+                        locations or (before.locations if before else ()),
+                    )
+                    continue
+                case CallRequested(call_id=call_id) | CallSettled(call_id=call_id):
+                    preview = self._previews.pop(call_id, None)
+                    if preview is not None:
+                        yield preview
+                case TurnEnded():
+                    self._previews.clear()
+                case _:
+                    pass
+            yield event
+
+    def _note(self, event: Event, time: int) -> None:
+        match event:
+            case TurnStarted():
+                self.change.running = self.change.updated = time
+            case TurnEnded():
+                self.change.running = 0
+                self.change.updated = time
+            case UserSaid() | CommandGiven():
+                self.change.listed = True
+                self.change.updated = time
+            case TitleChanged(title=title):
+                self.change.title = title
+            case _:
+                pass

@@ -1,0 +1,155 @@
+"""An event as a row of the store, and back.
+
+Version 1 of a record is the event's JSON as `crow.events` defines it. A field may be added to an event as long as it
+has a default: older records then read as before. Whatever else changes the meaning of a record needs a new version.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Union
+
+import msgspec
+
+from crow.errors import StorageFailed
+from crow.events import (
+    CallDescribed,
+    CallOpened,
+    CallPreviewed,
+    CallRequested,
+    CallSettled,
+    CallStarted,
+    CommandGiven,
+    CompactionEnded,
+    CompactionStarted,
+    CrowSaid,
+    Event,
+    FileChanging,
+    FileWritten,
+    HistoryCleared,
+    OptionChosen,
+    OutputsPruned,
+    PermissionAnswered,
+    PermissionAsked,
+    PlanChanged,
+    ReplyEnded,
+    TextDelta,
+    ThoughtDelta,
+    ThoughtSealed,
+    TitleChanged,
+    TurnEnded,
+    TurnStarted,
+    TurnUndone,
+    UsageReported,
+    UserSaid,
+)
+
+VERSION = 1
+
+STORED: tuple[type[Event], ...] = (
+    *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
+    *(CallOpened, CallPreviewed, CallRequested, CallDescribed, CallStarted, CallSettled),
+    *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
+    *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
+    *(OptionChosen, TitleChanged, PlanChanged, UsageReported),
+)
+
+OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged})
+"""A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it."""
+
+IMAGE_TAG = "file_changing"
+"""Before-images may be large and are wanted seldom: they have a table of their own."""
+
+_TAGS: dict[type[Event], str] = {kind: str(kind.__struct_config__.tag) for kind in STORED}
+_KNOWN = frozenset(_TAGS.values())
+_ANY = Union[STORED]  # noqa: UP007 -- made of a tuple
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(_ANY)
+
+
+class Row(msgspec.Struct, frozen=True):
+    seq: int
+    """Counts a session's records from 1."""
+    version: int
+    tag: str
+    optional: bool
+    time: int
+    """Milliseconds since 1970."""
+    body: str
+
+
+def row_of(event: Event, seq: int, time: int) -> Row:
+    return Row(seq, VERSION, _TAGS[type(event)], type(event) in OPTIONAL, time, _encode(event))
+
+
+def events_of(rows: Iterable[Row], session_id: str) -> list[Event]:
+    """The events, with the pieces of a message joined. StorageFailed if one cannot be read that may not be left out."""
+    return list(merged(_read(rows, session_id)))
+
+
+def merged(events: Iterable[Event]) -> Iterator[Event]:
+    """Joins text that was said without anything between it."""
+    texts: list[str] = []
+    last: TextDelta | ThoughtDelta | None = None
+    for event in events:
+        if isinstance(event, TextDelta | ThoughtDelta):
+            if last is not None and _continues(last, event):
+                texts.append(event.text)
+                continue
+            if last is not None:
+                yield _joined(last, texts)
+            last, texts = event, [event.text]
+            continue
+        if last is not None:
+            yield _joined(last, texts)
+            last = None
+        yield event
+    if last is not None:
+        yield _joined(last, texts)
+
+
+def _continues(last: TextDelta | ThoughtDelta, event: TextDelta | ThoughtDelta) -> bool:
+    if type(last) is not type(event) or last.message_id != event.message_id:
+        return False
+    return getattr(last, "origin", "") == getattr(event, "origin", "")
+
+
+def _joined(first: TextDelta | ThoughtDelta, texts: list[str]) -> Event:
+    return first if len(texts) == 1 else msgspec.structs.replace(first, text="".join(texts))
+
+
+def _encode(event: Event) -> str:
+    try:
+        return _encoder.encode(event).decode()
+    except UnicodeEncodeError:
+        # Half a surrogate pair, as in a file name that is no UTF-8: an escape sequence carries it, so that the same
+        # file is found again.
+        return json.dumps(msgspec.to_builtins(event), ensure_ascii=True)
+
+
+def _decode(body: str) -> Event:
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(body), type=_ANY)
+
+
+def _read(rows: Iterable[Row], session_id: str) -> Iterator[Event]:
+    for row in rows:
+        if row.version > VERSION or row.tag not in _KNOWN:
+            if row.optional:
+                continue
+            raise StorageFailed(
+                f"The session {session_id} was continued by a newer version of Crow: "
+                f'record {row.seq} ("{row.tag}", version {row.version}) is not known here.',
+                remedy="Load it with that version, or update Crow. Nothing was changed.",
+            )
+        try:
+            yield _decode(row.body)
+        except (ValueError, RecursionError) as error:  # the errors of both JSON libraries are ValueErrors
+            raise StorageFailed(
+                f'The session {session_id} is damaged: record {row.seq} ("{row.tag}") cannot be read.',
+                remedy="Nothing was changed and other sessions are not affected; put back a copy of the store, "
+                "or start a new session.",
+            ) from error

@@ -1,0 +1,336 @@
+"""When nothing can be stored: the person is told why and what to do, and nothing that is stored is harmed."""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from crow.errors import CrowError, StorageFailed
+from crow.events import Before, CallStarted, FileChanging, TextDelta, TurnStarted
+from crow.store.open import open_store
+from crow.store.pending import Pending
+from tests.support.store import say, turn, with_store
+
+DAMAGES = int(os.environ.get("CROW_STORE_DAMAGES", "60"))
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+
+BIG = [FileChanging(f"c{number}", "/p/a", Before(os.urandom(20_000).hex())) for number in range(40)]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of two megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill_up(path):
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+
+
+def assert_told(failure, path, cause, remedy):
+    assert str(path / "sessions.db") in failure.message
+    assert cause in failure.message
+    assert remedy in failure.remedy
+
+
+def test_a_full_disk_is_named_and_what_waits_is_stored_in_order_once_there_is_room(small_disk):
+    filler = small_disk / "filler"
+
+    async def talk(store):
+        await say(store, "before")
+        session = await store.create("s", "/p", [])
+        session.add(TextDelta("m1", "kept"))
+        await session.kept()
+        fill_up(filler)
+        session.add(CallStarted("c0"))
+        for event in BIG[:15]:
+            session.add(event)
+        for _ in range(2):
+            with pytest.raises(StorageFailed) as failure:
+                await session.kept(full=True)
+            assert_told(failure.value, small_disk, "the disk is full", "Make room")
+        assert len(await store.events("before")) == 4
+        assert await store.events("s") == [TextDelta("m1", "kept"), CallStarted("c0")]
+        assert len((await store.page(None, "", 9)).entries) == 1
+        filler.unlink()
+        session.add(CallStarted("c1"))
+        await session.kept()
+
+    with_store(small_disk, talk)
+    events = with_store(small_disk, lambda store: store.events("s", images=True))
+    assert events == [TextDelta("m1", "kept"), CallStarted("c0"), *BIG[:15], CallStarted("c1")]
+
+
+def test_a_disk_that_is_full_from_the_start_is_named(small_disk):
+    with_store(small_disk, lambda store: say(store, "s"))
+    fill_up(small_disk / "filler")
+    with pytest.raises(StorageFailed) as failure:
+        with_store(small_disk, lambda store: store.create("t", "/p", []))
+    assert_told(failure.value, small_disk, "the disk is full", "Make room")
+    (small_disk / "filler").unlink()
+    assert with_store(small_disk, lambda store: store.events("s")) == list(turn("t1", "hello"))
+
+
+def test_what_could_not_be_stored_is_tried_again_by_itself(tmp_path):
+    """The file may not grow; deleting a session from elsewhere makes room in it."""
+
+    async def fill(store):
+        await say(store, "big", "x" * 400_000)
+
+    with_store(tmp_path, fill)
+    pages = os.path.getsize(tmp_path / "sessions.db") // 4096
+
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        session.add(BIG[0])
+        with pytest.raises(StorageFailed) as failure:
+            await session.kept()
+        assert_told(failure.value, tmp_path, "the disk is full", "kept in memory")
+        elsewhere = open_store(str(tmp_path))
+        assert await elsewhere.delete("big")
+        started = time.monotonic()
+        while not await elsewhere.events("s", images=True):
+            await asyncio.sleep(0.05)
+            assert time.monotonic() < started + 30, "never tried again"
+        await elsewhere.close()
+        await session.kept()
+        return await store.events("s", images=True)
+
+    assert with_store(tmp_path, talk, max_pages=pages) == [BIG[0]]
+
+
+def test_closing_on_a_full_disk_says_so(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        for event in BIG:
+            session.add(event)
+
+    with pytest.raises(StorageFailed, match="the disk is full"):
+        with_store(tmp_path, talk, max_pages=20)
+    assert with_store(tmp_path, lambda store: store.events("s", images=True)) == []
+
+
+def test_no_more_is_held_in_memory_than_a_limit_and_nothing_follows_a_gap():
+    pending = Pending(1, 1, 0, largest=1000)
+    pending.take([TextDelta(f"m{number}", "x" * 300) for number in range(9)], 1)
+    assert 1 < len(pending.rows) < 4
+    rows = list(pending.rows)
+    with pytest.raises(StorageFailed, match="Not everything of the session s could be kept") as failure:
+        pending.check_whole("s")
+    assert "Load the session again" in failure.value.remedy
+    pending.take([CallStarted("c1")], 1)
+    assert pending.rows == rows
+
+
+def test_a_session_that_lost_something_can_be_loaded_again(tmp_path):
+    with_store(tmp_path, lambda store: say(store, "big", "x" * 400_000))
+    pages = os.path.getsize(tmp_path / "sessions.db") // 4096
+
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        session.pending._largest = 100_000
+        for event in BIG[:5]:
+            session.add(event)
+        with pytest.raises(StorageFailed, match="the disk is full"):
+            await session.kept()
+        await store.delete("big")
+        for _ in range(2):
+            with pytest.raises(StorageFailed, match="Not everything"):
+                await session.kept()
+        again = await store.claim("s")
+        again.add(CallStarted("c"))
+        await again.kept()
+        return await store.events("s", images=True)
+
+    assert with_store(tmp_path, talk, max_pages=pages) == [*BIG[:2], CallStarted("c")]
+
+
+AS_SOMEONE_ELSE = """
+import asyncio, os, sys
+from crow.store.open import open_store
+import crow.store.sessions
+asyncio.run(asyncio.to_thread(int))
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+async def main():
+    store = open_store(sys.argv[1])
+    for asking in (store.create("new", "/p", []), store.claim("s"), store.events("s")):
+        try:
+            await asking
+            print("done")
+        except Exception as error:
+            print(type(error).__name__, error)
+    await store.close()
+asyncio.run(main())
+"""
+
+
+@as_root
+@pytest.mark.parametrize("filled", [True, False])
+def test_a_folder_that_may_only_be_read_is_named(tmp_path, filled):
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    if filled:
+        with_store(home, lambda store: say(store, "s"))
+        for path in home.rglob("*"):
+            path.chmod(0o755)
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    done = subprocess.run(
+        [sys.executable, "-c", AS_SOMEONE_ELSE, str(home)], capture_output=True, text=True, timeout=50
+    )
+    assert done.stderr == ""
+    for line in done.stdout.splitlines():
+        assert line.startswith(f"StorageFailed Sessions cannot be kept in {home}/sessions.db"), line
+        assert "permission denied" in line or "may only be read" in line
+        assert "set CROW_HOME" in line
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+# --- files that are not as they should be
+
+
+def untouched(home):
+    return (home / "sessions.db").read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"this is a letter, and no database at all\n" * 200, b"\0" * 8192])
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path, content):
+    (tmp_path / "sessions.db").write_bytes(content)
+    with pytest.raises(StorageFailed) as failure:
+        with_store(tmp_path, lambda store: store.page(None, "", 5))
+    assert_told(failure.value, tmp_path, "it is no database", "Move the file away")
+    assert untouched(tmp_path) == content
+
+
+def test_a_file_too_short_for_a_database_is_left_as_it_is(tmp_path):
+    (tmp_path / "sessions.db").write_bytes(b"note to self")
+    with pytest.raises(StorageFailed) as failure:
+        with_store(tmp_path, lambda store: store.create("s", "/p", []))
+    assert_told(failure.value, tmp_path, "the file of another program", "Move the file away")
+    assert untouched(tmp_path) == b"note to self"
+
+
+def test_the_database_of_another_program_is_left_as_it_is(tmp_path):
+    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        connection.execute("CREATE TABLE cookies (name TEXT)")
+    connection.close()
+    before = untouched(tmp_path)
+    with pytest.raises(StorageFailed) as failure:
+        with_store(tmp_path, lambda store: store.create("s", "/p", []))
+    assert_told(failure.value, tmp_path, "the file of another program", "Move the file away")
+    assert untouched(tmp_path) == before
+
+
+def test_a_store_can_be_opened_once_the_damage_is_mended(tmp_path):
+    async def talk(store):
+        with pytest.raises(StorageFailed):
+            await store.create("s", "/p", [])
+        (tmp_path / "sessions.db").unlink()
+        await store.create("s", "/p", [])
+
+    (tmp_path / "sessions.db").write_bytes(b"no database" * 100)
+    with_store(tmp_path, talk)
+
+
+def test_a_damaged_page_is_named_and_the_sessions_on_other_pages_load(tmp_path):
+    async def fill(store):
+        for name in ("first", "broken", "last"):
+            session = await store.create(name, "/p", [])
+            for number in range(60):
+                session.add(TextDelta(f"m{number}", f"<{name}>" * 200))
+            await session.kept()
+
+    with_store(tmp_path, fill)
+    content = bytearray(untouched(tmp_path))
+    middle = content.index(b"<broken>", len(content) // 2 - 40_000) // 4096 * 4096
+    for page in range(middle, middle + 5 * 4096, 4096):
+        content[page : page + 64] = b"\xff" * 64
+    (tmp_path / "sessions.db").write_bytes(content)
+
+    async def talk(store):
+        with pytest.raises(StorageFailed) as failure:
+            await store.events("broken")
+        assert_told(failure.value, tmp_path, "it is damaged", "put back a copy")
+        assert len(await store.events("first")) == len(await store.events("last")) == 60
+        await say(store, "new")
+        return await store.events("new")
+
+    assert with_store(tmp_path, talk) == list(turn("t1", "hello"))
+
+
+def test_a_damaged_first_page_is_named_and_the_file_left_as_it_is(tmp_path):
+    with_store(tmp_path, lambda store: say(store, "s"))
+    content = bytearray(untouched(tmp_path))
+    content[100:2000] = os.urandom(1900)
+    (tmp_path / "sessions.db").write_bytes(content)
+    with pytest.raises(StorageFailed) as failure:
+        with_store(tmp_path, lambda store: store.events("s"))
+    assert_told(failure.value, tmp_path, "it is damaged", "It was left as it is")
+    assert untouched(tmp_path) == content
+
+
+@pytest.mark.parametrize("seed", range(DAMAGES))
+def test_whatever_the_damage_it_is_said_in_words(tmp_path, seed):
+    """Bytes anywhere in the file are replaced: each request works, or fails with a sentence."""
+
+    async def fill(store):
+        for number in range(5):
+            await say(store, f"s{number}", "words " * 300)
+
+    with_store(tmp_path, fill)
+    chance = random.Random(seed)
+    content = bytearray(untouched(tmp_path))
+    for _ in range(chance.choice([1, 1, 3, 30])):
+        start, length = chance.randrange(len(content)), chance.choice([1, 2, 8, 64, 5000])
+        content[start : start + length] = chance.randbytes(len(content[start : start + length]))
+    (tmp_path / "sessions.db").write_bytes(content)
+
+    async def talk():
+        store = open_store(str(tmp_path))
+        for number in range(5):
+            for asking in (
+                store.find(f"s{number}"),
+                store.events(f"s{number}", images=True),
+                store.page(None, "", 3),
+                store.claim(f"s{number}"),
+                store.fork(f"s{number}", f"f{number}", "/p", []),
+                store.delete(f"s{number}"),
+            ):
+                with contextlib.suppress(CrowError):
+                    await asking
+        with contextlib.suppress(CrowError):
+            await store.close()
+
+    asyncio.run(talk())
+
+
+def test_a_file_that_was_taken_away_is_missed(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        shutil.move(tmp_path / "sessions.db", tmp_path / "elsewhere.db")
+        session.add(TurnStarted("t1"))
+        with pytest.raises(StorageFailed) as failure:
+            await session.kept()
+        assert_told(failure.value, tmp_path, "moved, removed or replaced", "Put sessions.db back")
+        shutil.move(tmp_path / "elsewhere.db", tmp_path / "sessions.db")
+        await session.kept()
+        return await store.events("s")
+
+    assert with_store(tmp_path, talk) == [TurnStarted("t1")]

@@ -1,0 +1,346 @@
+"""A session's life in the store."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from crow.errors import SessionTaken, SessionUnknown, StorageFailed
+from crow.events import (
+    Before,
+    CallSettled,
+    CallStarted,
+    CommandGiven,
+    FileChanging,
+    OptionChosen,
+    SentText,
+    TextDelta,
+    TitleChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from crow.results import ToolResult
+from crow.session.journal import SessionJournal
+from crow.store.open import open_store
+from tests.support.store import say, turn, with_store
+
+
+def test_what_was_kept_is_there_in_the_next_process(tmp_path):
+    async def write(store):
+        session = await store.create("s", "/p", ["/q", "/r"])
+        assert session.id == "s"
+        for event in turn("t1", "hello"):
+            session.add(event)
+        session.add(TitleChanged("Greeting"))
+        await session.kept()
+
+    async def read(store):
+        return await store.find("s"), await store.events("s")
+
+    with_store(tmp_path, write)
+    entry, events = with_store(tmp_path, read)
+    assert (entry.id, entry.cwd, entry.roots, entry.title) == ("s", "/p", ("/q", "/r"), "Greeting")
+    assert 1_600_000_000_000 < entry.created_at <= entry.updated_at
+    assert events == [*turn("t1", "hello"), TitleChanged("Greeting")]
+
+
+def test_the_files_are_for_their_owner_only_and_nothing_is_made_before_the_first_use(tmp_path):
+    home = tmp_path / "new" / "home"
+
+    async def talk(store):
+        assert not home.exists()
+        await say(store, "s")
+        await store.create("open", "/p", [])
+        return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.rglob("*"))}
+
+    modes = with_store(home, talk)
+    assert {"home", "owners", "sessions.db", "sessions.db-wal", "sessions.db-shm"} < set(modes)
+    assert modes.pop("home") == modes.pop("owners") == 0o700
+    assert set(modes.values()) == {0o600}
+
+
+def test_an_unused_store_makes_nothing_and_starts_nothing(tmp_path):
+    async def nothing(_):
+        return None
+
+    with_store(tmp_path / "home", nothing)
+    assert not (tmp_path / "home").exists()
+
+
+def test_sqlite_is_loaded_with_the_first_use(tmp_path):
+    code = """
+import asyncio, sys
+from crow.session.journal import SessionJournal
+from crow.store.open import open_store
+async def main():
+    store = open_store(sys.argv[1])
+    print("sqlite3" in sys.modules)
+    await store.create("s", "/p", [])
+    print("sqlite3" in sys.modules)
+    await store.close()
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["False", "True"], "")
+
+
+def test_text_is_stored_within_a_second_without_being_asked_for(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        session.add(TextDelta("m1", "hello"))
+        started = asyncio.get_running_loop().time()
+        while not count(tmp_path, "records"):
+            await asyncio.sleep(0.02)
+            assert asyncio.get_running_loop().time() < started + 20, "never stored"
+
+    with_store(tmp_path, talk)
+
+
+def test_closing_stores_what_is_left(tmp_path):
+    async def talk(store):
+        for name in ("a", "b"):
+            (await store.create(name, "/p", [])).add(TextDelta("m1", name))
+
+    with_store(tmp_path, talk)
+    assert count(tmp_path, "records") == 2
+    assert os.listdir(tmp_path / "owners") == []
+
+
+def test_after_closing_nothing_can_be_kept(tmp_path):
+    async def talk():
+        store = open_store(str(tmp_path))
+        session = await store.create("s", "/p", [])
+        await store.close()
+        with pytest.raises(StorageFailed, match="Crow is ending"):
+            await session.kept()
+        await store.close()
+
+    asyncio.run(talk())
+
+
+def test_a_session_is_read_with_what_was_just_added(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        session.add(TextDelta("m1", "a"))
+        return await store.events("s")
+
+    assert with_store(tmp_path, talk) == [TextDelta("m1", "a")]
+
+
+def test_a_journal_that_is_kept_here_tells_of_what_is_stored(tmp_path):
+    class Told:
+        has_room = True
+
+        def __init__(self):
+            self.events = []
+
+        def take(self, event):
+            self.events.append(event)
+
+        async def room(self):
+            pass
+
+    async def talk(store):
+        journal, told = SessionJournal(await store.create("s", "/p", [])), Told()
+        journal.subscribe(told)
+        for event in turn("t1", "hello")[:-1]:
+            journal.append(event)
+        await journal.record(turn("t1", "hello")[-1])
+        return told.events, await store.events("s")
+
+    told, stored = with_store(tmp_path, talk)
+    assert told == stored == list(turn("t1", "hello"))
+
+
+def test_going_on_with_a_session_keeps_the_order(tmp_path):
+    async def go_on(store):
+        session = await store.claim("s")
+        session.add(FileChanging("t2-c1", "/p/a", None))
+        await session.release()
+        session = await store.claim("s")
+        session.add(CallStarted("t2-c1"))
+        await session.kept()
+        return await store.events("s", images=True)
+
+    with_store(tmp_path, lambda store: say(store, "s"))
+    events = with_store(tmp_path, go_on)
+    assert events == [*turn("t1", "hello"), FileChanging("t2-c1", "/p/a", None), CallStarted("t2-c1")]
+
+
+def test_before_images_are_not_read_unless_they_are_wanted(tmp_path):
+    """Their table may even be damaged: it is not looked at."""
+
+    async def write(store):
+        session = await store.create("s", "/p", [])
+        session.add(FileChanging("c1", "/p/a", Before("x" * 100_000)))
+        session.add(CallSettled("c1", ToolResult(True, "done")))
+        await session.kept()
+
+    with_store(tmp_path, write)
+    assert (count(tmp_path, "records"), count(tmp_path, "images")) == (1, 1)
+    with sqlite3.connect(tmp_path / "sessions.db") as connection:
+        connection.execute("UPDATE images SET body = 'broken'")
+    connection.close()
+    assert len(with_store(tmp_path, lambda store: store.events("s"))) == 1
+    with pytest.raises(StorageFailed, match="damaged"):
+        with_store(tmp_path, lambda store: store.events("s", images=True))
+
+
+def test_what_is_not_there_is_said_to_be_unknown(tmp_path):
+    async def talk(store):
+        for asking in (
+            store.find("s"),
+            store.claim("s"),
+            store.events("s"),
+            store.set_roots("s", []),
+            store.fork("s", "t", "/p", []),
+        ):
+            with pytest.raises(SessionUnknown, match="no session s"):
+                await asking
+        assert await store.delete("s") is False
+
+    with_store(tmp_path, talk)
+
+
+def test_an_id_is_given_once(tmp_path):
+    async def talk(store):
+        await say(store, "s")
+        with pytest.raises(StorageFailed, match="already"):
+            await store.create("s", "/p", [])
+        with pytest.raises(StorageFailed, match="already"):
+            await store.fork("s", "s", "/p", [])
+        return await store.events("s")
+
+    assert len(with_store(tmp_path, talk)) == 4
+
+
+def test_the_further_folders_can_be_changed(tmp_path):
+    async def talk(store):
+        await say(store, "s")
+        await store.set_roots("s", ["/ä", "/c"])
+        return (await store.find("s")).roots
+
+    assert with_store(tmp_path, talk) == ("/ä", "/c")
+
+
+def test_names_that_are_no_unicode_do_no_harm(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p/\udcff", ["/\udcfe"])
+        session.add(TitleChanged("half \ud83d"))
+        await session.kept()
+        return await store.find("s")
+
+    entry = with_store(tmp_path, talk)
+    assert (entry.cwd, entry.roots, entry.title) == ("/p/?", ("/?",), "half ?")
+
+
+# --- fork and delete
+
+
+def test_a_fork_is_a_copy_that_goes_its_own_way(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        for event in (TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileChanging("c", "/a", None)):
+            session.add(event)
+        copy = await store.fork("s", "copy", "/other", ["/r"])
+        copy.add(TextDelta("t1-m9", "mine"))
+        session.add(TextDelta("t2-m1", "theirs"))
+        await copy.kept()
+        await session.kept()
+        return (
+            await store.events("s", images=True),
+            await store.events("copy", images=True),
+            await store.find("copy"),
+            await store.page(None, "", 10),
+        )
+
+    source, copy, entry, page = with_store(tmp_path, talk)
+    common = [TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileChanging("c", "/a", None)]
+    assert source == [*common, TextDelta("t2-m1", "theirs")]
+    assert copy == [*common, TextDelta("t1-m9", "mine")]
+    assert (entry.cwd, entry.roots, entry.title) == ("/other", ("/r",), "T")
+    assert {listed.id for listed in page.entries} == {"s", "copy"}
+
+
+def test_a_fork_of_an_empty_session_is_not_listed(tmp_path):
+    async def talk(store):
+        await store.create("s", "/p", [])
+        await store.fork("s", "copy", "/p", [])
+        return await store.page(None, "", 10)
+
+    assert with_store(tmp_path, talk).entries == ()
+
+
+def test_what_was_deleted_is_gone_and_cannot_come_back(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        for event in (*turn("t1", "hello"), FileChanging("c", "/a", None)):
+            session.add(event)
+        await session.kept()
+        await say(store, "other")
+        assert await store.delete("s") is True
+        assert await store.delete("s") is False
+        session.add(TextDelta("m1", "late"))
+        with pytest.raises(SessionTaken, match="deleted"):
+            await session.kept()
+        fresh = await store.create("s", "/p", [])
+        session.add(TextDelta("m1", "later"))
+        with pytest.raises(SessionTaken):
+            await session.kept()
+        await fresh.kept(full=True)
+        return await store.events("s"), await store.events("other")
+
+    again, other = with_store(tmp_path, talk)
+    assert (again, len(other)) == ([], 4)
+    assert (count(tmp_path, "records"), count(tmp_path, "images")) == (4, 0)
+
+
+# --- the list's view
+
+
+def test_only_sessions_in_which_something_was_said_are_listed(tmp_path):
+    async def talk(store):
+        await store.create("empty", "/p", [])
+        chosen = await store.create("chosen", "/p", [])
+        chosen.add(OptionChosen("mode", "plan"))
+        await chosen.kept()
+        command = await store.create("command", "/p", [])
+        command.add(CommandGiven("m1", (SentText("/help"),)))
+        await command.kept()
+        await say(store, "said")
+        return {entry.id for entry in (await store.page(None, "", 10)).entries}
+
+    assert with_store(tmp_path, talk) == {"command", "said"}
+
+
+def test_the_time_of_a_session_changes_with_its_turns_only(tmp_path):
+    async def talk(store):
+        session = await store.create("s", "/p", [])
+        times = [(await store.find("s")).updated_at]
+        for events in (
+            [TurnStarted("t1")],
+            [TextDelta("m", "x")],
+            [TurnEnded("t1", None)],
+            [OptionChosen("mode", "x")],
+        ):
+            await asyncio.sleep(0.003)
+            for event in events:
+                session.add(event)
+            await session.kept()
+            times.append((await store.find("s")).updated_at)
+        return times
+
+    made, started, text, ended, chosen = with_store(tmp_path, talk)
+    assert made < started == text < ended == chosen
+
+
+def count(home, table):
+    connection = sqlite3.connect(f"file:{home}/sessions.db?mode=ro", uri=True)
+    try:
+        return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    finally:
+        connection.close()

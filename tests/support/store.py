@@ -1,0 +1,168 @@
+"""One of every event, with every field filled; and a handful of short words for the tests of the store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from crow import events
+from crow.events import (
+    ArgumentsGrew,
+    Before,
+    CallDescribed,
+    CallOpened,
+    CallPreviewed,
+    CallProgressed,
+    CallRequested,
+    CallSettled,
+    CallStarted,
+    Choice,
+    CommandGiven,
+    CommandInfo,
+    CommandsChanged,
+    CompactionEnded,
+    CompactionStarted,
+    CrowSaid,
+    Event,
+    FileChanging,
+    FileWritten,
+    HistoryCleared,
+    Notice,
+    OptionChosen,
+    OptionsChanged,
+    OutputsPruned,
+    PermissionAnswered,
+    PermissionAsked,
+    PlanChanged,
+    PlanEntry,
+    ReplyEnded,
+    SentLink,
+    SentMedia,
+    SentResource,
+    SentText,
+    SessionOption,
+    StillWaiting,
+    TextDelta,
+    ThoughtDelta,
+    ThoughtSealed,
+    TitleChanged,
+    TurnEnded,
+    TurnStarted,
+    TurnUndone,
+    UsageReported,
+    UserSaid,
+)
+from crow.messages import Audio, Image, StopReason, Text
+from crow.results import (
+    DiffBlock,
+    HiddenOutput,
+    ImageBlock,
+    Location,
+    TerminalBlock,
+    TextBlock,
+    ToolKind,
+    ToolResult,
+)
+from crow.store.base import SessionStore
+from crow.store.open import open_store
+
+T = TypeVar("T")
+
+PICTURE = Image("aWNvbg==", "image/png")
+SENT = (
+    SentText("look at this \u00e4\U0001f600\x00"),
+    SentMedia("audio", "c291bmQ=", "audio/wav", "file:///a.wav"),
+    SentResource("file:///b.py", "x = 1\n", None, "text/x-python"),
+    SentResource("file:///c.bin", None, "AAEC"),
+    SentLink("file:///d.md", "d.md", "text/markdown", "D", "about d", 12),
+)
+BLOCKS = (
+    TextBlock("shown"),
+    ImageBlock(PICTURE),
+    DiffBlock("/p/a.py", "modify", "old", "new"),
+    TerminalBlock("term-1"),
+    HiddenOutput("printed"),
+)
+PLACES = (Location("/p/a.py", 3), Location("/p/b.py"))
+
+ONE_OF_EACH: tuple[Event, ...] = (
+    TurnStarted("t1"),
+    UserSaid("t1-m1", SENT, (Text("look"), PICTURE, Audio("c291bmQ=", "audio/wav"))),
+    ThoughtDelta("t1-m2", "hm", "local"),
+    ThoughtSealed("t1-m2", "local", "sig", redacted=True),
+    TextDelta("t1-m3", "I will"),
+    CallOpened("t1-c1", "edit", ToolKind.EDIT, "Edit"),
+    ArgumentsGrew("t1-c1", '{"pa'),
+    CallPreviewed("t1-c1", "Edit a.py", PLACES, BLOCKS),
+    CallRequested("t1-c1", "edit", '{"path": "a.py"}'),
+    CallDescribed("t1-c1", ToolKind.EDIT, "Edit a.py", PLACES),
+    PermissionAsked("t1-c1", "it changes a file", BLOCKS),
+    PermissionAnswered("t1-c1", True, "allow-once"),
+    CallStarted("t1-c1"),
+    CallProgressed("t1-c1", BLOCKS),
+    StillWaiting("the command", 5, "t1-c1"),
+    FileChanging("t1-c1", "/p/a.py", Before("old\r\n", "latin-1", mark=True)),
+    FileWritten("t1-c1", "/p/a.py", "d1"),
+    CallSettled("t1-c1", ToolResult(True, "done", "Edited", BLOCKS, (PICTURE,), "over to you")),
+    ReplyEnded(),
+    PlanChanged((PlanEntry("one", "completed", "high"), PlanEntry("two"))),
+    UsageReported(10, 5, 3, 1, 1000, 0.25, "USD"),
+    Notice("warning", "Careful", "It is hot"),
+    CommandGiven("t1-m4", SENT),
+    CrowSaid("t1-m5", "Here you are"),
+    HistoryCleared(),
+    TurnUndone("t1"),
+    OutputsPruned(("t1-c1", "t1-c2")),
+    CompactionStarted("k1", "the window is nearly full"),
+    CompactionEnded("k1", "completed", "what was", 12, "no error"),
+    OptionChosen("mode", "plan"),
+    OptionsChanged((SessionOption("mode", "Mode", "How", "ask", (Choice("ask", "Ask", "first", "all"),)),)),
+    CommandsChanged((CommandInfo("undo", "Takes back", "how many"),)),
+    TitleChanged("A title"),
+    TurnEnded("t1", StopReason.END_TURN, "no error", rejected=True),
+)
+
+
+def every_event() -> set[type[Event]]:
+    return {kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)} - {Event}
+
+
+def with_store(home: Path, talk: Callable[[SessionStore], Coroutine[Any, Any, T]], **options: Any) -> T:
+    """Runs the conversation with a store of its own, which is closed after it."""
+
+    async def run() -> T:
+        store = open_store(str(home), **options)
+        try:
+            return await talk(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def with_two(home: Path, talk: Callable[[SessionStore, SessionStore], Awaitable[T]]) -> T:
+    """Two stores on one home: to each of them the other is another process."""
+    one, two = open_store(str(home)), open_store(str(home))
+    try:
+        return await talk(one, two)
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def say(store: SessionStore, session_id: str, words: str = "hello", *, cwd: str = "/p") -> None:
+    """A session with one finished turn."""
+    session = await store.create(session_id, cwd, [])
+    for event in turn("t1", words):
+        session.add(event)
+    await session.kept()
+    await session.release()
+
+
+def turn(turn_id: str, words: str) -> Sequence[Event]:
+    return (
+        TurnStarted(turn_id),
+        UserSaid(f"{turn_id}-m1", (SentText(words),), (Text(words),)),
+        TextDelta(f"{turn_id}-m2", words.upper()),
+        TurnEnded(turn_id, StopReason.END_TURN),
+    )
