@@ -54,7 +54,8 @@ def test_anthropic() -> None:
     with Provider(key="k") as provider:
         provider.anthropic.models = {"data": [{"type": "model", "id": "claude-sonnet-4-5"}], "has_more": False}
         infos = run(list_models("house", provider.anthropic.settings(), {}))
-        assert infos == [ModelInfo("house", "claude-sonnet-4-5", 200_000, 64_000, images=True)]
+        levels = ("off", "low", "medium", "high")
+        assert infos == [ModelInfo("house", "claude-sonnet-4-5", 200_000, 64_000, images=True, thought_levels=levels)]
         assert provider.anthropic.requests[0].path.startswith("/v1/models")
 
 

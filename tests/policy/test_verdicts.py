@@ -5,6 +5,7 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Ask, KnownRule, Origin
+from crow.policy.modes import is_offered
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word
@@ -168,7 +169,7 @@ def test_both_spellings_of_a_path_are_judged(shop):
     assert word(shop.policy().judge(Deed("read", ToolKind.READ, reads=(real, spelled)))) == "ask"
 
 
-def test_plan_is_opened_by_a_written_rule_but_not_by_a_yes_from_another_mode(shop):
+def test_plan_is_opened_neither_by_a_rule_nor_by_a_yes_from_another_mode(shop):
     policy = shop.policy(allow("git log *"))
     ask = policy.judge(shop.write("src/app.py"))
     policy.remember(ask.session, "session")
@@ -177,7 +178,7 @@ def test_plan_is_opened_by_a_written_rule_but_not_by_a_yes_from_another_mode(sho
     policy.mode = "plan"
     assert word(policy.judge(shop.write("src/app.py"))) == "refuse"
     assert word(policy.judge(shop.line("npm test"))) == "refuse"
-    assert word(policy.judge(shop.line("git log"))) == "go"
+    assert word(policy.judge(shop.line("git log"))) == "refuse"
     assert word(policy.judge(shop.line("git log; ls"))) == "refuse"
 
 
@@ -269,3 +270,18 @@ def test_several_roots():
     assert word(policy.judge(Deed("write", ToolKind.EDIT, writes=("/more/src/x",)))) == "go"
     assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/more/x",)))) == "go"
     assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/moreover/x",)))) == "ask"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_plan_mode_hides_tools_that_change_things_and_only_it_can_be_left(mode):
+    hidden = {kind for kind in ToolKind if not is_offered(mode, kind)}
+    changing = {ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE}
+    assert hidden == (changing if mode == "plan" else {ToolKind.SWITCH_MODE})
+
+
+def test_no_rule_lets_the_model_leave_plan_mode_by_itself(shop):
+    policy = shop.policy(PermissionRule("leave_plan", "allow"), mode="plan")
+    verdict = policy.judge(Deed("leave_plan", ToolKind.SWITCH_MODE))
+    assert isinstance(verdict, Ask)
+    assert verdict.session is None
+    assert verdict.project is None

@@ -12,6 +12,8 @@ from crow.errors import ConfigError
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """Where the usual model servers listen; the variable CROW_LOCAL_SERVERS ("name=port,name=port") says otherwise."""
 
+_OTHER_MODELS = re.compile(r"embed|rerank|moderation|whisper|transcribe|tts|realtime|dall-e|image", re.IGNORECASE)
+
 
 class Discovery(msgspec.Struct, frozen=True):
     """The providers there are: configured ones first, then those of the environment, then servers on this machine."""
@@ -102,7 +104,8 @@ def shown_address(provider: ProviderSettings) -> str:
 
 
 def can_chat(model: str) -> bool:
-    return "embed" not in model.lower()
+    """False for what servers list beside their language models."""
+    return not _OTHER_MODELS.search(model)
 
 
 def split_model(name: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from crow.config.home import config_path, reason
-from crow.config.settings import PermissionRule, ProviderSettings, Settings
+from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
@@ -80,6 +80,17 @@ def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
             pass
     if provider.base_url and not re.match(r"https?://[^/\s]+", provider.base_url):
         raise ValueError(f"{key}.base_url: expected an address that begins with http:// or https:// and a host")
+    for model, settings in provider.models.items():
+        _check_model(f"{key}.models.{toml_key(model)}", settings)
+
+
+def _check_model(key: str, model: ModelSettings) -> None:
+    if (model.price_input is None) != (model.price_output is None):
+        raise ValueError(f"{key}: expected price_input and price_output together")
+    if model.price_input is None and (model.price_cached is not None or model.price_cache_write is not None):
+        raise ValueError(f"{key}: expected price_input and price_output beside the prices of the cache")
+    if not re.fullmatch(r"[A-Z]{3}", model.currency):
+        raise ValueError(f'{key}.currency: expected three capital letters, like "EUR"')
 
 
 def _check_rule(key: str, rule: PermissionRule) -> None:

@@ -1,12 +1,20 @@
 """What can be configured, and its defaults. The names are fixed: users' files and the documentation rely on them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
+
+Mode = Literal["ask", "edit", "plan", "auto"]
+"""What may be done without asking; `crow.policy.modes` says what each of them does."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+ThoughtLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How long a model may think. Each model has some of them, or none."""
 
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0)]
+Money = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -14,6 +22,16 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_output: AtLeastOne | None = None
     images: bool | None = None
     audio: bool | None = None
+    thought_levels: list[ThoughtLevel] | None = None
+    """An empty list says that the model has none."""
+    price_input: Money | None = None
+    """Prices are for a million tokens."""
+    price_output: Money | None = None
+    price_cached: Money | None = None
+    """Of what was read from the provider's cache; without it, that costs as much as other input."""
+    price_cache_write: Money | None = None
+    """The same for what was written to it."""
+    currency: str = "USD"
 
 
 class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +94,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
-    mode: Literal["ask", "edit", "plan", "auto"] = "ask"
+    mode: Mode = "ask"
     providers: dict[str, ProviderSettings] = {}
     terminal: TerminalSettings = TerminalSettings()
     web: WebSettings = WebSettings()

@@ -21,6 +21,7 @@ from crow.messages import (
     UserMessage,
     UserPart,
 )
+from crow.model.anthropic_thinking import thinking_fields
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
 
@@ -51,6 +52,7 @@ def encode(info: ModelInfo, request: ModelRequest) -> bytes:
         body["tools"] = tools
     if messages and messages[-1]["role"] == "user":
         messages[-1]["content"][-1] |= CACHED
+    body |= thinking_fields(info, request.thought_level, body["max_tokens"], messages)
     return to_json(body)
 
 

@@ -8,6 +8,16 @@ import msgspec
 from crow.messages import Message, StopReason, ToolSpec
 
 
+class Price(msgspec.Struct, frozen=True):
+    """For a million tokens each."""
+
+    input: float
+    output: float
+    cached: float
+    cache_write: float
+    currency: str
+
+
 class ModelInfo(msgspec.Struct, frozen=True):
     """A model as it is chosen and described: `provider/model`, and what it can take."""
 
@@ -17,6 +27,9 @@ class ModelInfo(msgspec.Struct, frozen=True):
     max_output: int | None = None
     images: bool = False
     audio: bool = False
+    thought_levels: tuple[str, ...] = ()
+    """How long it can be told to think, least first; empty if it cannot be told."""
+    price: Price | None = None
 
     @property
     def name(self) -> str:
@@ -27,6 +40,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
+    thought_level: str = ""
+    """One of the model's levels; empty leaves it to the provider."""
 
 
 # --- what a reply consists of, in the order it arrives

@@ -1,13 +1,14 @@
 """From a name such as `local/qwen3-coder` to a model. Imports an adapter only when one is asked for."""
 
+import asyncio
 import importlib
 import os.path
 from collections.abc import Mapping
 
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError
-from crow.model.base import Model, ModelInfo
-from crow.model.families import family_of
+from crow.model.base import Model, ModelInfo, Price
+from crow.model.families import Family, family_of
 
 DEMO = "scripted/demo"
 
@@ -50,6 +51,26 @@ def describe(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
         max_output=said.max_output or (family.max_output if family and settings.type == "anthropic" else None),
         images=said.images if said.images is not None else bool(family and family.images),
         audio=said.audio if said.audio is not None else bool(family and family.audio),
+        thought_levels=_thought_levels(said, family),
+        price=_price(said),
+    )
+
+
+def _thought_levels(said: ModelSettings, family: Family | None) -> tuple[str, ...]:
+    if said.thought_levels is not None:
+        return tuple(dict.fromkeys(said.thought_levels))
+    return family.thought_levels if family else ()
+
+
+def _price(said: ModelSettings) -> Price | None:
+    if said.price_input is None or said.price_output is None:
+        return None
+    return Price(
+        input=said.price_input,
+        output=said.price_output,
+        cached=said.price_input if said.price_cached is None else said.price_cached,
+        cache_write=said.price_input if said.price_cache_write is None else said.price_cache_write,
+        currency=said.currency,
     )
 
 
@@ -72,6 +93,21 @@ def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
         from crow.model import http
 
         http.warm(settings.base_url)
+
+
+async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> list[str]:
+    """The names of the models that the provider says it has; the same errors as a reply would give."""
+    await asyncio.to_thread(_warm_listing, settings)
+    from crow.model.listing import list_models
+
+    return [info.model for info in await list_models(provider, settings, environ)]
+
+
+def _warm_listing(settings: ProviderSettings) -> None:
+    importlib.import_module("crow.model.listing")
+    from crow.model import http
+
+    http.warm(settings.base_url)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """What is known of well-known models when neither the configuration nor the server says it.
 
-Only facts that matter to a conversation: how much fits, and whether the model sees. A wrong guess here costs an
-error from the provider, so what is not certain is left open; `[providers.NAME.models.MODEL]` always wins.
+Only facts that matter to a conversation: how much fits, whether the model sees, how long it can be told to think. A
+wrong guess here costs an error from the provider, so what is not certain is left open;
+`[providers.NAME.models.MODEL]` always wins.
 """
 
 import re
@@ -15,6 +16,9 @@ class Family(NamedTuple):
     audio: bool = False
     max_output: int | None = None
     """Only Anthropic's API insists on a limit, so only its models have one here."""
+    thought_levels: tuple[str, ...] = ()
+    thinks_by_effort: bool = False
+    """Anthropic's newer models take a word for how hard they try, and refuse the budget of tokens that others want."""
 
 
 def _family(
@@ -24,24 +28,35 @@ def _family(
     images: bool = True,
     audio: bool = False,
     max_output: int | None = None,
+    levels: str = "",
+    thinks_by_effort: bool = False,
 ) -> Family:
     # Names come as `gpt-4o`, `openai/gpt-4o`, `us.anthropic.claude-…`: a family may begin after any separator.
-    return Family(re.compile(rf"(?:^|[/.:_-]){pattern}", re.IGNORECASE), context_window, images, audio, max_output)
+    name = re.compile(rf"(?:^|[/.:_-]){pattern}", re.IGNORECASE)
+    return Family(name, context_window, images, audio, max_output, tuple(levels.split()), thinks_by_effort)
 
 
 # The first match counts: the particular before the general.
 FAMILIES = (
     _family(r"claude-3-(opus|sonnet|haiku)", 200_000, max_output=4_096),
     _family(r"claude-3[-.]5", 200_000, max_output=8_192),
-    _family(r"claude-opus-4(-0|-1|-2025|$)", 200_000, max_output=32_000),
-    _family(r"claude", 200_000, max_output=64_000),
+    _family(r"claude-3[-.]7", 200_000, max_output=64_000, levels="off low medium high"),
+    _family(r"claude-opus-4(-0|-1|-2025|$)", 200_000, max_output=32_000, levels="off low medium high"),
+    _family(r"claude-\w+-4([-.]5|-0|-2025|@|$)", 200_000, max_output=64_000, levels="off low medium high"),
+    _family(r"claude", 200_000, max_output=64_000, levels="low medium high", thinks_by_effort=True),
     _family(r"gpt-4o-audio", 128_000, images=False, audio=True),
     _family(r"gpt-4o", 128_000),
     _family(r"gpt-4\.1", 1_047_576),
-    _family(r"gpt-5", 400_000),
-    _family(r"o3-mini", 200_000, images=False),
-    _family(r"o[34](-|$)", 200_000),
-    _family(r"gemini", 1_048_576, audio=True),
+    _family(r"gpt-5[\w.-]*-(chat|pro)", 400_000),
+    _family(r"gpt-5[\w.-]*-codex", 400_000, levels="low medium high"),
+    _family(r"gpt-5\.1", 400_000, levels="off low medium high"),
+    _family(r"gpt-5\.", 400_000, levels="off low medium high xhigh"),
+    _family(r"gpt-5", 400_000, levels="minimal low medium high"),
+    _family(r"gpt-oss", 131_072, images=False, levels="low medium high"),
+    _family(r"o3-mini", 200_000, images=False, levels="low medium high"),
+    _family(r"o[34](-|$)", 200_000, levels="low medium high"),
+    _family(r"gemini-(1|2\.0)", 1_048_576, audio=True),
+    _family(r"gemini", 1_048_576, audio=True, levels="low medium high"),
     _family(r"gemma-?3-?(270m|1b|:1b)", images=False),  # the small ones are text only
     _family(r"gemma-?3", 131_072),
     _family(r"llama-?4"),

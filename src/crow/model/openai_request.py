@@ -49,6 +49,8 @@ def encode(info: ModelInfo, request: ModelRequest, *, thought_field: str, usage:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if info.max_output:
         body[limit_field] = info.max_output
+    if request.thought_level:
+        body["reasoning_effort"] = "none" if request.thought_level == "off" else request.thought_level
     return to_json(body)
 
 

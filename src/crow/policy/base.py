@@ -6,9 +6,8 @@ from typing import Literal, Protocol
 import msgspec
 
 from crow.actions import Deed
-from crow.config.settings import PermissionRule
+from crow.config.settings import Mode, PermissionRule
 
-Mode = Literal["ask", "edit", "plan", "auto"]
 Where = Literal["session", "project"]
 """Where an "always" is kept: until the session ends, or for every session in this project."""
 

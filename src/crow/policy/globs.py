@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 
 SPECIAL = frozenset("*?")
+_END = r"(?=/|\Z)"
+"""Where a name ends."""
 
 
 class PathGlob:
@@ -44,20 +46,43 @@ def _below(root: str, glob: str) -> str:
 
 
 def _pattern(absolute: str) -> str:
-    pattern = ""
-    parts = absolute.split("/")[1:]
+    first, *groups = _between_stars(absolute.split("/")[1:])
+    if not groups:
+        return first
+    *middle, last = groups
+    found = "".join(_found_first("(?:/[^/]+)", group + _END) for group in middle)
+    return first + found + (f"(?:/[^/]+)*{last}" if last else "(?:/.*)?")
+
+
+def _between_stars(parts: Sequence[str]) -> list[str]:
+    """The patterns of what stands between the `**`s, which are many as one where nothing does."""
+    groups = [""]
     for number, part in enumerate(parts):
         if part != "**":
-            pattern += "/" + "".join(_character(character) for character in part)
-        elif number == len(parts) - 1:
-            pattern += "(?:/.*)?"
-        else:
-            pattern += "(?:/[^/]+)*"
-    return pattern
+            groups[-1] += "/" + _name(part)
+        elif number == 0 or parts[number - 1] != "**":
+            groups.append("")
+    return groups
+
+
+def _name(part: str) -> str:
+    first, *pieces = ("".join(map(_character, piece)) for piece in re.split(r"\*+", part))
+    if not pieces:
+        return first
+    *middle, last = pieces
+    return first + "".join(_found_first("[^/]", piece) for piece in middle) + f"[^/]*{last}{_END}"
+
+
+def _found_first(anything: str, wanted: str) -> str:
+    """Looks for what follows a star once: where it is found first is as good as any later place.
+
+    Trying all the others would make a glob with many stars take for ever to say no.
+    """
+    return f"(?>{anything}*?{wanted})"
 
 
 def _character(character: str) -> str:
-    return {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
+    return "[^/]" if character == "?" else re.escape(character)
 
 
 def _followed(glob: str) -> str:

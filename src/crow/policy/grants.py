@@ -3,23 +3,19 @@
 The file belongs to every Crow that runs: it is read again when another one changed it, and written as a whole.
 """
 
-import contextlib
-import fcntl
 import os
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 import msgspec
 
-from crow.config.home import create_folder, reason, write_file
+from crow.config.home import reason, write_file
+from crow.config.locking import locked
 from crow.config.settings import PermissionRule
 from crow.errors import ConfigError
 
 GRANTS_NAME = "grants.json"
 _VERSION = 1
 _LARGEST = 4 * 1024 * 1024
-_PATIENCE = 0.3
-"""Seconds to wait for another Crow that is writing, which takes milliseconds."""
 
 
 class _Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +89,7 @@ class Grants:
         return grants
 
     def _change(self, change: Callable[[list[PermissionRule]], list[PermissionRule]]) -> None:
-        with self._lock():
+        with locked(self._path):
             grants = self._read()
             rules = change(grants.projects.get(self._project, []))
             projects = {**grants.projects, self._project: rules}
@@ -101,36 +97,9 @@ class Grants:
         self._stamp = self._look()
         self._load()
 
-    @contextlib.contextmanager
-    def _lock(self) -> Generator[None]:
-        """One writer at a time, so that no grant is lost between reading and writing."""
-        create_folder(os.path.dirname(self._path))
-        try:
-            lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise ConfigError(f"{self._path} cannot be locked: {reason(error)}.") from error
-        try:
-            _wait_for(lock, self._path)
-            yield
-        finally:
-            os.close(lock)
-
 
 def _encoded(grants: _Grants) -> bytes:
     try:
         return msgspec.json.format(msgspec.json.encode(grants, order="sorted"), indent=1) + b"\n"
     except UnicodeEncodeError:
         raise ConfigError("A path that is no UTF-8 cannot be kept.") from None
-
-
-def _wait_for(lock: int, path: str) -> None:
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise ConfigError(f"{path} is being written by another Crow that does not finish.") from None
-            time.sleep(0.01)
-        else:
-            return

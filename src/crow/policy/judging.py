@@ -1,5 +1,6 @@
 """From a deed to verdicts, one for each thing that it does."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import assert_never
@@ -33,9 +34,16 @@ class Situation(msgspec.Struct, frozen=True):
     mode: Mode
     roots: tuple[str, ...]
     private: tuple[str, ...]
+    readable: tuple[str, ...] = ()
+    """Folders within the private ones that hold nothing secret by being there."""
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
+
+
+def is_secret_in(path: str, private: Sequence[str], readable: Sequence[str]) -> bool:
+    plain = os.path.normpath(path)
+    return is_secret(plain, () if any(is_inside(plain, folder) for folder in readable) else private)
 
 
 def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
@@ -58,7 +66,7 @@ def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
     if deed.tool.startswith("mcp__"):
         yield _judge_tool(deed, situation, Aspect.MCP, lambda where: tool_scope(deed, where))
     elif deed.kind is ToolKind.SWITCH_MODE:
-        yield _judge_tool(deed, situation, Aspect.LEAVE_MODE, _no_offer)
+        yield _by_mode(situation.mode, Aspect.LEAVE_MODE, "Crow would begin to carry out the plan.", _no_offer)
     elif not judged:
         quiet = deed.tool in _QUIET_TOOLS or deed.kind not in _LOUD_KINDS
         yield _judge_tool(deed, situation, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
@@ -121,7 +129,7 @@ def _aspect_of(path: str, situation: Situation, *, written: bool) -> Aspect:
         if is_protected(path, situation.private):
             return Aspect.WRITE_PROTECTED
         return Aspect.WRITE_INSIDE if inside else Aspect.WRITE_OUTSIDE
-    if is_secret(path, situation.private):
+    if is_secret_in(path, situation.private, situation.readable):
         return Aspect.READ_SECRET
     return Aspect.READ_INSIDE if inside else Aspect.READ_OUTSIDE
 
@@ -136,8 +144,8 @@ def _allowing_path(tool: str, path: str, aspect: Aspect, situation: Situation) -
 
 
 def _allowing(tool: str, aspect: Aspect, situation: Situation) -> list[ReadyRule]:
-    """What a mode refuses can be opened by a rule that was written for it, but not by a yes from another mode."""
-    return situation.book.allowing(tool, written=answer(situation.mode, aspect) == "refuse")
+    """No rule opens what the mode refuses: in `plan` nothing is changed."""
+    return [] if answer(situation.mode, aspect) == "refuse" else situation.book.allowing(tool)
 
 
 def _why(aspect: Aspect, path: str) -> str:

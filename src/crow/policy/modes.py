@@ -3,7 +3,8 @@
 import enum
 from typing import Literal
 
-from crow.policy.base import Mode
+from crow.config.settings import MODES, Mode
+from crow.results import ToolKind
 
 Answer = Literal["go", "ask", "refuse"]
 
@@ -25,7 +26,7 @@ class Aspect(enum.StrEnum):
     NOTHING = "nothing that needs permission"
 
 
-_ORDER: tuple[Mode, ...] = ("ask", "edit", "plan", "auto")
+# One answer for each of MODES, in their order: ask, edit, plan, auto.
 _TABLE: dict[Aspect, tuple[Answer, Answer, Answer, Answer]] = {
     Aspect.READ_INSIDE: ("go", "go", "go", "go"),
     Aspect.READ_OUTSIDE: ("ask", "ask", "ask", "ask"),
@@ -46,4 +47,14 @@ ALWAYS_ASKED = frozenset({Aspect.READ_SECRET, Aspect.WRITE_PROTECTED, Aspect.LEA
 
 
 def answer(mode: Mode, aspect: Aspect) -> Answer:
-    return _TABLE[aspect][_ORDER.index(mode)]
+    return _TABLE[aspect][MODES.index(mode)]
+
+
+_CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
+
+
+def is_offered(mode: Mode, kind: ToolKind) -> bool:
+    """Whether the model is told of such a tool: in `plan` of none that changes things, and only there how to leave."""
+    if kind is ToolKind.SWITCH_MODE:
+        return mode == "plan"
+    return mode != "plan" or kind not in _CHANGING

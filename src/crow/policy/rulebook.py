@@ -52,11 +52,8 @@ class RuleBook:
     def asking(self, tool: str) -> list[ReadyRule]:
         return self._select(tool, lambda known: known.rule.decision == "ask")
 
-    def allowing(self, tool: str, *, written: bool = False) -> list[ReadyRule]:
-        """`written`: only those in a config file, not those that were remembered from an answer."""
-        return self._select(
-            tool, lambda known: known.rule.decision == "allow" and not (written and known.origin is not Origin.USER)
-        )
+    def allowing(self, tool: str) -> list[ReadyRule]:
+        return self._select(tool, lambda known: known.rule.decision == "allow")
 
     def _select(self, tool: str, wanted: Callable[[KnownRule], bool]) -> list[ReadyRule]:
         return [ready for ready in self.rules if wanted(ready.known) and ready.is_for(tool)]

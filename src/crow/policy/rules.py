@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.errors import ConfigError
-from crow.policy import judging, paths
+from crow.policy import judging
 from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.explaining import explain
 from crow.policy.grants import Grants
@@ -16,7 +16,8 @@ from crow.policy.rulebook import RuleBook
 
 class RulePolicy:
     """`roots` are the workspace's folders, links resolved; `private` are folders that are secret and protected as a
-    whole, Crow's own home among them. Without `grants`, what is allowed for the project lasts as long as the session.
+    whole, Crow's own home among them; reading what lies in `readable` shows no secret all the same. Without `grants`,
+    what is allowed for the project lasts as long as the session.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class RulePolicy:
         roots: Sequence[str],
         private: Sequence[str] = (),
         *,
+        readable: Sequence[str] = (),
         mode: Mode = "ask",
         user_rules: Sequence[PermissionRule] = (),
         project_rules: Sequence[PermissionRule] = (),
@@ -32,10 +34,10 @@ class RulePolicy:
         self.mode: Mode = mode
         self._roots = tuple(roots)
         self._private = tuple({*private, *(os.path.realpath(folder) for folder in private)})
-        self._configured = [
-            *(KnownRule(rule, Origin.USER) for rule in user_rules),
-            *(KnownRule(rule, Origin.PROJECT) for rule in project_rules),
-        ]
+        self._readable = tuple(os.path.realpath(folder) for folder in readable)
+        self._of_user = [KnownRule(rule, Origin.USER) for rule in user_rules]
+        self._of_project: list[KnownRule] = []
+        self.use_project_rules(project_rules)
         self._granted: list[KnownRule] = []
         self._grants = grants
         self._book = RuleBook([], roots)
@@ -57,7 +59,7 @@ class RulePolicy:
         return explain(deed, judging.verdicts(deed, situation), situation)
 
     def is_secret(self, path: str) -> bool:
-        return paths.is_secret(path, self._private)
+        return judging.is_secret_in(path, self._private, self._readable)
 
     def remember(self, scope: Scope, where: Where) -> str:
         warning = ""
@@ -73,9 +75,14 @@ class RulePolicy:
         self._granted += [rule for rule in known if rule not in self._granted]
         return warning
 
+    def use_project_rules(self, rules: Sequence[PermissionRule]) -> None:
+        """Those that the project brings, instead of any before: they can only tighten."""
+        self._of_project = [KnownRule(rule, Origin.PROJECT) for rule in rules]
+
     def rules(self) -> list[KnownRule]:
         in_project = self._grants.rules() if self._grants is not None else ()
-        return [*self._configured, *self._granted, *(KnownRule(rule, Origin.PROJECT_GRANT) for rule in in_project)]
+        configured = (*self._of_user, *self._of_project)
+        return [*configured, *self._granted, *(KnownRule(rule, Origin.PROJECT_GRANT) for rule in in_project)]
 
     def revoke(self, rule: PermissionRule) -> bool:
         kept = [known for known in self._granted if known.rule != rule]
@@ -89,7 +96,7 @@ class RulePolicy:
         rules = self.rules()
         if rules != self._book_of:
             self._book, self._book_of = RuleBook(rules, self._roots), rules
-        return Situation(self._book, self.mode, self._roots, self._private)
+        return Situation(self._book, self.mode, self._roots, self._private, self._readable)
 
 
 def _strictest(verdicts: list[Verdict]) -> Verdict:

@@ -1,0 +1,41 @@
+"""One writer at a time for the files below Crow's home that several Crows share."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Generator
+
+from crow.config.home import create_folder, reason
+from crow.errors import ConfigError
+
+PATIENCE = 0.3
+"""Seconds to wait for another Crow that is writing, which takes milliseconds."""
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Generator[None]:
+    """Held between reading a file and writing it, so that nothing that another Crow adds is lost. ConfigError."""
+    create_folder(os.path.dirname(path))
+    try:
+        lock = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be locked: {reason(error)}.") from error
+    try:
+        _wait_for(lock, path)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int, path: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise ConfigError(f"{path} is being written by another Crow that does not finish.") from None
+            time.sleep(0.01)
+        else:
+            return
