@@ -1,1 +1,10 @@
-"""One turn: ask the model, run what it calls for, until it has no more to ask."""
+"""One turn: ask the model, run what it calls for, until it has no more to ask.
+
+- `loop`: the turn itself. `conversation`: the few things that it may know.
+- `prompt`: from what the person sent to what the model gets. `reply`: one reply of the model, as events.
+- `calls`: its tool calls, judged, asked about, run, settled. `arriving`: one whose arguments are still arriving.
+- `history`: the model's view of the journal. `growing`: the reply in it that is not over yet.
+- `budget`: how full the model's window is. `compaction`: making room in it. `summary`: what stands for a beginning
+  afterwards, made from its `transcript`; `essentials`: what no summary may lose.
+- `guard`: a model that goes round in circles. `waits`: naming what is waited for.
+"""

@@ -7,16 +7,21 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from crow import events
 from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
-from crow.tools.base import Action, Look, LooksFirst
+from crow.tools.ask import AskAction
+from crow.tools.base import Action, HasTwoYeses, Look, LooksFirst
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
+from crow.turn.waits import HeardJournal, waiting
+from crow.visible import one_line
 
 SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH})
 """Kinds that change nothing, so that calls of them cannot get in each other's way."""
@@ -33,6 +38,8 @@ class CallBatch:
         self._journal = conversation.journal
         self._calls: dict[str, ArrivingCall] = {}
         self._settled: set[str] = set()
+        self.outcomes: list[tuple[ToolCall, ToolResult]] = []
+        """What was run, and what came of it, in the order in which it ended."""
         self.last_words = ""
         """What one of the calls leaves for the person to answer, as the end of the turn."""
 
@@ -87,6 +94,7 @@ class CallBatch:
             raise
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
             result = failure(call, error)
+        self.outcomes.append((call, result))
         await self._settle(call.id, result)
 
     async def _settle(self, call_id: str, result: ToolResult) -> None:
@@ -102,12 +110,19 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
     if look is not None and isinstance(verdict := await _verdict(conversation, call, look), Deny):
         return ToolResult.refused(verdict.reason)
-    action = await tool.prepare(call, conversation.workspace)
+    with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
+        action = await tool.prepare(call, conversation.workspace)
     journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
     if isinstance(verdict := await _verdict(conversation, call, action), Deny):
         return ToolResult.refused(verdict.reason)
     await journal.record(events.CallStarted(call.id))
-    return await action.perform(journal)
+    what = "your answer" if isinstance(action, AskAction) else _named(action.title)
+    with waiting(conversation, what, call.id) as wait:
+        return await action.perform(HeardJournal(journal, wait))
+
+
+def _named(title: str) -> str:
+    return f"“{one_line(title, 120)}”"
 
 
 async def _verdict(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
@@ -125,6 +140,7 @@ async def _verdict(conversation: Conversation, call: ToolCall, action: Action | 
 
 async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
     conversation.journal.append(events.PermissionAsked(call.id, ask.reason, action.display))
+    two_yeses = action if isinstance(action, HasTwoYeses) else None
     question = PermissionQuestion(
         call_id=call.id,
         kind=action.deed.kind,
@@ -135,12 +151,17 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         session_scope=ask.session.label if ask.session else "",
         project_scope=ask.project.label if ask.project else "",
     )
-    answer = await conversation.person.permit(question)
+    if two_yeses is not None:
+        question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
+    with waiting(conversation, "your permission", call.id):
+        answer = await conversation.person.permit(question)
     await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
     if answer.choice == "cancelled":
         raise TurnCancelled
     if not answer.allowed:
         return Deny("the user was asked", answer.reason or "the user rejected it.")
+    if two_yeses is not None:
+        two_yeses.agreed(answer)
     _remember(conversation, ask, answer)
     return Allow("the user was asked")
 

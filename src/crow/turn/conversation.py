@@ -8,8 +8,11 @@ import msgspec
 from crow.actions import Person
 from crow.config.settings import Limits
 from crow.events import Journal
+from crow.messages import ToolSpec
 from crow.model.base import Model, ModelEvent, ModelRequest
 from crow.policy.base import Policy
+from crow.policy.modes import is_offered
+from crow.tools.leave_plan import PLAN_MODE
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
 from crow.workspace.base import Workspace
@@ -28,13 +31,27 @@ class Conversation(msgspec.Struct):
     limits: Limits
     system_prompt: Callable[[], str]
     """Asked before each request: the project may have changed what it says."""
+    thought_level: str = ""
+    """How long the model is to think; empty leaves it to the provider."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
     prepare: "Callable[[TurnIds], Awaitable[None]] | None" = None
     """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust."""
+    patience: float = 5.0
+    """Seconds after which a wait is named to the person."""
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
-        return self.model.reply(ModelRequest(self.system_prompt(), self.history.messages(), self.tools.specs))
+        messages = self.history.messages()
+        return self.model.reply(ModelRequest(self.system(), messages, self.tool_specs(), self.thought_level))
+
+    def system(self) -> str:
+        """The system prompt of the next request. What the mode adds comes last, so that caches know the rest."""
+        return self.system_prompt() + (PLAN_MODE if self.policy.mode == "plan" else "")
+
+    def tool_specs(self) -> list[ToolSpec]:
+        """The tools that the next request offers."""
+        mode = self.policy.mode
+        return self.tools.specs(lambda kind: is_offered(mode, kind))
 
 
 class TurnIds:

@@ -1,158 +1,264 @@
 """The model's view of a journal: a list of messages that any provider accepts, at every moment.
 
-Whatever has happened so far (a reply cut in the middle, a call that never ended, a turn that was cancelled), the
-messages keep their shape: every call has one result directly after it, and the person's messages never stand
-side by side.
+Whatever has happened so far (a reply cut in the middle, a call that never ended, a turn that was cancelled, taken back
+or summed up), the messages keep their shape: every call has one result directly after it, and the person's messages
+never stand side by side.
+
+Messages are kept turn by turn and joined when they are asked for, so that a turn can be taken out again.
 """
 
 import msgspec
 
 from crow import events
-from crow.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Message,
-    StopReason,
-    Text,
-    Thought,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-    UserPart,
-)
+from crow.markdown import fence
+from crow.messages import Message, StopReason, Text, ToolCall, ToolMessage, UserMessage, UserPart
+from crow.turn.essentials import Essentials
+from crow.turn.growing import UNFINISHED, GrowingReply
 
-UNFINISHED = "No result: the call was interrupted before it ended."
+__all__ = ["FAILED", "INTERRUPTED", "UNANSWERED", "UNFINISHED", "History"]
+
 INTERRUPTED = "[The user interrupted the reply above.]"
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
 FAILED = "[The reply above was cut off by an error.]"
 UNANSWERED = "[There was no reply to the message above.]"
+TAKEN_BACK = "[The user took back your last turn and its changes to files. Read a file again before you rely on it.]"
+PRUNED = "[The output was removed to save room. Call the tool again if you need it.]"
+SUMMED_UP = (
+    "[The conversation up to here became too long and was replaced by this summary. It was written by Crow, not by the "
+    "user; the work goes on from where it ends.]"
+)
 
 
-class _Reply:
-    """A reply while it grows: its parts in order, its deltas not yet joined."""
+SUMMARY = "summary"
+"""In place of a turn's id."""
 
-    def __init__(self) -> None:
-        self.parts: dict[str, list[str] | ToolCall | None] = {}
-        """By message or call id; None holds the place of a call whose arguments are not complete."""
-        self.seals: dict[str, events.ThoughtSealed] = {}
-        self.origins: dict[str, str] = {}
-        self.results: dict[str, ToolMessage] = {}
 
-    def grow(self, message_id: str, text: str) -> None:
-        part = self.parts.setdefault(message_id, [])
-        if isinstance(part, list):
-            part.append(text)
+class _Turn:
+    """What the model knows of one turn: in here, too, no two of the person's messages stand side by side."""
 
-    def messages(self) -> list[Message]:
-        parts = tuple(part for key, value in self.parts.items() if (part := self._part(key, value)) is not None)
-        if not parts:
-            return []
-        reply = AssistantMessage(parts)
-        results = [self.results.get(call.id) or ToolMessage(call.id, UNFINISHED, ok=False) for call in reply.calls]
-        return [reply, *results]
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.messages: list[Message] = []
+        self.remark = ""
+        """What the next prompt is told of this turn's end."""
 
-    def _part(self, key: str, value: list[str] | ToolCall | None) -> AssistantPart | None:
-        if value is None or isinstance(value, ToolCall):
-            return value
-        text = "".join(value)
-        if key in self.origins:
-            seal = self.seals.get(key)
-            if seal is None:
-                return Thought(text, self.origins[key]) if text else None
-            return Thought(text, seal.origin, seal.signature, redacted=seal.redacted)
-        return Text(text) if text else None
+    @property
+    def starts_with_user(self) -> bool:
+        return bool(self.messages) and isinstance(self.messages[0], UserMessage)
+
+    @property
+    def answered(self) -> bool:
+        return bool(self.messages) and not isinstance(self.messages[-1], UserMessage)
+
+    def add(self, said: tuple[UserPart, ...]) -> None:
+        last = self.messages[-1] if self.messages else None
+        if isinstance(last, UserMessage):
+            self.messages[-1] = UserMessage(last.parts + said)
+        else:
+            self.messages.append(UserMessage(said))
+
+
+class _Measured(msgspec.Struct):
+    """A count of tokens that covers everything before `turn`, and so many of the turn's messages."""
+
+    tokens: int
+    turn: _Turn
+    messages: int
 
 
 class History:
     """Fed with every event of the journal, in order; asked for the messages before each request."""
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._reply: _Reply | None = None
-        self._before_turn: list[Message] = []
-        self._remark = ""
+        self.essentials = Essentials()
+        self._turns: list[_Turn] = []
+        self._reply: GrowingReply | None = None
+        self._measured: _Measured | None = None
 
     def apply(self, event: events.Event) -> None:
         match event:
             case events.TextDelta():
-                self._growing().grow(event.message_id, event.text)
+                self._growing().say(event.message_id, event.text)
             case events.ThoughtDelta():
-                reply = self._growing()
-                reply.origins[event.message_id] = event.origin
-                reply.grow(event.message_id, event.text)
+                self._growing().think(event)
             case events.ThoughtSealed():
-                reply = self._growing()
-                reply.origins[event.message_id] = event.origin
-                reply.seals[event.message_id] = event
-                reply.grow(event.message_id, "")
-            case events.CallOpened():
-                self._growing().parts[event.call_id] = None
+                self._growing().seal(event)
+            case events.CallOpened(own=False):
+                self._growing().open_call(event.call_id)
             case events.CallRequested():
-                self._growing().parts[event.call_id] = ToolCall(event.call_id, event.tool, event.arguments)
+                self._growing().request_call(ToolCall(event.call_id, event.tool, event.arguments))
             case events.CallSettled():
-                self._settle(event)
+                if self._reply is not None:
+                    self._reply.settle(event.call_id, event.result)
             case events.ReplyEnded():
                 self._close_reply()
+            case events.UsageReported():
+                self._measure(event)
+            case events.FileWritten():
+                self.essentials.apply(event)
+            case _:
+                self._apply_to_turns(event)
+
+    def _apply_to_turns(self, event: events.Event) -> None:
+        match event:
             case events.TurnStarted():
-                self._before_turn = list(self._messages)
+                self._close_reply()
+                self._turns.append(_Turn(event.turn_id))
+                self.essentials.apply(event)
             case events.UserSaid():
-                self._say(event.parts)
+                self._close_reply()
+                self._current().add(event.parts)
+                self.essentials.apply(event)
             case events.TurnEnded():
                 self._end_turn(event)
+            case events.HistoryCleared():
+                self._clear()
+            case events.TurnUndone():
+                self._undo(event.turn_id)
+            case events.OutputsPruned():
+                self._prune(frozenset(event.call_ids))
+            case events.CompactionEnded(status="completed"):
+                self._replace_beginning(event.dropped, event.summary)
             case _:
                 pass  # seen by the person only
 
     def messages(self) -> list[Message]:
         """A history that can be sent as it is."""
-        return self._messages + (self._reply.messages() if self._reply else [])
+        return self._joined(self._turns, self._reply)
 
-    def _growing(self) -> _Reply:
+    def measured(self) -> tuple[int, list[Message]]:
+        """The tokens of the last count, and the messages that it does not cover: all of them if there is none."""
+        last = self._measured
+        if last is None:
+            return 0, self.messages()
+        position = self._turns.index(last.turn)
+        later = self._joined(self._turns[position + 1 :], self._reply)
+        return last.tokens, last.turn.messages[last.messages :] + later
+
+    # --- turns and replies
+
+    def _current(self) -> _Turn:
+        if not self._turns:
+            self._turns.append(_Turn(""))
+        return self._turns[-1]
+
+    def _growing(self) -> GrowingReply:
         if self._reply is None:
-            self._reply = _Reply()
+            self._reply = GrowingReply()
         return self._reply
 
     def _close_reply(self) -> None:
         """What has come of the reply is history now; a call that is still open counts as unfinished."""
         if self._reply is not None:
-            self._messages += self._reply.messages()
+            self._current().messages += self._reply.messages()
             self._reply = None
-
-    def _settle(self, event: events.CallSettled) -> None:
-        result = event.result
-        if self._reply is not None and event.call_id in self._reply.parts:
-            message = ToolMessage(event.call_id, result.text, ok=result.ok, images=result.images)
-            self._reply.results[event.call_id] = message
-
-    def _say(self, parts: tuple[UserPart, ...]) -> None:
-        if self._remark:
-            parts = (Text(self._remark), *parts)
-            self._remark = ""
-        last = self._messages[-1] if self._messages else None
-        if isinstance(last, UserMessage):
-            self._messages[-1] = msgspec.structs.replace(last, parts=last.parts + parts)
-        else:
-            self._messages.append(UserMessage(parts))
 
     def _end_turn(self, event: events.TurnEnded) -> None:
         self._close_reply()
+        turn = self._current()
         if event.stop_reason is StopReason.REFUSAL:
             # What was refused would be refused again: the next prompt starts without it.
-            self._messages = self._before_turn
-        elif event.stop_reason is StopReason.CANCELLED:
-            self._remark = INTERRUPTED if self._answered else UNANSWERED
+            self._take_out(turn)
+            return
+        if event.rejected:
+            self._drop_media()
+        if not turn.messages:
+            return  # a command: the model knows nothing of it
+        if event.stop_reason is StopReason.CANCELLED:
+            turn.remark = INTERRUPTED if turn.answered else UNANSWERED
         elif event.stop_reason is None:
-            if event.rejected:
-                self._drop_media()
-            self._remark = FAILED if self._answered else UNANSWERED
+            turn.remark = FAILED if turn.answered else UNANSWERED
 
     def _drop_media(self) -> None:
         """A picture that a provider chokes on would make every later request fail as well."""
-        for index in range(max(0, len(self._before_turn) - 1), len(self._messages)):
-            message = self._messages[index]
-            if isinstance(message, UserMessage):
-                parts = tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts)
-                self._messages[index] = UserMessage(parts)
+        for number, turn in enumerate(reversed(self._turns)):
+            if number and turn.answered:
+                return  # an earlier turn whose pictures were taken
+            for index, message in enumerate(turn.messages):
+                if isinstance(message, UserMessage):
+                    parts = tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts)
+                    turn.messages[index] = UserMessage(parts)
 
-    @property
-    def _answered(self) -> bool:
-        return bool(self._messages) and not isinstance(self._messages[-1], UserMessage)
+    # --- what leaves the history
+
+    def _clear(self) -> None:
+        self._turns = [_Turn(turn.id) for turn in self._turns[-1:]]  # the one in which it is cleared goes on
+        self._reply = None
+        self._measured = None
+        self.essentials.forget_all()
+
+    def _undo(self, turn_id: str) -> None:
+        """If a summary stands for the turn by now, it stays in it: only what is left of the turn is taken out."""
+        self._current().remark = TAKEN_BACK
+        for turn in self._turns:
+            if turn.id == turn_id:
+                self._take_out(turn)
+                return
+        self.essentials.forget(turn_id)
+
+    def _take_out(self, turn: _Turn) -> None:
+        self._turns.remove(turn)
+        self._measured = None
+        self.essentials.forget(turn.id)
+
+    def _prune(self, call_ids: frozenset[str]) -> None:
+        for turn in self._turns:
+            for index, message in enumerate(turn.messages):
+                if isinstance(message, ToolMessage) and message.call_id in call_ids:
+                    turn.messages[index] = msgspec.structs.replace(message, text=PRUNED, images=())
+        self._measured = None
+
+    def _replace_beginning(self, dropped: int, summary: str) -> None:
+        """A turn that is dropped in part keeps the rest of its messages, and can still be taken out with them."""
+        first = _Turn(SUMMARY)
+        first.messages = [UserMessage((Text(f"{SUMMED_UP}\n{fence(summary)}"),))]
+        left: list[_Turn] = []
+        ends_with_user = False
+        for turn in self._turns:
+            # A prompt that follows an unanswered one was sent as one message with it, and counted as one.
+            joined = ends_with_user and turn.starts_with_user
+            cut = min(dropped + joined, len(turn.messages)) if dropped or joined else 0
+            dropped -= max(0, cut - joined)
+            if cut:
+                ends_with_user = isinstance(turn.messages[cut - 1], UserMessage)
+                turn.messages = turn.messages[cut:]
+            if turn.messages:
+                ends_with_user = False
+            if turn.messages or turn is self._turns[-1]:
+                left.append(turn)
+            elif cut:
+                first.remark = turn.remark
+        self._turns = [first, *left]
+        self._measured = None
+
+    # --- tokens
+
+    def _measure(self, event: events.UsageReported) -> None:
+        turn = self._current()
+        # A provider's count comes with the reply, which it covers; an estimate is of what there is.
+        reply = 0 if event.estimated else 1
+        self._measured = _Measured(event.input_tokens + event.output_tokens, turn, len(turn.messages) + reply)
+
+    # --- joining
+
+    @staticmethod
+    def _joined(turns: list[_Turn], reply: GrowingReply | None) -> list[Message]:
+        messages: list[Message] = []
+        remarks: list[str] = []
+        for turn in turns:
+            if not turn.messages:
+                remarks += [turn.remark] if turn.remark and turn.remark not in remarks else []
+                continue  # what was to be remarked is still to be
+            first = turn.messages[0]
+            if isinstance(first, UserMessage):
+                parts = (*map(Text, remarks), *first.parts)
+                before = messages[-1] if messages else None
+                if isinstance(before, UserMessage):
+                    messages[-1] = UserMessage(before.parts + parts)
+                else:
+                    messages.append(UserMessage(parts) if remarks else first)
+                messages += turn.messages[1:]
+            else:
+                messages += turn.messages
+            remarks = [turn.remark] if turn.remark else []
+        return messages + (reply.messages() if reply else [])

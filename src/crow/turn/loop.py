@@ -8,43 +8,55 @@ from crow import events
 from crow.errors import ContextOverflow, TurnCancelled
 from crow.messages import StopReason
 from crow.turn.calls import CallBatch
+from crow.turn.compaction import RoomKeeper
 from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.guard import LoopGuard
 from crow.turn.prompt import Composer, unread
 from crow.turn.reply import Reply
+from crow.turn.waits import Wait, waiting
 
 BREATH = 64
 """Events of a reply after which others get their turn."""
 
 
 async def run_turn(
-    conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent], meant: Sequence[events.Sent] | None = None
+    conversation: Conversation,
+    ids: TurnIds,
+    sent: Sequence[events.Sent],
+    meant: Sequence[events.Sent] | None = None,
+    *,
+    begun: bool = False,
 ) -> StopReason:
     """Why the turn ended; a ModelError if the model failed. The journal has everything that happened.
 
     `meant` is what the model gets instead of what the person sent: that may have been the name of a longer prompt.
+    `begun`: the journal already has the turn's start.
     """
     journal = conversation.journal
-    journal.append(events.TurnStarted(ids.turn_id))
+    if not begun:
+        journal.append(events.TurnStarted(ids.turn_id))
     await _take_prompt(conversation, ids, sent, sent if meant is None else meant)
-    pace = _Pace(journal)
+    pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
     try:
         if conversation.prepare is not None:
-            await conversation.prepare(ids)
+            with waiting(conversation, "the preparations of this turn"):
+                await conversation.prepare(ids)
         for _ in range(conversation.limits.model_calls):
+            await keeper.make_room()
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
-                async with aclosing(reply.read(conversation.ask_model())) as stream:
-                    async for event in stream:
-                        journal.append(event)
-                        calls.follow(event)
-                        await pace.keep()
+                try:
+                    await _follow(conversation, reply, calls, pace)
+                except ContextOverflow as overflow:
+                    await keeper.recover(overflow)
+                    continue
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
                     _mention_silence(conversation, reply)
                     return reply.stop_reason
                 await calls.run()
-            if calls.last_words:
-                journal.append(events.TextDelta(ids.message(), calls.last_words))
+            if last_words := calls.last_words or await guard.check(calls.outcomes):
+                journal.append(events.TextDelta(ids.message(), last_words))
                 return StopReason.END_TURN
     except TurnCancelled:
         return StopReason.CANCELLED
@@ -53,6 +65,15 @@ async def run_turn(
         return StopReason.MAX_TOKENS
     journal.append(events.Notice("warning", f"Stopped after {conversation.limits.model_calls} requests to the model."))
     return StopReason.MAX_TURN_REQUESTS
+
+
+async def _follow(conversation: Conversation, reply: Reply, calls: CallBatch, pace: "_Pace") -> None:
+    with waiting(conversation, "the model's answer") as wait:
+        async with aclosing(reply.read(conversation.ask_model(), wait)) as stream:
+            async for event in stream:
+                conversation.journal.append(event)
+                calls.follow(event)
+                await pace.keep(wait)
 
 
 async def skip_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
@@ -68,7 +89,8 @@ async def _take_prompt(
     journal, message_id = conversation.journal, ids.message()
     composer = Composer(conversation.workspace, conversation.model.info, conversation.policy)
     try:
-        parts = await composer.compose(meant)
+        with waiting(conversation, "the prompt's attachments"):
+            parts = await composer.compose(meant)
     except asyncio.CancelledError:
         journal.append(events.UserSaid(message_id, tuple(sent), unread(meant)))
         raise
@@ -87,9 +109,10 @@ class _Pace:
         self._journal = journal
         self._steps = 0
 
-    async def keep(self) -> None:
+    async def keep(self, wait: Wait) -> None:
         if not self._journal.has_room:
-            await self._journal.room()
+            with wait.paused():
+                await self._journal.room()
         self._steps += 1
         if self._steps % BREATH == 0:
             await asyncio.sleep(0)

@@ -6,8 +6,10 @@ from contextlib import aclosing
 from crow import events
 from crow.messages import StopReason
 from crow.model import base as model
+from crow.model.prices import cost_of
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import TurnIds
+from crow.turn.waits import Wait
 
 
 class Reply:
@@ -23,9 +25,12 @@ class Reply:
         self._thought_id = ""
         self._calls: dict[int, str] = {}
 
-    async def read(self, stream: AsyncGenerator[model.ModelEvent, None]) -> AsyncGenerator[events.Event, None]:
+    async def read(
+        self, stream: AsyncGenerator[model.ModelEvent, None], wait: Wait
+    ) -> AsyncGenerator[events.Event, None]:
         async with aclosing(stream):
             async for event in stream:
+                wait.heard()
                 match event:
                     case model.Said():
                         yield self._said(event)
@@ -38,7 +43,8 @@ class Reply:
                     case model.Usage():
                         yield self._usage(event)
                     case model.Waiting():
-                        yield _waiting(event)
+                        wait.rest(event.seconds)
+                        yield retry_notice(event)
                     case model.Done():
                         self.stop_reason = event.stop_reason
 
@@ -66,16 +72,19 @@ class Reply:
         return events.CallOpened(call_id, event.name, tool.kind, tool.title({}))
 
     def _usage(self, event: model.Usage) -> events.Event:
+        price = self._info.price
         return events.UsageReported(
             event.input_tokens,
             event.output_tokens,
             event.cached_tokens,
             event.cache_written_tokens,
             self._info.context_window,
+            cost=cost_of(event, price) if price else None,
+            currency=price.currency if price else "",
         )
 
 
-def _waiting(event: model.Waiting) -> events.Event:
+def retry_notice(event: model.Waiting) -> events.Notice:
     when = f"Trying again in {event.seconds:.0f} s" if event.seconds >= 1 else "Trying again at once"
     title = f"{event.reason} {when} (attempt {event.attempt} of {event.attempts})."
     return events.Notice("warning", title)

@@ -1,0 +1,165 @@
+"""How full the model's window is: an estimate of what the next request will take, and what it consists of.
+
+The provider's own count of the last request is the base. What was added since is estimated from its bytes, rather too
+high than too low: a request that does not fit costs more than a compaction that comes a little early.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+
+from crow.messages import (
+    AssistantMessage,
+    Audio,
+    Image,
+    Message,
+    Text,
+    Thought,
+    ToolCall,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+from crow.turn.conversation import Conversation
+
+BYTES_A_TOKEN = 3
+"""Prose and code have about four; tables of numbers fewer."""
+MESSAGE = 8
+"""What a message or a call costs besides its text."""
+IMAGE = 1_600
+AUDIO_BYTES_A_TOKEN = 500
+REPLY = 8_192
+"""Room for the reply, where the model's longest is not known."""
+
+
+class ContextUse(msgspec.Struct, frozen=True):
+    """What fills the window, in estimated tokens. The parts add up to about `total`, which knows of the last count."""
+
+    system_prompt: int
+    tools: int
+    person: int
+    """What the person sent, and the summary of what was before."""
+    model: int
+    outputs: int
+    images: int
+    total: int
+    """What the next request will take."""
+    window: int | None
+    reported: int
+    """The provider's count of the last request and its reply; 0 if there is none that still holds."""
+
+
+class Room(msgspec.Struct, frozen=True):
+    """What a window has room for, in tokens. Shares are of what the system prompt and the tools leave."""
+
+    most: int
+    """A longer request does not fit beside its reply."""
+    fixed: int
+    """The system prompt and the tools."""
+
+    @property
+    def begin(self) -> int:
+        """A request from here on is too long for comfort: room is made."""
+        return self.fixed + self.share(0.85)
+
+    @property
+    def enough(self) -> int:
+        """What a request takes at most after room was made, if that was worth it."""
+        return self.fixed + self.share(0.65)
+
+    def share(self, part: float) -> int:
+        return int(max(0, self.most - self.fixed) * part)
+
+
+def room_in(conversation: Conversation) -> Room | None:
+    """None if the model's window is not known."""
+    info = conversation.model.info
+    if info.context_window is None:
+        return None
+    reply = min(info.max_output or REPLY, info.context_window // 4)
+    return Room(info.context_window - reply, overhead(conversation))
+
+
+def estimate(conversation: Conversation) -> int:
+    """Tokens that the next request will take."""
+    counted, added = conversation.history.measured()
+    tokens = sum(tokens_of(message) for message in added)
+    return counted + tokens if counted else tokens + overhead(conversation)
+
+
+def correction(conversation: Conversation) -> float:
+    """How the provider counts what we estimate: what is left after a change of the history is estimated with it."""
+    raw = overhead(conversation) + sum(tokens_of(message) for message in conversation.history.messages())
+    return min(2.0, max(0.6, estimate(conversation) / raw)) if raw else 1.0
+
+
+def overhead(conversation: Conversation) -> int:
+    """The system prompt and the tools: sent with every request."""
+    return tokens_of_text(conversation.system()) + _tokens_of_tools(conversation.tool_specs())
+
+
+def context_use(conversation: Conversation) -> ContextUse:
+    messages = conversation.history.messages()
+    outputs = [message for message in messages if isinstance(message, ToolMessage)]
+    person = [message for message in messages if isinstance(message, UserMessage)]
+    images = sum(_tokens_of_media(message) for message in messages)
+    counted, _ = conversation.history.measured()
+    return ContextUse(
+        system_prompt=tokens_of_text(conversation.system()),
+        tools=_tokens_of_tools(conversation.tool_specs()),
+        person=sum(tokens_of(message) - _tokens_of_media(message) for message in person),
+        model=sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),
+        outputs=sum(tokens_of(message) - _tokens_of_media(message) for message in outputs),
+        images=images,
+        total=estimate(conversation),
+        window=conversation.model.info.context_window,
+        reported=counted,
+    )
+
+
+def tokens_of(message: Message) -> int:
+    """From its length: cheap enough to be asked of every message before each request."""
+    match message:
+        case UserMessage() | AssistantMessage():
+            return MESSAGE + sum(_tokens_of_part(part) for part in message.parts)
+        case ToolMessage():
+            return MESSAGE + tokens_of_text(message.text) + IMAGE * len(message.images)
+        case _:
+            raise TypeError(f"no kind of message: {type(message).__name__}")
+
+
+def tokens_of_text(text: str) -> int:
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-size // BYTES_A_TOKEN)
+
+
+def _tokens_of_part(part: Text | Image | Audio | Thought | ToolCall) -> int:
+    match part:
+        case Text():
+            return tokens_of_text(part.text)
+        case Image():
+            return IMAGE
+        case Audio():
+            return len(part.data) // AUDIO_BYTES_A_TOKEN
+        case Thought():
+            return tokens_of_text(part.signature if part.redacted else part.text)
+        case ToolCall():
+            return MESSAGE + tokens_of_text(part.name) + tokens_of_text(part.arguments)
+        case _:
+            assert_never(part)
+
+
+def _tokens_of_media(message: Message) -> int:
+    match message:
+        case UserMessage():
+            return sum(_tokens_of_part(part) for part in message.parts if not isinstance(part, Text))
+        case ToolMessage():
+            return IMAGE * len(message.images)
+        case _:
+            return 0
+
+
+def _tokens_of_tools(specs: Sequence[ToolSpec]) -> int:
+    size = sum(len(spec.name) + len(spec.description) + len(msgspec.json.encode(spec.schema)) for spec in specs)
+    return -(-size // BYTES_A_TOKEN) + MESSAGE * len(specs)

@@ -1,0 +1,207 @@
+"""Making room in the model's window, in two steps: old outputs are no longer sent; then the beginning is summed up.
+
+The journal keeps everything, and the person still sees it: only the model's history becomes shorter. The last rounds
+stay as they are, and no cut comes between a call and its result.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from crow import events
+from crow.errors import ContextOverflow
+from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from crow.model import base as model
+from crow.model.prices import cost_of
+from crow.turn.budget import Room, correction, estimate, overhead, room_in, tokens_of, tokens_of_text
+from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.history import PRUNED
+from crow.turn.summary import sum_up
+from crow.turn.waits import waiting
+
+ROUNDS_UNPRUNED = 4
+"""The last rounds, whose outputs are never pruned."""
+SMALL_OUTPUT = 150
+"""Tokens: pruning less would save nothing."""
+SMALLEST = 400
+"""Tokens: a shorter beginning would hardly be longer than its summary."""
+FEWEST_ROUNDS = 3
+"""Requests that must have fitted before a provider that refuses another one is given a shorter one once more."""
+
+# Shares of the room that the system prompt and the tools leave.
+WORTHWHILE = 0.1
+"""What must be freed at least."""
+TAIL = 0.3
+"""What the last rounds may take when the beginning is summed up."""
+BEGINNING = 0.35
+"""What the beginning must take to be summed up in good time: a summary takes up to 0.23 (see `crow.turn.summary`)."""
+
+
+async def compact(conversation: Conversation, ids: TurnIds, *, focus: str = "", reason: str) -> str:
+    """Sums up the beginning now, full or not. A sentence for the person says what was won."""
+    before = estimate(conversation)
+    room = room_in(conversation) or Room(before, overhead(conversation))
+    cut = _beginning(conversation, min(room.share(TAIL), max(0, before - room.fixed) // 3), SMALLEST)
+    if not cut:
+        return "There is nothing to compact yet: the conversation is short."
+    await _sum_up_beginning(conversation, ids, room, cut, focus, reason)
+    after = estimate(conversation)
+    return f"The conversation was compacted: it takes about {after:,} tokens now, {before:,} before."
+
+
+class RoomKeeper:
+    """For one turn: sees to it that each request fits. A conversation that cannot be made to fit is a ContextOverflow
+    that says what is too large.
+
+    It comes to an end in any case: room is made at most once a request, in good time only where that is sure to free
+    some, and a request that does not fit all the same is not sent.
+    """
+
+    def __init__(self, conversation: Conversation, ids: TurnIds) -> None:
+        self._conversation = conversation
+        self._ids = ids
+        self._requests = 0
+        self._recovered_at: int | None = None
+
+    async def make_room(self) -> None:
+        """Called before each request."""
+        self._requests += 1
+        room = room_in(self._conversation)
+        if room is None or (before := estimate(self._conversation)) <= room.begin:
+            return
+        if not await _prune(self._conversation, room, before):
+            least = room.share(BEGINNING if before <= room.most else WORTHWHILE)
+            reason = f"The conversation takes about {before:,} of the {room.most:,} tokens that there is room for."
+            await self._sum_up(room, least, reason)
+        if (after := estimate(self._conversation)) > room.most:
+            raise self._too_large(room, after)
+
+    async def recover(self, overflow: ContextOverflow) -> None:
+        """The provider found the request too long, whatever we thought: once more after a compaction, or not at all."""
+        last, self._recovered_at = self._recovered_at, self._requests
+        if last is not None and self._requests - last < FEWEST_ROUNDS:
+            raise overflow
+        fixed = overhead(self._conversation)
+        room = Room(max(fixed, estimate(self._conversation) * 6 // 10), fixed)
+        reason = "The provider says that the conversation no longer fits the model's window."
+        if not await self._sum_up(room, room.share(WORTHWHILE), reason):
+            raise overflow
+
+    async def _sum_up(self, room: Room, least: int, reason: str) -> bool:
+        """False if there is no beginning that is worth it."""
+        cut = _beginning(self._conversation, room.share(TAIL), max(least, SMALLEST))
+        if cut:
+            await _sum_up_beginning(self._conversation, self._ids, room, cut, "", reason)
+        return bool(cut)
+
+    def _too_large(self, room: Room, tokens: int) -> ContextOverflow:
+        info = self._conversation.model.info
+        return ContextOverflow(
+            f"The conversation no longer fits the window of {info.name}: the next request would take about {tokens:,} "
+            f"tokens, there is room for {room.most:,}, and compacting it did not help. "
+            f"What takes most is {_largest(self._conversation)}.",
+            provider=info.provider,
+            remedy="Ask for less at once, choose a model with a larger window, or begin afresh with `/clear`.",
+        )
+
+
+async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
+    """Old outputs, oldest first, until enough is free; none if that would not be enough, or not worth it."""
+    messages = conversation.history.messages()
+    counts_as = correction(conversation)
+    left = tokens_of_text(PRUNED)
+    pruned: list[str] = []
+    freed = 0.0
+    for message in messages[: _rounds(messages)[-ROUNDS_UNPRUNED:][0]]:
+        if before - freed <= room.enough:
+            break
+        if isinstance(message, ToolMessage) and (tokens := tokens_of(message)) > SMALL_OUTPUT:
+            pruned.append(message.call_id)
+            freed += (tokens - left) * counts_as
+    if before - freed > room.enough or freed < room.share(WORTHWHILE):
+        return False
+    await conversation.journal.record(events.OutputsPruned(tuple(pruned)))
+    number = "one older call" if len(pruned) == 1 else f"{len(pruned)} older calls"
+    title = f"To make room, the output of {number} is no longer sent to the model."
+    conversation.journal.append(events.Notice("info", title))
+    _tell_usage(conversation, counts_as, None)
+    return True
+
+
+async def _sum_up_beginning(
+    conversation: Conversation, ids: TurnIds, room: Room, cut: int, focus: str, reason: str
+) -> None:
+    """A summary takes the place of the first messages. If it is cancelled or fails, the history is as it was."""
+    journal = conversation.journal
+    messages = conversation.history.messages()
+    counts_as = correction(conversation)
+    compaction_id = ids.compaction()
+    await journal.record(events.CompactionStarted(compaction_id, reason))
+    try:
+        with waiting(conversation, "a summary of the conversation"):
+            summary = await sum_up(conversation, messages[:cut], messages[cut:], room, focus)
+    except asyncio.CancelledError:
+        journal.append(events.CompactionEnded(compaction_id, "cancelled"))
+        raise
+    except Exception as error:
+        journal.append(events.CompactionEnded(compaction_id, "failed", error=str(error)))
+        raise
+    if summary.complaint:
+        title = f"{conversation.model.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
+        journal.append(events.Notice("warning", title, "The prompts, the changed files and its last words were kept."))
+    await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
+    _tell_usage(conversation, counts_as, summary.usage)
+
+
+def _tell_usage(conversation: Conversation, counts_as: float, asked: model.Usage | None) -> None:
+    """How full the window is now: estimated, until the next reply brings a count. What the summary cost is told."""
+    info = conversation.model.info
+    price = info.price if asked else None
+    conversation.journal.append(
+        events.UsageReported(
+            int(estimate(conversation) * counts_as),
+            0,
+            context_window=info.context_window,
+            cost=cost_of(asked, price) if asked and price else None,
+            currency=price.currency if price else "",
+            estimated=True,
+        )
+    )
+
+
+def _rounds(messages: Sequence[Message]) -> list[int]:
+    """Where the history can be cut: before a message of the person's, or a reply with everything it called for."""
+    return [index for index, message in enumerate(messages) if not isinstance(message, ToolMessage)] or [0]
+
+
+def _beginning(conversation: Conversation, tail: int, least: int) -> int:
+    """How many messages make it up: all but the last round, and those before it that fit into the tail.
+
+    0 if they take less than `least`. Both are counted as the provider counts.
+    """
+    messages = conversation.history.messages()
+    counts_as = correction(conversation)
+    cut = len(messages)
+    taken = 0.0
+    for start in reversed(_rounds(messages)):
+        taken += sum(tokens_of(message) for message in messages[start:cut]) * counts_as
+        if taken > tail and cut < len(messages):
+            break
+        cut = start
+    return cut if sum(tokens_of(message) for message in messages[:cut]) * counts_as >= least else 0
+
+
+def _largest(conversation: Conversation) -> str:
+    messages = conversation.history.messages()
+    largest = max(messages, key=tokens_of)
+    if (fixed := overhead(conversation)) > tokens_of(largest):
+        return f"the system prompt with the tools (about {fixed:,} tokens)"
+    size = f"(about {tokens_of(largest):,} tokens)"
+    match largest:
+        case ToolMessage():
+            calls = [call for message in messages if isinstance(message, AssistantMessage) for call in message.calls]
+            names = {call.id: call.name for call in calls}
+            return f"the output of `{names[largest.call_id]}` {size}"
+        case UserMessage():
+            return f"a message of yours {size}"
+        case _:
+            return f"a reply of the model {size}"

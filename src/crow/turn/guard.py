@@ -1,0 +1,77 @@
+"""A model that goes round in circles: the same call with the same result, five times, and nothing changed between."""
+
+import msgspec
+
+from crow.actions import Question
+from crow.errors import TurnCancelled
+from crow.messages import ToolCall
+from crow.results import ToolKind, ToolResult
+from crow.turn.conversation import Conversation
+from crow.turn.waits import waiting
+from crow.visible import one_line
+
+TIMES = 5
+GO_ON = "Go on"
+STOP = "Stop"
+
+CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
+"""After such a call the same question may have another answer."""
+
+
+class LoopGuard:
+    """Watches the calls of one turn."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._last: dict[str, tuple[bool, str]] = {}
+        """Of each call: its last result."""
+        self._times: dict[str, int] = {}
+        """And how often that came in a row, with nothing new done between."""
+        self._deeds: set[tuple[str, bool, str]] = set()
+        """Everything that was done in this turn: only what is not among it is new."""
+
+    async def check(self, outcomes: list[tuple[ToolCall, ToolResult]]) -> str:
+        """Empty if the turn may go on; otherwise the turn's last words, which name the call that was repeated."""
+        for call, result in outcomes:
+            if self._count(call, result) >= TIMES and not await self._may_go_on(call):
+                return (
+                    f"I stopped: {self._named(call)} was called {TIMES} times with the same result, "
+                    "and nothing had changed. Tell me how to go on."
+                )
+        return ""
+
+    def _count(self, call: ToolCall, result: ToolResult) -> int:
+        key, outcome = _canonical(call), (result.ok, result.text)
+        if self._last.get(key) != outcome:
+            self._times.pop(key, None)
+        if result.ok and (key, *outcome) not in self._deeds and self._changes_something(call):
+            self._times.clear()
+        self._deeds.add((key, *outcome))
+        self._last[key] = outcome
+        self._times[key] = self._times.get(key, 0) + 1
+        return self._times[key]
+
+    def _changes_something(self, call: ToolCall) -> bool:
+        return self._conversation.tools.find(call.name).kind in CHANGING
+
+    async def _may_go_on(self, call: ToolCall) -> bool:
+        text = f"{self._named(call)} was called {TIMES} times with the same result. Shall it go on?"
+        async with self._conversation.dialog:
+            with waiting(self._conversation, "your answer", call.id):
+                answer = await self._conversation.person.ask(Question(call.id, text, (GO_ON, STOP)))
+        if answer is not None and answer.cancelled:
+            raise TurnCancelled
+        self._times.clear()
+        return answer is not None and answer.text == GO_ON
+
+    def _named(self, call: ToolCall) -> str:
+        return f"`{one_line(self._conversation.tools.find(call.name).title(call.arguments_object()), 120)}`"
+
+
+def _canonical(call: ToolCall) -> str:
+    """The call's name and arguments, however the model spaced and ordered them."""
+    try:
+        arguments = msgspec.json.encode(msgspec.json.decode(call.arguments or "{}"), order="deterministic").decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        arguments = call.arguments
+    return f"{call.name} {arguments}"

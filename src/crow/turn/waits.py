@@ -1,0 +1,124 @@
+"""Waits that the person may wonder about: each is named after five seconds, and again while it lasts, ever less often.
+
+    with waiting(conversation, "the model's answer") as wait:
+        async for event in stream:
+            wait.heard()
+
+A wait that is over sooner leaves no trace, and costs one timer.
+"""
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from crow.events import CallProgressed, Event, Journal, StillWaiting
+from crow.turn.conversation import Conversation
+
+PATIENCE = 5.0
+TELL_AT = (1.0, 3.0, 6.0, 12.0)
+"""When a wait is named, in units of the conversation's patience: after 5, 15, 30 and 60 seconds, then each minute."""
+
+
+def patience_in(environ: Mapping[str, str]) -> float:
+    """Seconds after which a wait is named; the variable CROW_PATIENCE, if it holds a sensible number, says so."""
+    try:
+        seconds = float(environ.get("CROW_PATIENCE", ""))
+    except ValueError:
+        return PATIENCE
+    return seconds if 0 < seconds < float("inf") else PATIENCE
+
+
+def waiting(conversation: Conversation, what: str, call_id: str = "") -> "Wait":
+    """`what` ends a sentence that begins with "Waiting for"."""
+    return Wait(conversation.journal, what, call_id, conversation.patience)
+
+
+class Wait:
+    def __init__(self, journal: Journal, what: str, call_id: str, patience: float) -> None:
+        self._journal = journal
+        self._what = what
+        self._call_id = call_id
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._since = 0.0
+        self._told = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        self._begin(self._loop.time())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def heard(self) -> None:
+        """Something came: the wait begins anew. Cheap enough for every token, since the timer is left where it is."""
+        self._since = self._loop.time()
+        if self._told:
+            self._begin(self._since)
+
+    def rest(self, seconds: float) -> None:
+        """The person was told of a pause: the wait begins after it."""
+        self._begin(self._loop.time() + seconds)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Others are waited for in here."""
+        self._stop()
+        try:
+            yield
+        finally:
+            self._begin(self._loop.time())
+
+    def _begin(self, moment: float) -> None:
+        self._stop()
+        self._since = moment
+        self._told = 0
+        self._set_timer()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self) -> None:
+        self._timer = self._loop.call_at(self._since + self._next() * self._patience, self._look)
+
+    def _next(self) -> float:
+        if self._told < len(TELL_AT):
+            return TELL_AT[self._told]
+        return TELL_AT[-1] * (self._told - len(TELL_AT) + 2)
+
+    def _look(self) -> None:
+        waited = self._loop.time() - self._since
+        if waited >= self._next() * self._patience:
+            self._told += 1
+            self._journal.append(StillWaiting(self._what, round(waited), self._call_id))
+        self._set_timer()
+
+
+class HeardJournal:
+    """A journal for a running call: what the call shows is seen, so that it is not waited for in silence."""
+
+    def __init__(self, journal: Journal, wait: Wait) -> None:
+        self._journal = journal
+        self._wait = wait
+
+    @property
+    def has_room(self) -> bool:
+        return self._journal.has_room
+
+    def append(self, event: Event) -> None:
+        if isinstance(event, CallProgressed):
+            self._wait.heard()
+        self._journal.append(event)
+
+    async def record(self, event: Event) -> None:
+        await self._journal.record(event)
+
+    async def room(self) -> None:
+        await self._journal.room()

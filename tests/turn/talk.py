@@ -1,0 +1,120 @@
+"""A conversation in this process, of real parts: a scripted model, file tools, a folder, a list of what happened."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
+from crow.config.settings import Limits
+from crow.events import Event, SentText, TurnEnded
+from crow.messages import StopReason
+from crow.model.base import Model, ModelInfo
+from crow.model.script import Reply
+from crow.model.scripted import ScriptedModel
+from crow.policy.rules import RulePolicy
+from crow.session.journal import SessionJournal
+from crow.tools.ask import Ask
+from crow.tools.read import Read
+from crow.tools.seen import Seen
+from crow.tools.toolbox import Toolbox
+from crow.tools.write import Write
+from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.history import History
+from crow.turn.loop import run_turn
+from crow.workspace.local import LocalWorkspace
+
+
+class Listed:
+    """A sink that keeps what it is told."""
+
+    has_room = True
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._changed = asyncio.Event()
+
+    def take(self, event: Event) -> None:
+        self.events.append(event)
+        self._changed.set()
+
+    async def until(self, wanted: Callable[[Event], bool]) -> None:
+        """Waits for such an event, past or to come."""
+        while not any(map(wanted, self.events)):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def room(self) -> None:
+        pass
+
+
+class Someone:
+    """A person whose answers are ready: one for each question, then none."""
+
+    def __init__(self, *answers: Answer | None, permit: Callable[[], Awaitable[None]] | None = None) -> None:
+        self.questions: list[Question] = []
+        self._answers = list(answers)
+        self._permit = permit
+
+    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
+        if self._permit is not None:
+            await self._permit()
+        return PermissionAnswer("once")
+
+    async def ask(self, question: Question) -> Answer | None:
+        self.questions.append(question)
+        return self._answers.pop(0) if self._answers else None
+
+
+class Talk:
+    def __init__(
+        self,
+        folder: Path,
+        script: Sequence[Reply] | Model,
+        *,
+        window: int | None = None,
+        system: str = "Be brief.",
+        person: Someone | None = None,
+        **more: Any,
+    ) -> None:
+        info = ModelInfo("scripted", "test", context_window=window)
+        self.model: Any = ScriptedModel(script, info=info) if isinstance(script, Sequence) else script
+        self.journal = SessionJournal()
+        self.sink = Listed()
+        self.journal.subscribe(self.sink)
+        self.person = person or Someone()
+        seen = Seen()
+        self.conversation = Conversation(
+            model=self.model,
+            tools=Toolbox([Read(seen), Write(seen), Ask(self.person)]),
+            workspace=LocalWorkspace([str(folder)]),
+            policy=RulePolicy([str(folder)]),
+            person=self.person,
+            journal=self.journal,
+            history=self.journal.history,
+            limits=Limits(),
+            system_prompt=lambda: system,
+            **more,
+        )
+        self._turns = 0
+
+    @property
+    def history(self) -> History:
+        return self.journal.history
+
+    @property
+    def events(self) -> list[Event]:
+        return self.sink.events
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def next_ids(self) -> TurnIds:
+        self._turns += 1
+        return TurnIds(f"t{self._turns}")
+
+    async def turn(self, text: str) -> StopReason:
+        ids = self.next_ids()
+        reason = await run_turn(self.conversation, ids, (SentText(text),))
+        self.journal.append(TurnEnded(ids.turn_id, reason))
+        return reason

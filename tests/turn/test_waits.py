@@ -1,0 +1,212 @@
+"""Waits that the person is told of: after five seconds, and then ever less often."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from crow.events import CallProgressed, Event, Notice, StillWaiting
+from crow.messages import StopReason
+from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
+from crow.model.script import Call, Say, Wait, reply
+from crow.turn.waits import HeardJournal, patience_in
+from crow.turn.waits import Wait as NamedWait
+from tests.turn.talk import Someone, Talk
+
+
+class Kept:
+    has_room = True
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def append(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def record(self, event: Event) -> None:
+        self.append(event)
+
+    async def room(self) -> None:
+        pass
+
+
+class Clock(asyncio.SelectorEventLoop):
+    """A loop whose time is what the test says: nothing is waited for."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Runs what becomes due, each at its moment."""
+        end = self.now + seconds
+        while (due := self._next()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.run_until_complete(asyncio.sleep(0))
+            self.run_until_complete(asyncio.sleep(0))
+        self.now = end
+
+    def _next(self) -> float | None:
+        return min((handle.when() for handle in self._scheduled if not handle.cancelled()), default=None)  # pyright: ignore[reportAttributeAccessIssue] -- asyncio tells no other way
+
+
+@pytest.fixture
+def clock():
+    loop = Clock()
+    yield loop
+    loop.close()
+
+
+def begun(clock: Clock, journal: Kept, patience: float = 5.0) -> NamedWait:
+    async def begin() -> NamedWait:
+        return NamedWait(journal, "the model's answer", "", patience).__enter__()
+
+    return clock.run_until_complete(begin())
+
+
+def told(journal: Kept) -> list[int]:
+    return [event.seconds for event in journal.events if isinstance(event, StillWaiting)]
+
+
+def test_a_wait_is_named_after_5_15_30_and_60_seconds_and_then_each_minute(clock):
+    journal = Kept()
+    begun(clock, journal)
+    clock.advance(4.9)
+    assert told(journal) == []
+    clock.advance(295.2)
+    assert told(journal) == [5, 15, 30, 60, 120, 180, 240, 300]
+    assert journal.events[0] == StillWaiting("the model's answer", 5)
+
+
+def test_what_is_heard_begins_the_wait_anew(clock):
+    journal = Kept()
+    wait = begun(clock, journal)
+    for _ in range(10):
+        clock.advance(4)
+        wait.heard()
+    assert told(journal) == []
+    clock.advance(16)
+    assert told(journal) == [5, 15]
+    wait.heard()
+    clock.advance(5.1)
+    assert told(journal) == [5, 15, 5]
+
+
+def test_a_pause_that_was_announced_is_not_named_again(clock):
+    journal = Kept()
+    wait = begun(clock, journal)
+    wait.rest(20)
+    clock.advance(24)
+    assert told(journal) == []
+    clock.advance(2)
+    assert told(journal) == [5]
+
+
+def test_nothing_is_told_while_somebody_else_is_waited_for(clock):
+    journal = Kept()
+    wait = begun(clock, journal)
+    with wait.paused():
+        clock.advance(60)
+    assert told(journal) == []
+    clock.advance(5.1)
+    assert told(journal) == [5]
+
+
+def test_what_a_running_call_shows_is_heard(clock):
+    journal = Kept()
+    heard = HeardJournal(journal, begun(clock, journal))
+    for _ in range(5):
+        clock.advance(4)
+        heard.append(CallProgressed("c1", ()))
+    assert told(journal) == []
+
+
+def test_a_wait_that_is_over_leaves_nothing_behind(clock):
+    journal = Kept()
+    wait = begun(clock, journal)
+    wait.__exit__(None, None, None)
+    clock.advance(100)
+    assert journal.events == []
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0.2", 0.2), ("", 5.0), ("soon", 5.0), ("-1", 5.0), ("inf", 5.0)])
+def test_patience_is_taken_from_the_environment(text, seconds):
+    assert patience_in({"CROW_PATIENCE": text}) == seconds
+
+
+# --- who is waited for in a turn
+
+
+def named(talk: Talk) -> list[str]:
+    return [event.what for event in talk.of(StillWaiting)]
+
+
+async def until(talk: Talk, what: str) -> None:
+    await talk.sink.until(lambda event: isinstance(event, StillWaiting) and event.what == what)
+
+
+def test_the_models_answer_is_waited_for_by_name(tmp_path):
+    talk = Talk(tmp_path, [reply(Wait(0.2), Say("Well."))], patience=0.01)
+    assert asyncio.run(talk.turn("Hi.")) is StopReason.END_TURN
+    assert set(named(talk)) == {"the model's answer"}
+    assert len(named(talk)) < 8, "ever less often"
+
+
+def test_so_is_a_gap_in_the_middle_of_it(tmp_path):
+    talk = Talk(tmp_path, [reply(Say("Well,"), Wait(0.1), Say(" fine."))], patience=0.01)
+    asyncio.run(talk.turn("Hi."))
+    kinds = [type(event).__name__ for event in talk.events]
+    assert kinds.index("TextDelta") < kinds.index("StillWaiting")
+
+
+def test_a_permission_is_waited_for_by_name(tmp_path):
+    async def hesitate() -> None:
+        await until(talk, "your permission")
+
+    talk = Talk(
+        tmp_path,
+        [reply(Call("write", {"path": "a.txt", "content": "x\n"})), reply("Done.")],
+        person=Someone(permit=hesitate),
+        patience=0.01,
+    )
+    asyncio.run(talk.turn("Write."))
+    [*_, last] = [event for event in talk.of(StillWaiting) if event.what == "your permission"]
+    assert last.call_id == "t1-c1"
+
+
+def test_preparations_are_waited_for_by_name(tmp_path):
+    async def prepare(ids: object) -> None:
+        await until(talk, "the preparations of this turn")
+
+    talk = Talk(tmp_path, [reply("Done.")], patience=0.01, prepare=prepare)
+    asyncio.run(talk.turn("Hi."))
+
+
+def test_a_quick_turn_names_no_wait(tmp_path):
+    talk = Talk(tmp_path, [reply(Call("read", {"path": "a.txt"})), reply("Done.")])
+    asyncio.run(talk.turn("Hi."))
+    assert named(talk) == []
+
+
+class Retrying:
+    """A model whose first attempt failed: it pauses for long, as it has said."""
+
+    info = ModelInfo("scripted", "test")
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        yield Waiting("It is overloaded.", seconds=1000, attempt=2, attempts=5)
+        await asyncio.sleep(0.2)
+        yield Said("Fine.")
+        yield Done(StopReason.END_TURN)
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_retry_has_its_own_words_and_no_others(tmp_path):
+    talk = Talk(tmp_path, Retrying(), patience=0.01)
+    asyncio.run(talk.turn("Hi."))
+    [notice] = talk.of(Notice)
+    assert "Trying again in 1000 s" in notice.title
+    assert named(talk) == []
