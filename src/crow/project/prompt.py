@@ -21,14 +21,17 @@ prefer `edit` to rewriting it.
 
 
 class SystemPrompt:
-    """Changes only when the project's instructions do."""
+    """Changes only when the project's instructions or the skills do."""
 
-    def __init__(self, roots: Sequence[str], today: str, is_secret: Callable[[str], bool]) -> None:
+    def __init__(
+        self, roots: Sequence[str], today: str, is_secret: Callable[[str], bool], skills: Callable[[], str] = str
+    ) -> None:
         where = f"Working directory: {shown(roots[0])}"
         if len(roots) > 1:
             where += f"\nFurther folders of the workspace: {', '.join(map(shown, roots[1:]))}"
         self._head = f"{HABITS}\n{where}\nSystem: {platform.system()}\nDate: {today}\n"
         self.instructions = Instructions(roots, is_secret)
+        self._skills = skills
 
     def text(self) -> str:
-        return self._head + self.instructions.text()
+        return self._head + self._skills() + self.instructions.text()
