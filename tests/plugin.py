@@ -18,8 +18,9 @@ def open_editor(tmp_path: Path) -> "Iterator[Callable[..., Editor]]":
 
     editors: list[Editor] = []
 
-    def start(kind: type[Editor] = Editor, **options: Any) -> Editor:
-        editor = kind(tmp_path / f"editor-{len(editors)}", **options)
+    def start(kind: type[Editor] = Editor, *, folder: Path | None = None, **options: Any) -> Editor:
+        """`folder` is that of another editor: its home, its configuration and its sessions."""
+        editor = kind(folder or tmp_path / f"editor-{len(editors)}", **options)
         editors.append(editor)
         return editor
 

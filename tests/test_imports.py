@@ -78,6 +78,7 @@ LATE_IMPORTS = {
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "config.discovery": "servers on this machine are looked for only where nothing is configured",
     "config.load": "a wrong configuration is explained only where there is one",
+    "store.open": "SQLite is loaded on the worker thread, when the store is first used",
 }
 """Where a function may import a module of ours, and why; elsewhere something probably lives in the wrong room."""
 
@@ -252,7 +253,7 @@ def test_until_initialize_is_answered_only_light_modules_are_loaded(tmp_path):
 def test_until_a_session_is_opened_no_http_library_is_loaded(tmp_path):
     loaded = modules_when_answered(tmp_path, OPENAI)
     assert heavy(loaded["1"]) == set()
-    assert heavy(loaded["2"]) == set()
+    assert heavy(loaded["2"]) == {"sqlite3", "sqlite3.dbapi2"}, "the store is there by now, and nothing else"
 
 
 def test_importing_crow_prints_nothing_and_creates_nothing(tmp_path):

@@ -9,6 +9,7 @@ COMMANDS = {
     "demo": "play a scripted conversation; needs no key and no network",
     "setup": "print or write the configuration that connects an editor",
     "login": "choose a provider and a model, and store the key",
+    "sessions": "list, show, export or delete stored conversations",
     "doctor": "check everything and say how to mend it",
 }
 """Name and help of each; the module of the same name has `add_arguments(parser)` and `main(arguments) -> int`."""

@@ -33,6 +33,8 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     reason: str
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
+    yes: str = "Allow once"
+    """The words for a plain yes."""
     session_scope: str = ""
     """What "allow for this session" would cover, in words; empty if that is not on offer."""
     project_scope: str = ""

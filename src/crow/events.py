@@ -98,6 +98,8 @@ class CallOpened(Event, frozen=True, tag="call_opened"):
     tool: str
     kind: ToolKind
     title: str
+    own: bool = False
+    """Crow itself does this, such as taking back a change: shown like any call, not for the model."""
 
 
 class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
@@ -325,6 +327,8 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
     cost: float | None = None
     """What this reply cost, where prices are configured."""
     currency: str = ""
+    estimated: bool = False
+    """Crow's own count of what the next request will take, such as after a compaction: not a reply's."""
 
 
 class Notice(Event, frozen=True, tag="notice"):

@@ -5,8 +5,8 @@ import re
 _TICKS = re.compile("`{3,}")
 
 
-def fence(text: str) -> str:
+def fence(text: str, language: str = "") -> str:
     """The text between two fences that it cannot contain itself, so that nothing in it can pass for the end."""
     ticks = "`" * (max((len(run) for run in _TICKS.findall(text)), default=2) + 1)
     newline = "" if text.endswith("\n") or not text else "\n"
-    return f"{ticks}\n{text}{newline}{ticks}"
+    return f"{ticks}{language}\n{text}{newline}{ticks}"

@@ -33,6 +33,8 @@ class Location(msgspec.Struct, frozen=True):
 
 class TextBlock(msgspec.Struct, frozen=True, tag="text", tag_field="block"):
     text: str
+    prose: bool = False
+    """Markdown of the model's, to be shown as such; other text is shown letter by letter."""
 
 
 class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="block"):

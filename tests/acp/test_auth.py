@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.editor import CROW, EVERYTHING, ErrorAnswer, clean_environment
 
+HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 SCRIPTED = '[providers.mine]\ntype = "scripted"\nscript = "script.toml"\n[providers.mine.models.small]\n'
 
 
@@ -108,3 +109,31 @@ def test_keys_are_never_said(open_editor):
     assert b"hunter2" not in b"".join(crow.lines)
     logs = [path.read_text() for path in crow.home.glob("log/*")]
     assert "hunter2" not in "".join(logs)
+
+
+@pytest.mark.rule("R30")
+def test_after_a_logout_open_sessions_go_on_and_no_other_is_opened_until_the_next_login(open_editor):
+    crow = open_editor(script=HELLO)
+    session = crow.new_session()
+    crow.prompt("hi")
+    assert crow.request("logout") == {}
+    assert crow.prompt("still here?") == {"stopReason": "end_turn"}
+    params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
+    for method in ("session/new", "session/load", "session/resume", "session/fork"):
+        assert crow.start(method, params).error().code == -32000
+    assert [entry["sessionId"] for entry in crow.request("session/list")["sessions"]] == [session]
+    crow.request("authenticate", {"methodId": "crow-configured"})
+    crow.new_session()
+    assert crow.prompt("hi") == {"stopReason": "end_turn"}
+
+
+@pytest.mark.rule("R30")
+def test_a_logout_forgets_the_choice_of_the_demo(open_editor):
+    crow = open_editor()
+    crow.request("authenticate", {"methodId": "crow-demo"})
+    crow.new_session()
+    crow.request("logout", {"_meta": {}})
+    error = crow.start("session/new", {"cwd": str(crow.workspace), "mcpServers": []}).error()
+    assert error.code == -32000
+    crow.request("authenticate", {"methodId": "crow-demo"})
+    crow.new_session()

@@ -23,7 +23,7 @@ from crow.acp.terminal import ClientCommands
 from crow.errors import WorkspaceError
 from crow.events import CallSettled, Event
 from crow.messages import ToolCall
-from crow.results import TerminalBlock, TextBlock, ToolResult
+from crow.results import HiddenOutput, TerminalBlock, TextBlock, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.terminal import RunCommand
 from crow.workspace.base import TerminalExit
@@ -240,7 +240,7 @@ def test_a_command_runs_in_the_clients_terminal_in_the_order_that_clients_need(t
         assert result.ok
         assert result.text == "some output\n[exit code 0]"
         assert result.message.startswith("exit 0 · ")
-        assert result.display == (TerminalBlock("term-1"),)
+        assert result.display == (TerminalBlock("term-1"), HiddenOutput(f"some output\n{result.message}"))
 
     on_stage(tmp_path, story)
 
@@ -271,11 +271,15 @@ def test_a_time_out_kills_reads_shows_and_releases_in_this_order(tmp_path):
     async def story(stage: Stage) -> None:
         result = await stage.run(timeout=0.05)
         await stage.all_released()
-        methods = ["create", "update", "wait_for_exit", "kill", "output", "update", "release"]
+        methods = ["create", "update", "wait_for_exit", "kill", "output", "update", "update", "release"]
         assert stage.client.methods == methods
         assert result.text == "some output\n[timed out after 0.05 s]"
         assert not result.ok
-        assert result.display == (TerminalBlock("term-1"), TextBlock("timed out after 0.05 s"))
+        assert result.display == (
+            TerminalBlock("term-1"),
+            TextBlock("timed out after 0.05 s"),
+            HiddenOutput("some output\n"),
+        )
 
     on_stage(tmp_path, story)
 
@@ -436,7 +440,7 @@ def test_a_background_command_keeps_its_terminal_until_it_is_stopped(tmp_path):
         result = await stage.run("serve", background=True)
         assert result.ok
         assert result.message == "running in the background as b1"
-        assert result.display == (TerminalBlock("term-1"),)
+        assert result.display[0] == TerminalBlock("term-1")
         assert stage.client.released == 0
 
         read = await stage.call(ReadCommand(stage.terminals), id="b1")

@@ -1,5 +1,7 @@
 """Whole conversations, kept in files and read like code: every message, ids and paths made the same.
 
+When a conversation is over, another process loads its session, and must show what was seen live.
+
 Beside the messages, the last lines say what the model was told of its calls. `CROW_WRITE_GOLDEN=1` writes the files
 anew; the difference is then reviewed like any other change. `make conformance` shows them to the protocol's schema.
 
@@ -11,7 +13,7 @@ with each of the four kinds of clients, and there are two files for them: one fo
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 
 from crow.model.script import Call
 from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Entry, Json, chose
+from tests.support.fold import assert_looks_as_it_did
 from tests.support.provider import Provider
 from tests.support.scripts import DONE as ENOUGH
 from tests.support.scripts import call, edit, reply, run, say
@@ -34,36 +37,80 @@ LONGEST = 1500
 """Characters of a whole file that are worth reading here."""
 
 
+@pytest.fixture
+def open_editor(open_editor: Callable[..., Editor]) -> Iterator[Callable[..., Editor]]:
+    """Each editor's session is loaded by another one when it is over, and must look as it did."""
+    lived: list[tuple[Editor, Json]] = []
+
+    def start(kind: type[Editor] = Editor, **options: Any) -> Editor:
+        editor = open_editor(kind, **options)
+        lived.append((editor, options.get("capabilities", {})))
+        return editor
+
+    yield start
+    for editor, capabilities in lived:
+        editor.close()
+        assert_looks_as_it_did(editor, open_editor(folder=editor.folder, capabilities=capabilities))
+
+
 def transcript(crow: Editor, *folders: Path) -> list[str]:
-    """One line a message; deltas that belong together are joined, since how they were merged is a matter of time."""
+    """One line a message; deltas that belong together are joined, since how they were merged is a matter of time.
+
+    What can be chosen in a session and which commands it has is the same in all of them, so that is left out.
+    """
     lines: list[Json] = []
     for entry in _in_order(crow.conversation):
         message = {
             key: value for key, value in entry.message.items() if key not in ("jsonrpc", "method of the request")
         }
-        if not (lines and _joined(lines[-1]["message"], message)):
-            lines.append({"from": entry.sender, "message": json.loads(json.dumps(message))})
+        if _is_aside(message) or (lines and _joined(lines[-1]["message"], message)):
+            continue
+        lines.append({"from": entry.sender, "message": _without_choices(json.loads(json.dumps(message)))})
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
     text = text.replace(str(crow.workspace), "/project")
     for folder in folders:
         text = text.replace(str(folder), f"/{folder.name}")
+    text = re.sub(r'"updatedAt": "[^"]*"', '"updatedAt": "TIME"', text)
     version = crow.initialized["agentInfo"]["version"]
     return (
         text.replace(crow.session_id, "SESSION").replace(f'"version": "{version}"', '"version": "VERSION"').split("\n")
     )
 
 
+def _is_aside(message: Json) -> bool:
+    return message.get("params", {}).get("update", {}).get("sessionUpdate") == "available_commands_update"
+
+
+def _without_choices(message: Json) -> Json:
+    result = message.get("result")
+    if isinstance(result, dict) and "configOptions" in result:
+        message["result"] = {key: value for key, value in result.items() if key not in ("modes", "configOptions")}
+    return message
+
+
 def _in_order(conversation: list[Entry]) -> list[Entry]:
-    """What the editor answers between two messages of Crow's, by id: which command ends first is a matter of time."""
+    """What the editor answers between two messages of Crow's, by id: which command ends first is a matter of time.
+
+    Releases of terminals come last: they are under way while the call's result is being stored.
+    """
+    released = {entry.message["id"] for entry in conversation if entry.message.get("method") == "terminal/release"}
     entries: list[Entry] = []
     answers: list[Entry] = []
+    releases: list[Entry] = []
     for entry in conversation:
-        if entry.sender == "editor" and "method" not in entry.message:
+        if _is_about_a_release(entry, released):
+            releases.append(entry)
+        elif entry.sender == "editor" and "method" not in entry.message:
             answers.append(entry)
         else:
             entries += [*sorted(answers, key=lambda answer: answer.message["id"]), entry]
             answers = []
-    return entries + answers
+    return entries + answers + sorted(releases, key=lambda entry: entry.message["id"])
+
+
+def _is_about_a_release(entry: Entry, released: set[int]) -> bool:
+    asked = entry.message.get("method") == "terminal/release"
+    return asked or (entry.sender == "editor" and "method" not in entry.message and entry.message["id"] in released)
 
 
 def _joined(last: Json, message: Json) -> bool:

@@ -267,7 +267,7 @@ def test_a_line_over_64_mebibytes_is_skipped_and_its_memory_given_back(open_edit
 
 @pytest.mark.rule("R9", "R66")
 def test_a_prompt_of_20_megabytes_is_read(open_editor):
-    crow = open_editor(script=SCRIPT)
+    crow = open_editor(script=SCRIPT, config="context_window = 100_000_000")
     crow.new_session()
     assert crow.prompt("é" * 10_000_000) == {"stopReason": "end_turn"}
     assert len(crow.last_prompt()[0]["text"]) == 10_000_000

@@ -26,6 +26,9 @@ DEADLINE = 30.0
 
 Json = dict[str, Any]
 
+SURROUNDINGS = ("available_commands_update", "session_info_update")
+"""Updates that tell of a session and not of what happens in it; they come whenever there is something to tell."""
+
 NOTHING: Json = {}
 FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
 TERMINAL = {"terminal": True}
@@ -168,6 +171,7 @@ class Editor:
         stdio: tuple[int, int] | None = None,
         may_write_to_stderr: bool = False,
     ) -> None:
+        self.folder = folder
         self.home = folder / "home"
         self.workspace = folder / "work"
         self.home.mkdir(parents=True, exist_ok=True)
@@ -201,7 +205,8 @@ class Editor:
         self._reading = threading.Event()
         self._reading.set()
         self._status: int | None = None
-        self._stderr = (folder / "stderr.txt").open("w+b")
+        again = (folder / "stderr.txt").exists()  # another editor with the same home
+        self._stderr = (folder / (f"stderr-{id(self):x}.txt" if again else "stderr.txt")).open("w+b")
         self._start(folder, environment or {}, stdio)
         if initialize:
             self.initialized = self.initialize(capabilities)
@@ -216,6 +221,11 @@ class Editor:
         params = {"cwd": str(cwd or self.workspace), "mcpServers": [], **more}
         self.session_id = self.request("session/new", params)["sessionId"]
         return self.session_id
+
+    def load_session(self, session: str, *, method: str = "session/load", **more: Any) -> Any:
+        """Opens a stored session, which the methods below then use by default; what it was answered."""
+        self.session_id = session
+        return self.request(method, {"sessionId": session, "cwd": str(self.workspace), "mcpServers": [], **more})
 
     def prompt(self, *content: str | Json, session: str = "") -> Any:
         return self.start_prompt(*content, session=session).answer()
@@ -281,10 +291,14 @@ class Editor:
 
     @property
     def updates(self) -> list[Json]:
-        """The updates of the session that was opened last."""
+        """What happened in the session that was opened last."""
         return self.updates_of(self.session_id)
 
     def updates_of(self, session: str) -> list[Json]:
+        """What happened in a session: what surrounds it, such as its title, is left out."""
+        return [update for update in self.all_updates_of(session) if update["sessionUpdate"] not in SURROUNDINGS]
+
+    def all_updates_of(self, session: str) -> list[Json]:
         calls = [message["params"] for message in self.received if message.get("method") == "session/update"]
         return [params["update"] for params in calls if params["sessionId"] == session]
 

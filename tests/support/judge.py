@@ -4,7 +4,10 @@ import functools
 from types import ModuleType
 from typing import Any
 
-NEWER_THAN_THE_SDK = {"notice": ({"sessionUpdate", "severity", "title"}, {"description"})}
+NEWER_THAN_THE_SDK = {
+    "notice": ({"sessionUpdate", "severity", "title"}, {"description"}),
+    "compaction_update": ({"sessionUpdate", "compactionId", "status"}, {"summary", "error"}),
+}
 """Updates that the protocol has and this SDK does not: the keys they must and may have."""
 
 
@@ -33,7 +36,15 @@ RESULTS = {
     "authenticate": "AuthenticateResponse",
     "session/new": "NewSessionResponse",
     "session/prompt": "PromptResponse",
+    "session/load": "LoadSessionResponse",
+    "session/resume": "ResumeSessionResponse",
+    "session/fork": "ForkSessionResponse",
+    "session/list": "ListSessionsResponse",
     "session/close": "CloseSessionResponse",
+    "session/delete": "DeleteSessionResponse",
+    "session/set_mode": "SetSessionModeResponse",
+    "session/set_config_option": "SetSessionConfigOptionResponse",
+    "logout": "LogoutResponse",
 }
 
 
@@ -75,6 +86,6 @@ def _complaint(model: str, value: Any) -> str | None:
 def _complaint_about_newer(kind: str, update: dict[str, Any]) -> str | None:
     must, may = NEWER_THAN_THE_SDK[kind]
     keys = set(update)
-    if not must <= keys <= must | may or not all(isinstance(value, str) and value for value in update.values()):
+    if not must <= keys <= must | may or not all(isinstance(value, str | list) and value for value in update.values()):
         return f"{kind}: expected {sorted(must)} and perhaps {sorted(may)}, all filled, found {update}"
     return None

@@ -1,9 +1,9 @@
 """The protocol edge: the only room that knows a wire type.
 
 - `stdio`, `transport`, `jsonrpc`, `connection`: from bytes to calls, and back.
-- `serve` and `agent`: the protocol's methods, and the sessions behind them.
-- `wire`: the protocol's types. `translate` and `failures`: our words and errors as the protocol's. `sink`: when they
-  are sent.
+- `serve` and `agent`: the protocol's methods. `sessions`: the sessions behind them, and the store.
+- `wire`: the protocol's types. `translate` and `failures`: our words and errors as the protocol's; `translate_past` is
+  for a session that is loaded, `translate_session` for what can be chosen in one. `sink`: when they are sent.
 - `offers`: what the client offers, and so what a session gets: `person` asks through it, `workspace` and `buffers`
   read and write there, `terminal` runs commands there.
 - `client`: the other side of the protocol, for `crow run` and `crow demo`.

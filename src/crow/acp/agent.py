@@ -1,25 +1,20 @@
-"""The agent as a client sees it: the protocol's methods, and the sessions behind them."""
+"""The agent as a client sees it: the protocol's methods. The sessions behind them are in `crow.acp.sessions`."""
 
-import asyncio
-import logging
-import os
-import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 
 from crow import __version__
-from crow.acp import translate, wire
+from crow.acp import translate, translate_session, wire
 from crow.acp.connection import Call, Connection, Route
-from crow.acp.failures import as_rpc_error
+from crow.acp.failures import answered, as_rpc_error
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
-from crow.errors import CrowError
-from crow.events import Notice
-from crow.session.models import ModelChoice, Models
-from crow.session.open import open_session
-from crow.session.session import Session, Turn
-from crow.workspace.processes import Keeper
+from crow.acp.sessions import Sessions
+from crow.errors import CrowError, SessionTaken, SetupNeeded
+from crow.session.models import HOW_TO_SET_UP, ModelChoice, Models
+from crow.session.session import Busy, Session, Turn
 
-logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TRY_WITHOUT_KEY = "crow-demo"
 CONFIGURED = "crow-configured"
@@ -31,20 +26,27 @@ class Agent:
 
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._models = Models(home, environ)
-        self._home = home
-        self._environ = environ
-        self._keeper = Keeper()
-        self._sessions: dict[str, Session] = {}
-        self._client: wire.ClientCapabilities | None = None
+        self._logged_out = False
+        self._sessions = Sessions(home, environ, self._choose_model)
         self._connection: Connection | None = None
+        self._offers: Offers | None = None
+        """What the client can do; None before `initialize`."""
 
     def connect(self, reader: int, writer: int) -> Connection:
         requests = {
             "initialize": Route(wire.InitializeRequest, self._initialize),
             "authenticate": Route(wire.AuthenticateRequest, self._authenticate),
+            "logout": Route(wire.LogoutRequest, self._logout),
             "session/new": Route(wire.NewSessionRequest, self._new_session),
+            "session/load": Route(wire.LoadSessionRequest, self._load_session),
+            "session/resume": Route(wire.LoadSessionRequest, self._resume_session),
+            "session/fork": Route(wire.LoadSessionRequest, self._fork_session),
+            "session/list": Route(wire.ListSessionsRequest, self._list_sessions),
+            "session/close": Route(wire.SessionRequest, self._close_session),
+            "session/delete": Route(wire.SessionRequest, self._delete_session),
             "session/prompt": Route(wire.PromptRequest, self._prompt),
-            "session/close": Route(wire.CloseSessionRequest, self._close_session),
+            "session/set_mode": Route(wire.SetModeRequest, self._set_mode),
+            "session/set_config_option": Route(wire.SetConfigOptionRequest, self._set_option),
         }
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
@@ -52,35 +54,42 @@ class Agent:
 
     async def close(self) -> None:
         """Ends every turn and lets go of what the sessions hold."""
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
-        await self._keeper.close()
+        await self._sessions.end()
 
     # --- the connection
 
     def _initialize(self, request: wire.InitializeRequest, call: Call) -> wire.InitializeResponse:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
-        self._client = request.client_capabilities or wire.ClientCapabilities()
+        if self._connection is None:
+            raise RuntimeError("the agent serves no connection yet")
+        client = request.client_capabilities or wire.ClientCapabilities()
+        self._offers = Offers(self._connection, client)
+        here = wire.Empty()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
             agent_capabilities=wire.AgentCapabilities(
+                load_session=True,
                 prompt_capabilities=wire.PromptCapabilities(
                     image=self._models.may_see(), audio=self._models.may_hear(), embedded_context=True
                 ),
-                session_capabilities=wire.SessionCapabilities(additional_directories=wire.Empty(), close=wire.Empty()),
+                session_capabilities=wire.SessionCapabilities(
+                    list=here, resume=here, fork=here, close=here, delete=here, additional_directories=here
+                ),
+                auth=wire.AgentAuthCapabilities(logout=here),
             ),
-            auth_methods=_auth_methods(self._client),
+            auth_methods=_auth_methods(client),
             agent_info=wire.Implementation(name="crow", title="Crow", version=__version__),
         )
 
     def _authenticate(self, request: wire.AuthenticateRequest, call: Call) -> object:
-        self._need_initialize()
+        self._offered()
         if request.method_id == TRY_WITHOUT_KEY:
             self._models.use_demo()
+            self._logged_out = False
             return wire.Empty()
         if request.method_id == CONFIGURED:
             self._models.use_configured()
+            self._logged_out = False
             return self._read_configuration()
         if request.method_id == LOGIN:
             text = f"Invalid params: the method `{LOGIN}` runs in a terminal, not through `authenticate`"
@@ -88,47 +97,49 @@ class Agent:
         raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: unknown auth method {request.method_id[:100]!r}")
 
     async def _read_configuration(self) -> wire.Empty:
-        try:
+        with answered():
             await self._models.choose()
-        except CrowError as error:
-            raise as_rpc_error(error) from error
         return wire.Empty()
+
+    def _logout(self, request: wire.LogoutRequest, call: Call) -> wire.Empty:
+        """From now on no session is opened until `authenticate`; those that are open go on. No stored key is touched:
+        it is the person's, and may serve other editors.
+        """
+        self._offered()
+        self._models.use_configured()
+        self._logged_out = True
+        return wire.Empty()
+
+    async def _choose_model(self) -> ModelChoice:
+        if self._logged_out:
+            raise SetupNeeded("You have logged out.", remedy=HOW_TO_SET_UP)
+        return await self._models.choose()
 
     # --- sessions
 
     def _new_session(self, request: wire.NewSessionRequest, call: Call) -> object:
-        self._need_initialize()
-        roots = [_folder("cwd", request.cwd)]
-        roots += [_folder("additionalDirectories", path) for path in request.additional_directories or []]
-        return self._open_session(roots, request.mcp_servers or [], call)
+        return self._sessions.new(request, self._offered(), call)
 
-    async def _open_session(self, roots: list[str], servers: list[wire.McpServer], call: Call) -> object:
-        try:
-            choice = await self._models.choose()
-            session = self._create_session(roots, choice)
-        except CrowError as error:
-            raise as_rpc_error(error) from error
-        call.afterwards(lambda: self._after_opening(session, choice, servers))
-        return wire.NewSessionResponse(session_id=session.id)
+    def _load_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
+        return self._sessions.load(request, self._offered(), call, replay=True)
 
-    def _create_session(self, roots: list[str], choice: ModelChoice) -> Session:
-        offers = Offers(self._connected(), self._client or wire.ClientCapabilities())
-        session_id = _session_id()
-        around = offers.surround(session_id, roots, choice, self._keeper, self._environ)
-        session = open_session(session_id, choice, around, home=self._home)
-        self._sessions[session_id] = session
-        return session
+    def _resume_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
+        return self._sessions.load(request, self._offered(), call, replay=False)
 
-    def _after_opening(self, session: Session, choice: ModelChoice, servers: list[wire.McpServer]) -> None:
-        if servers:
-            names = ", ".join(server.name for server in servers)
-            session.tell(Notice("warning", f"MCP servers are not supported yet and were not started: {names}."))
-        choice.warm_up()
+    def _fork_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
+        return self._sessions.fork(request, self._offered(), call)
 
-    def _close_session(self, request: wire.CloseSessionRequest, call: Call) -> object:
-        session = self._session(request.session_id)
-        del self._sessions[session.id]
-        return _closed(session)
+    def _list_sessions(self, request: wire.ListSessionsRequest, call: Call) -> object:
+        self._offered()
+        return self._sessions.page(request)
+
+    def _close_session(self, request: wire.SessionRequest, call: Call) -> object:
+        self._offered()
+        return self._sessions.close(request.session_id)
+
+    def _delete_session(self, request: wire.SessionRequest, call: Call) -> object:
+        self._offered()
+        return self._sessions.delete(request.session_id)
 
     def _prompt(self, request: wire.PromptRequest, call: Call) -> object:
         session = self._session(request.session_id)
@@ -137,47 +148,48 @@ class Agent:
             raise RpcError(ErrorCode.INVALID_PARAMS, "Invalid params: the prompt is empty")
         try:
             turn = session.start_turn(sent)
-        except CrowError as busy:
-            raise RpcError(ErrorCode.INVALID_REQUEST, str(busy), {"details": str(busy)}) from None
+        except Busy as busy:
+            raise as_rpc_error(busy) from None
         call.on_cancel = turn.cancel
-        return _outcome(turn)
+        return self._outcome(session, turn)
+
+    async def _outcome(self, session: Session, turn: Turn) -> wire.PromptResponse:
+        stop_reason = await self._while_ours(session, turn.outcome())
+        return wire.PromptResponse(stop_reason=stop_reason.value)
 
     def _cancel(self, notification: wire.CancelNotification) -> None:
-        session = self._sessions.get(notification.session_id)
-        if session is not None:
-            session.cancel()
+        self._sessions.cancel(notification.session_id)
+
+    async def _set_mode(self, request: wire.SetModeRequest, call: Call) -> wire.Empty:
+        session = self._session(request.session_id)
+        await self._while_ours(session, session.options.choose("mode", request.mode_id))
+        return wire.Empty()
+
+    async def _set_option(self, request: wire.SetConfigOptionRequest, call: Call) -> wire.SetConfigOptionResponse:
+        session = self._session(request.session_id)
+        await self._while_ours(session, session.options.choose(request.config_id, request.value))
+        return wire.SetConfigOptionResponse(config_options=translate_session.config_options(session.options.all()))
 
     # --- what the handlers stand on
 
-    def _need_initialize(self) -> None:
-        if self._client is None:
+    def _offered(self) -> Offers:
+        if self._offers is None:
             raise RpcError(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` must come first")
+        return self._offers
 
     def _session(self, session_id: str) -> Session:
-        self._need_initialize()
-        session = self._sessions.get(session_id)
-        if session is None:
-            shown = session_id[:100]
-            raise RpcError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no open session {shown!r}", {"uri": shown})
-        return session
+        self._offered()
+        return self._sessions.find(session_id)
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            raise RuntimeError("the agent serves no connection yet")
-        return self._connection
-
-
-async def _closed(session: Session) -> wire.Empty:
-    await session.close()
-    return wire.Empty()
-
-
-async def _outcome(turn: Turn) -> wire.PromptResponse:
-    try:
-        stop_reason = await turn.outcome()
-    except CrowError as error:
-        raise as_rpc_error(error) from error
-    return wire.PromptResponse(stop_reason=stop_reason.value)
+    async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
+        """A session that another process has gone on with is closed here, so that it can be loaded again."""
+        try:
+            return await work
+        except SessionTaken as taken:
+            await self._sessions.drop(session)
+            raise as_rpc_error(taken) from taken
+        except CrowError as error:
+            raise as_rpc_error(error) from error
 
 
 def _auth_methods(client: wire.ClientCapabilities) -> list[wire.AuthMethod]:
@@ -204,18 +216,3 @@ def _auth_methods(client: wire.ClientCapabilities) -> list[wire.AuthMethod]:
             )
         )
     return methods
-
-
-def _folder(name: str, path: str) -> str:
-    if not os.path.isabs(path) or "\0" in path:
-        raise RpcError(
-            ErrorCode.INVALID_PARAMS, f"Invalid params: `{name}` must be an absolute path, got {path[:200]!r}"
-        )
-    if not os.path.isdir(path):
-        raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: `{name}`: there is no folder {path[:200]!r}")
-    return path
-
-
-def _session_id() -> str:
-    """Sortable by time, unguessable, safe as a file's name."""
-    return f"{time.time_ns() // 1_000_000:012x}-{os.urandom(8).hex()}"

@@ -28,7 +28,6 @@ from crow.acp.wire import (
     CancelNotification,
     ClientCapabilities,
     ClientSessionCapabilities,
-    CloseSessionRequest,
     Empty,
     InitializeRequest,
     NewSessionRequest,
@@ -39,6 +38,7 @@ from crow.acp.wire import (
     RequestPermissionRequest,
     RequestPermissionResponse,
     SessionNotification,
+    SessionRequest,
     TextContent,
     Update,
     Wire,
@@ -171,7 +171,7 @@ class Agent:
 
     async def close_session(self, session_id: str) -> None:
         if self._capabilities.session_capabilities.close is not None:
-            await self._request_soon("session/close", CloseSessionRequest(session_id=session_id), Empty)
+            await self._request_soon("session/close", SessionRequest(session_id=session_id), Empty)
 
     def kill(self) -> None:
         """Ends the agent at once, for a person who will not wait."""

@@ -1,11 +1,42 @@
 """Our errors as the protocol's: a code for the client, and words for the person."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.errors import CrowError, ModelRefusedKey, SetupNeeded
+from crow.errors import BadCursor, CrowError, ModelRefusedKey, SessionBusy, SessionUnknown, SetupNeeded
+from crow.session.options import OptionUnknown
+from crow.session.session import Busy
 
 
 def as_rpc_error(error: CrowError) -> RpcError:
     """`message` is what most clients show; some show `data.details` instead, and only if nothing else is in `data`."""
-    needs_login = isinstance(error, SetupNeeded | ModelRefusedKey)
-    code = ErrorCode.AUTH_REQUIRED if needs_login else ErrorCode.INTERNAL_ERROR
-    return RpcError(code, str(error), {"details": str(error)})
+    return RpcError(_code(error), str(error), {"details": str(error)})
+
+
+def _code(error: CrowError) -> ErrorCode:
+    match error:
+        case SetupNeeded() | ModelRefusedKey():
+            return ErrorCode.AUTH_REQUIRED
+        case Busy() | SessionBusy():
+            return ErrorCode.INVALID_REQUEST
+        case BadCursor() | OptionUnknown():
+            return ErrorCode.INVALID_PARAMS
+        case _:
+            return ErrorCode.INTERNAL_ERROR
+
+
+def unknown_session(session_id: str) -> RpcError:
+    shown = session_id[:100]
+    return RpcError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no session {shown!r}", {"uri": shown})
+
+
+@contextmanager
+def answered(session_id: str = "") -> Generator[None, None, None]:
+    """Whatever fails in here on purpose becomes the request's answer; the id is that of the session it is about."""
+    try:
+        yield
+    except SessionUnknown:
+        raise unknown_session(session_id) from None
+    except CrowError as error:
+        raise as_rpc_error(error) from error

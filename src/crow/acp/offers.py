@@ -26,17 +26,30 @@ class Offers:
         self._connection = connection
         self._client = client
 
+    def sink(self, session_id: str) -> UpdateSink:
+        takes = self._client.session or wire.ClientSessionCapabilities()
+        return UpdateSink(
+            self._connection,
+            session_id,
+            takes_notices=takes.notices is not None,
+            takes_compactions=takes.compaction is not None,
+        )
+
     def surround(
-        self, session_id: str, roots: Sequence[str], choice: ModelChoice, keeper: Keeper, environ: Mapping[str, str]
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        choice: ModelChoice,
+        keeper: Keeper,
+        environ: Mapping[str, str],
+        sink: UpdateSink,
     ) -> Surroundings:
-        client = self._client
-        takes_notices = client.session is not None and client.session.notices is not None
-        has_forms = client.elicitation is not None and client.elicitation.form is not None
+        forms = self._client.elicitation
         return Surroundings(
             workspace=self._workspace(session_id, roots),
             commands=self._commands(session_id, choice, keeper, environ),
-            person=ClientPerson(self._connection, session_id, has_forms=has_forms),
-            sink=UpdateSink(self._connection, session_id, takes_notices=takes_notices),
+            person=ClientPerson(self._connection, session_id, has_forms=forms is not None and forms.form is not None),
+            sink=sink,
         )
 
     def _workspace(self, session_id: str, roots: Sequence[str]) -> Workspace:
@@ -47,8 +60,8 @@ class Offers:
         return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
 
     def _commands(self, session_id: str, choice: ModelChoice, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
-        withheld = choice.key_variables | CHANGE_MEANING
-        if self._client.terminal and choice.settings.terminal.use_client:
+        withheld = choice.setup.key_variables | CHANGE_MEANING
+        if self._client.terminal and choice.setup.settings.terminal.use_client:
             return ClientCommands(self._connection, session_id, withheld=[name for name in withheld if name in environ])
         visible = {name: value for name, value in environ.items() if name not in withheld}
         return LocalCommands(keeper, outputs_folder(session_id), visible)

@@ -2,26 +2,39 @@
 
 Text goes out at once if nothing was sent in the last 16 ms, which is what a screen can show; faster deltas are
 joined and go out together at the end of that time. Anything else first sends the text that came before it.
+
+A session that is loaded is shown through `replay`, each thing once and whole.
 """
 
 import asyncio
+import time
+from collections.abc import Iterable
 
 from crow import events
-from crow.acp import translate, wire
+from crow.acp import translate, translate_past, translate_session, wire
 from crow.acp.connection import Connection
-from crow.results import DisplayBlock
+from crow.results import DisplayBlock, TerminalBlock
+from crow.session.replay import Past
 
 FRAME = 0.016
 """Seconds between two chunks of a fast stream: about sixty a second."""
-LONGEST_CHUNK = 1024 * 1024
-"""Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
+BREATH = 32
+"""Updates of a replay after which others get their turn."""
 
 
 class UpdateSink:
-    def __init__(self, connection: Connection, session_id: str, *, takes_notices: bool) -> None:
+    def __init__(
+        self, connection: Connection, session_id: str, *, takes_notices: bool, takes_compactions: bool = False
+    ) -> None:
         self._connection = connection
         self._session_id = session_id
         self._takes_notices = takes_notices
+        self._takes_compactions = takes_compactions
+        self._mode = ""
+        """The one that the client believes the session to be in."""
+        self._usage: events.UsageReported | None = None
+        self._spent: dict[str, float] = {}
+        """What the session has cost so far, by currency."""
         self._in_turn = False
         self._held: list[events.Notice] = []
         self._notices = 0
@@ -40,28 +53,89 @@ class UpdateSink:
         await self._connection.room()
 
     def take(self, event: events.Event) -> None:
+        if isinstance(event, events.TextDelta | events.ThoughtDelta):
+            self._grow(event)
+            return
+        self._flush()
         match event:
-            case events.TextDelta() | events.ThoughtDelta():
-                self._grow(event)
             case events.Notice():
-                self._flush()
                 self._tell(event)
+            case events.StillWaiting():
+                self._tell(events.Notice("info", f"Waiting for {event.what} ({event.seconds} s)"))
             case events.TurnStarted():
                 self._in_turn = True
                 self._tell_held()
             case events.TurnEnded():
-                self._flush()
                 self._in_turn = False
             case events.PermissionAsked():
-                self._flush()
                 self._asked[event.call_id] = event.display
             case events.CallSettled():
-                self._flush()
                 self._send(self._settled(event))
+            case events.CompactionStarted() | events.CompactionEnded():
+                self._tell_of_compaction(event)
             case _:
-                self._flush()
+                self._tell_state(event)
+
+    def _tell_state(self, event: events.Event) -> None:
+        match event:
+            case events.UsageReported():
+                self._count(event)
+                self.tell_usage()
+            case events.OptionsChanged():
+                self._tell_options(event.options)
+            case events.TitleChanged():
+                self._send(translate_session.title(event, time.time_ns() // 1_000_000))
+            case _:
                 for update in translate.updates(event):
                     self._send(update)
+
+    # --- a session that was there before
+
+    def remember(self, past: Iterable[events.Event]) -> None:
+        """What it has cost so far, and how full the model's window was."""
+        for event in past:
+            if isinstance(event, events.UsageReported):
+                self._count(event)
+
+    async def replay(self, items: Iterable[Past]) -> None:
+        """Shows what happened, at the client's pace."""
+        for number, item in enumerate(items, start=1):
+            for update in translate_past.replayed(item, with_compactions=self._takes_compactions):
+                self._send(update)
+            if not self.has_room:
+                await self.room()
+            elif number % BREATH == 0:
+                await asyncio.sleep(0)
+
+    def told_mode(self, mode: str) -> None:
+        """The client has learned the mode from an answer."""
+        self._mode = mode
+
+    def tell_usage(self) -> None:
+        """How full the window is, if that is known, and what the session has cost in the currency last used."""
+        usage = self._usage
+        if usage is not None and usage.context_window is not None:
+            self._send(translate.usage(usage, usage.context_window, self._spent))
+
+    # --- how it is told
+
+    def _count(self, event: events.UsageReported) -> None:
+        if event.cost is not None:
+            self._spent[event.currency] = self._spent.pop(event.currency, 0.0) + event.cost
+        self._usage = event
+
+    def _tell_options(self, options: tuple[events.SessionOption, ...]) -> None:
+        self._send(wire.ConfigOptionUpdate(config_options=translate_session.config_options(options)))
+        modes = translate_session.modes(options)
+        if modes is not None and modes.current_mode_id != self._mode:
+            self._mode = modes.current_mode_id
+            self._send(wire.CurrentModeUpdate(current_mode_id=self._mode))
+
+    def _tell_of_compaction(self, event: events.CompactionStarted | events.CompactionEnded) -> None:
+        if self._takes_compactions:
+            self._send(translate.compaction(event))
+        else:
+            self._tell(translate.compaction_as_notice(event))
 
     def _grow(self, event: events.TextDelta | events.ThoughtDelta) -> None:
         if self._delta is not None and self._delta.message_id != event.message_id:
@@ -84,13 +158,17 @@ class UpdateSink:
             self._delta = None
             self._texts.clear()
             self._last_sent = self._loop.time()
-            for start in range(0, len(text), LONGEST_CHUNK):
-                self._send(translate.text_chunk(delta, text[start : start + LONGEST_CHUNK]))
+            for piece in translate.pieces(text):
+                self._send(translate.text_chunk(delta, piece))
 
     def _settled(self, event: events.CallSettled) -> wire.Update:
-        """A large diff that was approved as it is has been sent with the question, and is not sent once more."""
+        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal,
+        which it shows by itself and which may be released by now.
+        """
+        display = event.result.display
         approved = self._asked.pop(event.call_id, ())
-        known = bool(approved) and approved == event.result.display and translate.is_large(approved)
+        known = bool(approved) and approved == display and translate.is_large(approved)
+        known = known or any(isinstance(block, TerminalBlock) for block in display)
         return translate.settled(event, with_content=not known)
 
     def _tell(self, notice: events.Notice) -> None:

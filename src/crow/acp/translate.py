@@ -1,10 +1,11 @@
 """Between Crow's own words and ACP v1's. Pure: no state, no time, no connection.
 
 A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes too fast) → a chunk made here.
-A second protocol version is a second file like this one.
+`translate_past` is the same for what happened before, `translate_session` for what surrounds it. A second protocol
+version is a second set of these files.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 import msgspec
@@ -27,6 +28,8 @@ from crow.results import (
 )
 from crow.visible import hidden_in, one_line
 
+LONGEST_CHUNK = 1024 * 1024
+"""Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
 LARGEST_RAW = 64 * 1024
 LONG_TEXT = 2048
 LARGE_DIFF = 64 * 1024
@@ -76,6 +79,19 @@ def text_chunk(event: events.TextDelta | events.ThoughtDelta, text: str) -> wire
     return wire.AgentThoughtChunk(content=content, message_id=event.message_id)
 
 
+def pieces(text: str) -> Iterator[str]:
+    """A text as it is, or in parts if it is too long for one message."""
+    for start in range(0, len(text), LONGEST_CHUNK):
+        yield text[start : start + LONGEST_CHUNK]
+
+
+def message(
+    kind: type[wire.AgentMessageChunk] | type[wire.AgentThoughtChunk], message_id: str, text: str
+) -> Iterator[wire.Update]:
+    for piece in pieces(text):
+        yield kind(content=wire.TextContent(text=piece), message_id=message_id)
+
+
 def updates(event: events.Event) -> Iterator[wire.Update]:
     """What the client is told of an event, apart from text and notices, which depend on time and client."""
     match event:
@@ -91,17 +107,17 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             yield wire.ToolCallUpdate(
                 tool_call_id=event.call_id,
                 title=one_line(event.title) or None,
-                locations=_locations(event.locations),
+                locations=locations(event.locations),
                 content=tool_content(event.display) or None,
             )
         case events.CallRequested():
-            yield wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=_raw_input(event.arguments))
+            yield wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=raw_input(event.arguments))
         case events.CallDescribed():
             yield wire.ToolCallUpdate(
                 tool_call_id=event.call_id,
                 title=one_line(event.title),
                 kind=event.kind,
-                locations=_locations(event.locations),
+                locations=locations(event.locations),
             )
         case events.CallStarted():
             yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
@@ -116,8 +132,10 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
                     for entry in event.entries
                 ]
             )
-        case events.UsageReported(context_window=int(size)):
-            yield wire.UsageUpdate(used=event.input_tokens + event.output_tokens, size=size)
+        case events.CrowSaid():
+            yield from message(wire.AgentMessageChunk, event.message_id, event.text)
+        case events.CommandsChanged():
+            yield wire.AvailableCommandsUpdate(available_commands=[_command(command) for command in event.commands])
         case _:
             pass  # the client learns of it in another way, or not at all
 
@@ -128,7 +146,7 @@ def settled(event: events.CallSettled, *, with_content: bool = True) -> wire.Upd
         tool_call_id=event.call_id,
         status="completed" if event.result.ok else "failed",
         content=_result_content(event.result) if with_content else None,
-        raw_output=_raw_output(event.result),
+        raw_output=raw_output(event.result),
     )
 
 
@@ -148,9 +166,51 @@ def notice_as_message(event: events.Notice, message_id: str) -> wire.Update:
     return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
 
 
+def usage(event: events.UsageReported, window: int, spent: Mapping[str, float]) -> wire.Update:
+    """`spent` is what the whole session has cost, by currency; the one that was added to last is told."""
+    cost = None
+    if spent:
+        currency, amount = list(spent.items())[-1]
+        cost = wire.Cost(amount=round(amount, 6), currency=currency)
+    return wire.UsageUpdate(used=event.input_tokens + event.output_tokens, size=window, cost=cost)
+
+
+def compaction(event: events.CompactionStarted | events.CompactionEnded) -> wire.Update:
+    if isinstance(event, events.CompactionStarted):
+        return wire.CompactionUpdate(compaction_id=event.compaction_id, status="in_progress")
+    completed, failed = event.status == "completed", event.status == "failed"
+    return wire.CompactionUpdate(
+        compaction_id=event.compaction_id,
+        status=event.status,
+        summary=[wire.TextContent(text=event.summary)] if completed and event.summary else None,
+        error=(event.error or None) if failed else None,
+    )
+
+
+def compaction_as_notice(event: events.CompactionStarted | events.CompactionEnded) -> events.Notice:
+    """For clients that know no compactions."""
+    if isinstance(event, events.CompactionStarted):
+        return events.Notice("info", f"Summarising the conversation so far: {event.reason}")
+    match event.status:
+        case "completed":
+            return events.Notice("info", "The model goes on with a summary of the conversation so far.")
+        case "cancelled":
+            return events.Notice("info", "The summary was cancelled.")
+        case "failed":
+            return events.Notice("warning", f"The conversation could not be summarised: {event.error}")
+
+
+def _command(command: events.CommandInfo) -> wire.AvailableCommand:
+    hint = wire.CommandInput(hint=command.hint) if command.hint else None
+    return wire.AvailableCommand(name=command.name, description=command.description, input=hint)
+
+
+# --- questions to the person
+
+
 def permission_request(session_id: str, question: PermissionQuestion) -> wire.RequestPermissionRequest:
     """The question with everything in it that is needed to answer: some clients show nothing else of the call."""
-    options = [wire.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
+    options = [wire.PermissionOption(option_id="once", name=one_line(question.yes), kind="allow_once")]
     if question.session_scope:
         label = one_line(question.session_scope)
         options.append(wire.PermissionOption(option_id="session", name=label, kind="allow_always"))
@@ -169,7 +229,7 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
             title=one_line(question.title),
             kind=question.kind,
             status="pending",
-            locations=_locations(question.locations),
+            locations=locations(question.locations),
             content=[*tool_content(question.display), *notes],
         ),
         options=options,
@@ -209,13 +269,14 @@ def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
 
 
 def tool_content(display: Iterable[DisplayBlock]) -> list[wire.ToolContent]:
-    return [content for block in display if (content := _block(block)) is not None]
+    return [content for block in display if (content := block_content(block)) is not None]
 
 
-def _block(block: DisplayBlock) -> wire.ToolContent | None:
+def block_content(block: DisplayBlock) -> wire.ToolContent | None:
     match block:
         case TextBlock():
-            return wire.ContentToolContent(content=wire.TextContent(text=fence(block.text)))
+            text = block.text if block.prose else fence(block.text)
+            return wire.ContentToolContent(content=wire.TextContent(text=text))
         case ImageBlock(image=image):
             return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
         case DiffBlock():
@@ -231,26 +292,29 @@ def _block(block: DisplayBlock) -> wire.ToolContent | None:
 
 def _result_content(result: ToolResult) -> list[wire.ToolContent]:
     """The blocks; with none to show, the message; nothing if the output is hidden on purpose."""
-    content = tool_content(result.display)
-    if not content and not _is_hidden(result) and result.message:
-        content.append(wire.ContentToolContent(content=wire.TextContent(text=result.message)))
-    return content
+    return tool_content(result.display) or message_content(result)
 
 
-def _raw_output(result: ToolResult) -> object:
+def message_content(result: ToolResult) -> list[wire.ToolContent]:
+    if _is_hidden(result) or not result.message:
+        return []
+    return [wire.ContentToolContent(content=wire.TextContent(text=result.message))]
+
+
+def raw_output(result: ToolResult) -> object:
     """None if the output is hidden: a client may show this where there is no content (Zed does)."""
     return None if _is_hidden(result) else {"ok": result.ok, "message": one_line(result.message, 1000)}
 
 
 def _is_hidden(result: ToolResult) -> bool:
-    return any(isinstance(block, HiddenOutput) for block in result.display)
+    return bool(result.display) and all(isinstance(block, HiddenOutput) for block in result.display)
 
 
-def _locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] | None:
+def locations(locations: tuple[Location, ...]) -> list[wire.ToolCallLocation] | None:
     return [wire.ToolCallLocation(path=location.path, line=location.line) for location in locations] or None
 
 
-def _raw_input(arguments: str) -> object:
+def raw_input(arguments: str) -> object:
     """The arguments as they will be used; as text if they are no JSON or nested absurdly; long texts cut."""
     try:
         value = msgspec.json.decode(arguments or "{}")

@@ -74,14 +74,23 @@ class PromptCapabilities(Wire, frozen=True):
 
 
 class SessionCapabilities(Wire, frozen=True):
-    additional_directories: Empty | None = None
+    list: Empty | None = None
+    resume: Empty | None = None
+    fork: Empty | None = None
     close: Empty | None = None
+    delete: Empty | None = None
+    additional_directories: Empty | None = None
+
+
+class AgentAuthCapabilities(Wire, frozen=True):
+    logout: Empty | None = None
 
 
 class AgentCapabilities(Wire, frozen=True):
     load_session: bool = False
     prompt_capabilities: PromptCapabilities = PromptCapabilities()
     session_capabilities: SessionCapabilities = SessionCapabilities()
+    auth: AgentAuthCapabilities = AgentAuthCapabilities()
 
 
 class AuthMethod(Wire, frozen=True):
@@ -101,6 +110,60 @@ class InitializeResponse(Wire, frozen=True, omit_defaults=False):
 
 class AuthenticateRequest(Wire, frozen=True):
     method_id: str
+
+
+class LogoutRequest(Wire, frozen=True):
+    pass
+
+
+# --- what can be chosen for a session
+
+
+class SessionMode(Wire, frozen=True):
+    id: str
+    name: str
+    description: str | None = None
+
+
+class SessionModes(Wire, frozen=True):
+    current_mode_id: str
+    available_modes: list[SessionMode]
+
+
+class ConfigChoice(Wire, frozen=True):
+    """A choice; or a group of them, which has `group` and `options` instead of a value."""
+
+    name: str
+    value: str | None = None
+    description: str | None = None
+    group: str | None = None
+    options: "list[ConfigChoice] | None" = None
+
+
+class ConfigOption(Wire, frozen=True, tag_field="type", tag="select"):
+    id: str
+    name: str
+    current_value: str
+    options: list[ConfigChoice]
+    description: str | None = None
+    category: str | None = None
+
+
+class SetModeRequest(Wire, frozen=True):
+    session_id: str
+    mode_id: str
+
+
+class SetConfigOptionRequest(Wire, frozen=True):
+    """We have no options of type boolean, so anything but a string is wrong."""
+
+    session_id: str
+    config_id: str
+    value: str
+
+
+class SetConfigOptionResponse(Wire, frozen=True):
+    config_options: list[ConfigOption]
 
 
 # --- sessions
@@ -135,10 +198,47 @@ class NewSessionRequest(Wire, frozen=True):
 
 
 class NewSessionResponse(Wire, frozen=True):
+    """Also the answer to `session/fork`."""
+
+    session_id: str
+    modes: SessionModes | None = None
+    config_options: list[ConfigOption] | None = None
+
+
+class LoadSessionRequest(NewSessionRequest, frozen=True, kw_only=True):
+    """Also of `session/resume` and `session/fork`, where it names the source."""
+
     session_id: str
 
 
-class CloseSessionRequest(Wire, frozen=True):
+class LoadSessionResponse(Wire, frozen=True):
+    """Also the answer to `session/resume`."""
+
+    modes: SessionModes | None = None
+    config_options: list[ConfigOption] | None = None
+
+
+class ListSessionsRequest(Wire, frozen=True):
+    cwd: str | None = None
+    cursor: str | None = None
+
+
+class SessionInfo(Wire, frozen=True):
+    session_id: str
+    cwd: str
+    title: str | None = None
+    updated_at: str | None = None
+    additional_directories: list[str] | None = None
+
+
+class ListSessionsResponse(Wire, frozen=True):
+    sessions: list[SessionInfo]
+    next_cursor: str | None = None
+
+
+class SessionRequest(Wire, frozen=True):
+    """Of `session/close` and `session/delete`."""
+
     session_id: str
 
 
@@ -294,9 +394,51 @@ class Plan(Wire, frozen=True, tag_field="sessionUpdate", tag="plan"):
     entries: list[PlanEntry]
 
 
+class Cost(Wire, frozen=True):
+    amount: float
+    currency: str
+
+
 class UsageUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="usage_update"):
     used: int
     size: int
+    cost: Cost | None = None
+
+
+class CommandInput(Wire, frozen=True):
+    hint: str
+
+
+class AvailableCommand(Wire, frozen=True):
+    name: str
+    description: str
+    input: CommandInput | None = None
+
+
+class AvailableCommandsUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"):
+    available_commands: list[AvailableCommand]
+
+
+class CurrentModeUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
+    current_mode_id: str
+
+
+class ConfigOptionUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
+    config_options: list[ConfigOption]
+
+
+class SessionInfoUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="session_info_update"):
+    title: str | None = None
+    updated_at: str | None = None
+
+
+class CompactionUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="compaction_update"):
+    """The summary only with `completed`, the error only with `failed`."""
+
+    compaction_id: str
+    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    summary: list[ContentBlock] | None = None
+    error: str | None = None
 
 
 class Notice(Wire, frozen=True, tag_field="sessionUpdate", tag="notice"):
@@ -306,7 +448,19 @@ class Notice(Wire, frozen=True, tag_field="sessionUpdate", tag="notice"):
 
 
 Update = (
-    UserMessageChunk | AgentMessageChunk | AgentThoughtChunk | ToolCall | ToolCallUpdate | Plan | UsageUpdate | Notice
+    UserMessageChunk
+    | AgentMessageChunk
+    | AgentThoughtChunk
+    | ToolCall
+    | ToolCallUpdate
+    | Plan
+    | UsageUpdate
+    | AvailableCommandsUpdate
+    | CurrentModeUpdate
+    | ConfigOptionUpdate
+    | SessionInfoUpdate
+    | CompactionUpdate
+    | Notice
 )
 
 

@@ -67,10 +67,14 @@ class ClientWorkspace(LocalWorkspace):
     async def read_document(self, path: str) -> Document | None:
         return (await self._look(path)).document
 
-    async def write_document(self, path: str, text: str, before: Document | None) -> Document:
+    async def write_document(
+        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+    ) -> Document:
         # What the file could not hold is refused, whoever would write it.
-        await worked_out(len(text), lambda: encode_like(before, path, text))
+        await worked_out(len(text), lambda: encode_like(like or before, path, text))
         look = await self._look_again(path, before)
+        if like is not None and (look.saved is None or not _encoded_alike(look.saved, like)):
+            return await self._encode_anew(path, text, look, like)
         if await worked_out(len(text), lambda: self._can_go_through_client(look, path, text)):
             return await self._write_through(path, text, look)
         if look.document is not None and look.document.unsaved:
@@ -157,8 +161,14 @@ class ClientWorkspace(LocalWorkspace):
         # An editor that would not show the file will not write it either.
         return look.buffer is not None and keeps_bytes(look.saved, look.buffer, text)
 
-    async def _write_to_disk(self, path: str, text: str, look: Look) -> Document:
-        after = await super().write_document(path, text, look.saved)
+    async def _encode_anew(self, path: str, text: str, look: Look, like: Document) -> Document:
+        """In another encoding than the file has: no editor can be told which."""
+        if look.document is not None and look.document.unsaved:
+            raise WorkspaceError(f"{shown(path)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+        return await self._write_to_disk(path, text, look, like)
+
+    async def _write_to_disk(self, path: str, text: str, look: Look, like: Document | None = None) -> Document:
+        after = await super().write_document(path, text, look.saved, like=like)
         await worked_out(len(text), lambda: self._watch.note_saved(after))
         return after
 
@@ -209,6 +219,10 @@ class ClientWorkspace(LocalWorkspace):
         if after.unsaved:
             return msgspec.structs.replace(after, remarks=("The editor has not saved it yet.",))
         return after
+
+
+def _encoded_alike(one: Document, other: Document) -> bool:
+    return (one.encoding, one.mark) == (other.encoding, other.mark)
 
 
 def _with_obstacle(document: Document, obstacle: str) -> Document:

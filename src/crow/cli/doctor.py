@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.health_machine import check_home, check_log, check_programs, check_python
 from crow.cli.health_models import check_models
+from crow.cli.health_store import check_store
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home
@@ -33,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
         checks += asyncio.run(_check_models(settings, offline=arguments.offline, ask=arguments.ask))
     except ConfigError as error:
         checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
-    checks += [*check_programs(), *check_log(place)]
+    checks += [*check_store(place), *check_programs(), *check_log(place)]
     return _report(checks)
 
 

@@ -13,12 +13,17 @@ from typing import assert_never
 from crow.acp.wire import (
     AgentMessageChunk,
     AgentThoughtChunk,
+    AvailableCommandsUpdate,
+    CompactionUpdate,
+    ConfigOptionUpdate,
     ContentBlock,
     ContentToolContent,
+    CurrentModeUpdate,
     DiffToolContent,
     Notice,
     Plan,
     RequestPermissionRequest,
+    SessionInfoUpdate,
     ToolCall,
     ToolCallFields,
     ToolCallUpdate,
@@ -164,6 +169,14 @@ class Renderer:
                 self._usage = update
             case UserMessageChunk():
                 pass  # what the person said, as a replay tells it: they know
+            case (
+                AvailableCommandsUpdate()
+                | CurrentModeUpdate()
+                | ConfigOptionUpdate()
+                | SessionInfoUpdate()
+                | CompactionUpdate()
+            ):
+                pass  # of use to a client in which one can choose
             case _:
                 assert_never(update)
         self._screen.flush()

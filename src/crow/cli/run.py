@@ -17,10 +17,9 @@ from crow.cli.render_question import Keyboard, Nobody, choices_of, rejection
 from crow.cli.render_screen import Screen
 from crow.cli.terminal import is_interactive
 from crow.config.home import home
+from crow.config.settings import MODES
 from crow.errors import CrowError
 from crow.visible import one_line
-
-MODES = ("ask", "edit", "plan", "auto")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,19 @@
-"""Slash commands: a prompt that begins with `/name` may be for Crow itself."""
+"""Slash commands: a prompt that begins with `/name` may be for Crow itself.
 
+The built-in ones are in `crow.session.builtins`; those that are files of the user's or of a trusted project come from
+`crow.session.own_commands`.
+"""
+
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from crow.events import CommandInfo, Sent
+from crow.events import CommandInfo, Sent, SentText
+from crow.turn.conversation import TurnIds
+
+_CALLED = re.compile(r"/([\w:-]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -24,20 +32,62 @@ class Command(Protocol):
     @property
     def info(self) -> CommandInfo: ...
 
-    async def run(self, arguments: str, rest: Sequence[Sent]) -> Reply | Prompt:
-        """`arguments` is what follows the name; `rest` are the prompt's other blocks."""
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+        """`arguments` is what follows the name; `rest` are the prompt's other blocks; `ids` are the turn's.
+
+        The journal already has the turn's start and what the person typed. A CrowError is said to the person.
+        """
+        ...
+
+
+class MoreCommands(Protocol):
+    """Commands that are files: they come and go while the session lives."""
+
+    def look(self) -> None:
+        """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
+        ...
+
+    def commands(self) -> Sequence[Command]: ...
+
+    def find(self, name: str) -> Command | None:
+        """Also one that is not advertised, as the person has yet to trust the project that brings it."""
         ...
 
 
 class Commands:
     """Those there are in a session, by name."""
 
-    def __init__(self, commands: Sequence[Command] = ()) -> None:
-        self._commands = {command.info.name: command for command in commands}
+    def __init__(self, built_in: Sequence[Command] = (), more: MoreCommands | None = None) -> None:
+        self._built_in = {command.info.name: command for command in built_in}
+        self._more = more
+        self._told: tuple[CommandInfo, ...] = ()
 
     def infos(self) -> tuple[CommandInfo, ...]:
-        return tuple(command.info for command in self._commands.values())
+        more = self._more.commands() if self._more is not None else ()
+        return tuple(command.info for command in (*self._built_in.values(), *more))
+
+    def changed(self) -> tuple[CommandInfo, ...] | None:
+        """All commands, if they are no longer those that were given last: to be asked around each turn."""
+        if self._more is not None:
+            self._more.look()
+        infos = self.infos()
+        if infos == self._told:
+            return None
+        self._told = infos
+        return infos
 
     def find(self, sent: Sequence[Sent]) -> tuple[Command, str] | None:
         """The command that a prompt is, and its arguments; None if it is for the model."""
-        return None
+        text = next((item.text for item in sent if isinstance(item, SentText)), "")
+        called = _CALLED.fullmatch(text)
+        if called is None:
+            return None
+        name, arguments = called[1], (called[2] or "").strip()
+        command = self._built_in.get(name) or (self._more.find(name) if self._more is not None else None)
+        return (command, arguments) if command is not None else None
+
+
+def rest_of(sent: Sequence[Sent]) -> tuple[Sent, ...]:
+    """What came with a command: every block but the text that names it."""
+    named = next((index for index, item in enumerate(sent) if isinstance(item, SentText)), len(sent))
+    return (*sent[:named], *sent[named + 1 :])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import Protocol
 
 from crow.events import Event, TurnEnded
@@ -34,6 +35,10 @@ class Record(Protocol):
         """
         ...
 
+    async def release(self) -> None:
+        """Stores what is left, and lets go: somebody else may go on with the session."""
+        ...
+
 
 class Unkept:
     """For a session whose folder cannot be written: it works, and nothing of it is kept."""
@@ -45,6 +50,9 @@ class Unkept:
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future
+
+    async def release(self) -> None:
+        pass
 
 
 class _Entry:
@@ -73,6 +81,11 @@ class SessionJournal:
     def subscribe(self, sink: Sink) -> None:
         self._sinks.append(sink)
 
+    def remember(self, past: Iterable[Event]) -> None:
+        """What is stored already: the model knows of it again, and nobody is told."""
+        for event in past:
+            self.history.apply(event)
+
     def append(self, event: Event) -> None:
         self._record.add(event)
         if self._untold:
@@ -91,6 +104,14 @@ class SessionJournal:
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
             stored.add_done_callback(lambda _: self._tell_ready(entry))
         await asyncio.shield(stored)
+
+    async def kept(self) -> None:
+        """Waits until everything so far is stored; StorageFailed if it cannot be."""
+        await asyncio.shield(self._record.kept())
+
+    async def release(self) -> None:
+        """The last word: stores what is left. StorageFailed if it cannot be."""
+        await self._record.release()
 
     @property
     def has_room(self) -> bool:

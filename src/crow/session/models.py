@@ -3,16 +3,16 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from typing import cast, get_args
+from contextlib import aclosing
 
-from crow.config.discovery import discover, from_environment
+from crow.config.discovery import discover, from_environment, local_provider, local_servers, split_model
 from crow.config.load import load_settings
-from crow.config.settings import ProviderSettings, Settings
+from crow.config.settings import MODES, Mode, ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
-from crow.policy.base import Mode
+from crow.session.known_models import KnownModels
 
 logger = logging.getLogger(__name__)
 
@@ -20,24 +20,35 @@ NOTHING_SET_UP = "No model is set up."
 HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
 
 
-class ModelChoice:
-    """A model that was found fit to use. Its adapter is imported in the background, before the first prompt."""
+class SessionSetup:
+    """What the configuration and the environment have for a session: settings, and providers with their models."""
 
     def __init__(
-        self, name: str, providers: Mapping[str, ProviderSettings], settings: Settings, environ: Mapping[str, str]
+        self,
+        settings: Settings,
+        providers: Mapping[str, ProviderSettings],
+        default: str,
+        environ: Mapping[str, str],
+        known: KnownModels,
     ) -> None:
-        catalog.check(name, providers, environ)
-        self.info = catalog.describe(name, providers)
         self.settings = settings
-        self._name = name
+        self.default = default
+        """The model to begin with, `provider/model`."""
+        self.environ = environ
         self._providers = providers
-        self._environ = environ
+        self._known = known
+
+    @property
+    def providers(self) -> dict[str, ProviderSettings]:
+        """Servers on this machine join them when they were found."""
+        found = {name: local for name, local in self._known.local.items() if name not in self._providers}
+        return {**self._providers, **found}
 
     @property
     def mode(self) -> Mode:
         """As configured; the variable CROW_MODE, which `crow run --mode` sets, wins."""
-        wanted = self._environ.get("CROW_MODE", "")
-        return cast("Mode", wanted) if wanted in get_args(Mode) else self.settings.mode
+        wanted = self.environ.get("CROW_MODE", "")
+        return wanted if wanted in MODES else self.settings.mode
 
     @property
     def key_variables(self) -> set[str]:
@@ -45,8 +56,50 @@ class ModelChoice:
         named = {provider.api_key_env for provider in self._providers.values() if provider.api_key_env}
         return named | {vendor.key_variable for vendor in VENDORS.values()}
 
+    def model_names(self, current: str) -> list[str]:
+        """All models that are known by now, each provider's together; the current one is always among them."""
+        names: dict[str, list[str]] = {}
+        for name in (current, self.default):
+            names.setdefault(split_model(name)[0], []).append(name)
+        for name, provider in self.providers.items():
+            names.setdefault(name, []).extend(f"{name}/{model}" for model in self._known.of(name, provider))
+        return [name for group in names.values() for name in dict.fromkeys(group)]
+
+    async def look_for_models(self) -> None:
+        await self._known.ask(self._providers)
+
+    def choose(self, name: str) -> "ModelChoice":
+        """ConfigError if the model cannot be used: it is not there, or its key is missing."""
+        return ModelChoice(name, self, self._providers_with(name))
+
+    def choose_again(self, name: str) -> "ModelChoice":
+        """For a model that was chosen long ago. Also ConfigError if it is no longer among the configured ones."""
+        provider, model = split_model(name)
+        configured = self._providers_with(name).get(provider)
+        if configured is not None and configured.models and model not in configured.models and name != self.default:
+            raise ConfigError(f"{name} is no longer in the configuration.")
+        return self.choose(name)
+
+    def _providers_with(self, name: str) -> dict[str, ProviderSettings]:
+        """A server on this machine can be meant before it was found."""
+        provider = split_model(name)[0]
+        ports = local_servers(self.environ)
+        if provider in self.providers or provider not in ports:
+            return self.providers
+        return {**self.providers, provider: local_provider(ports[provider])}
+
+
+class ModelChoice:
+    """A model that was found fit to use. Its adapter is imported in the background, before the first prompt."""
+
+    def __init__(self, name: str, setup: SessionSetup, providers: Mapping[str, ProviderSettings]) -> None:
+        catalog.check(name, providers, setup.environ)
+        self.info = catalog.describe(name, providers)
+        self.setup = setup
+        self._providers = providers
+
     def create(self) -> Model:
-        return catalog.create(self._name, self._providers, self.settings.limits, self._environ)
+        return catalog.create(self.info.name, self._providers, self.setup.settings.limits, self.setup.environ)
 
     def warm_up(self) -> None:
         loop = asyncio.get_running_loop()
@@ -54,9 +107,9 @@ class ModelChoice:
 
     def _import_adapter(self) -> None:
         try:
-            catalog.warm(self._name, self._providers)
+            catalog.warm(self.info.name, self._providers)
         except Exception:
-            logger.exception("the adapter of %s could not be loaded ahead", self._name)
+            logger.exception("the adapter of %s could not be loaded ahead", self.info.name)
 
 
 class LateModel:
@@ -65,19 +118,36 @@ class LateModel:
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._model: Model | None = None
+        self._replies = 0
+        self._retired = False
 
     @property
     def info(self) -> ModelInfo:
         return self._choice.info
 
-    def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         if self._model is None:
             self._model = self._choice.create()
-        return self._model.reply(request)
+        self._replies += 1
+        try:
+            async with aclosing(self._model.reply(request)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._replies -= 1
+            if self._retired and not self._replies:
+                await self.close()
+
+    async def retire(self) -> None:
+        """Another model takes its place: lets go of it as soon as nothing is streaming any more."""
+        self._retired = True
+        if not self._replies:
+            await self.close()
 
     async def close(self) -> None:
-        if self._model is not None:
-            await self._model.close()
+        model, self._model = self._model, None
+        if model is not None:
+            await model.close()
 
 
 class Models:
@@ -86,6 +156,7 @@ class Models:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._home = home
         self._environ = environ
+        self._known = KnownModels(environ)
         self._demo = False
 
     def use_demo(self) -> None:
@@ -98,12 +169,17 @@ class Models:
     async def choose(self) -> ModelChoice:
         """The model for a new session; SetupNeeded if there is none, ConfigError if the configuration is wrong."""
         if self._demo:
-            return ModelChoice(catalog.DEMO, {}, Settings(), self._environ)
+            return self._setup(Settings(), {}, catalog.DEMO).choose(catalog.DEMO)
         settings = load_settings(self._home)
         found = await discover(settings, self._environ)
         if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=HOW_TO_SET_UP)
-        return ModelChoice(found.default, found.providers, settings, self._environ)
+        if found.local_models:
+            self._known.learn(found)
+        return self._setup(settings, found.providers, found.default).choose(found.default)
+
+    def _setup(self, settings: Settings, providers: Mapping[str, ProviderSettings], default: str) -> SessionSetup:
+        return SessionSetup(settings, providers, default, self._environ, self._known)
 
     def may_see(self) -> bool:
         """Whether pictures make sense: only a model that is known not to see rules them out."""

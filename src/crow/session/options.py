@@ -1,19 +1,35 @@
 """What can be chosen for a session: its mode, its model, how long the model thinks. Stored with the session."""
 
-from typing import cast, get_args
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
-from crow.errors import CrowError
-from crow.events import Choice, Event, OptionChosen, OptionsChanged, SessionOption
-from crow.policy.base import Mode
+from crow.config.discovery import split_model
+from crow.config.settings import Mode
+from crow.errors import ConfigError, CrowError, SetupNeeded
+from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.session.journal import SessionJournal
+from crow.session.models import LateModel, ModelChoice, SessionSetup
 from crow.turn.conversation import Conversation
 
-MODES = (
-    Choice("ask", "Ask", "Asks before it changes a file or runs a command."),
-    Choice("edit", "Edit", "Changes files of the workspace by itself; asks before it runs a command."),
-    Choice("plan", "Plan", "Looks and plans; changes nothing."),
-    Choice("auto", "Auto", "Changes files and runs any command without asking: it trusts the model with this machine."),
-)
+logger = logging.getLogger(__name__)
+
+_MODES: dict[Mode, Choice] = {
+    "ask": Choice("ask", "Ask", "Asks before it changes a file or runs a command."),
+    "edit": Choice("edit", "Edit", "Changes files of the workspace by itself; asks before it runs a command."),
+    "plan": Choice("plan", "Plan", "Looks and plans; changes nothing."),
+    "auto": Choice(
+        "auto", "Auto", "Changes files and runs any command without asking: it trusts the model with this machine."
+    ),
+}
+
+DEFAULT_LEVEL = "default"
+_LEVEL_NAMES = {"xhigh": "Extra high", "max": "Maximum"}
+
+QUIET = 1.0
+"""Seconds after which providers are asked for their models: what the person came for goes first."""
+MOST_NAMED = 20
 
 
 class OptionUnknown(CrowError):
@@ -23,24 +39,135 @@ class OptionUnknown(CrowError):
 class Options:
     """Changed during a turn, they apply from the next request to the model on."""
 
-    def __init__(self, conversation: Conversation, journal: SessionJournal) -> None:
+    def __init__(self, conversation: Conversation, journal: SessionJournal, setup: SessionSetup) -> None:
         self._conversation = conversation
         self._journal = journal
+        self._setup = setup
+        self._search: asyncio.Task[None] | None = None
 
     def all(self) -> tuple[SessionOption, ...]:
-        mode = self._conversation.policy.mode
-        return (SessionOption("mode", "Mode", "What Crow may do without asking.", mode, MODES),)
+        options = [self._mode(), self._model()]
+        if self._conversation.model.info.thought_levels:
+            options.append(self._thought_level())
+        return tuple(options)
 
     async def choose(self, option_id: str, value: str) -> None:
-        """OptionUnknown if there is no such option or value."""
-        if option_id != "mode" or value not in get_args(Mode):
-            raise OptionUnknown(f"There is no option {option_id!r} with the value {value!r}.")
-        self._conversation.policy.mode = cast("Mode", value)
-        await self._journal.record(OptionChosen(option_id, value))
-        self._journal.append(OptionsChanged(self.all()))
+        """OptionUnknown if there is no such option or value, ConfigError if the model's key is missing.
 
-    def restore(self, past: list[Event]) -> None:
-        """As they were when the session was last used: what was chosen last of each."""
-        for event in past:
-            if isinstance(event, OptionChosen) and event.option == "mode" and event.value in get_args(Mode):
-                self._conversation.policy.mode = cast("Mode", event.value)
+        Then nothing has changed. StorageFailed if the choice could not be stored: it holds all the same.
+        """
+        self._check(option_id, value)
+        thought_level = self._conversation.thought_level
+        match option_id:
+            case "mode":
+                self._conversation.policy.mode = cast("Mode", value)
+            case "model":
+                await self._replace_model(value)
+            case _:
+                thought_level = self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
+        try:
+            await self._journal.record(OptionChosen(option_id, value))
+            if self._conversation.thought_level != thought_level:  # the new model does not have that one
+                await self._journal.record(OptionChosen("thought_level", DEFAULT_LEVEL))
+        finally:
+            self._journal.append(OptionsChanged(self.all()))
+
+    def restore(self, past: Sequence[Event]) -> Notice | None:
+        """As they were when the session was last used: what was chosen last of each.
+
+        A model that is no longer there gives way to the configured one, and the notice says so.
+        """
+        last = {event.option: event.value for event in past if isinstance(event, OptionChosen)}
+        if (mode := last.get("mode", "")) in _MODES:
+            self._conversation.policy.mode = mode
+        notice = self._restore_model(last["model"]) if "model" in last else None
+        if (level := last.get("thought_level", "")) in self._conversation.model.info.thought_levels:
+            self._conversation.thought_level = level
+        return notice
+
+    def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Completes the list in the background, once the session is at rest."""
+        self._search = asyncio.get_running_loop().create_task(self._look_for_models(at_rest))
+        return self._search
+
+    async def close(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.wait([self._search])
+
+    # --- what there is
+
+    def _mode(self) -> SessionOption:
+        mode = self._conversation.policy.mode
+        return SessionOption("mode", "Mode", "What Crow may do without asking.", mode, tuple(_MODES.values()))
+
+    def _model(self) -> SessionOption:
+        current = self._conversation.model.info.name
+        names = [split_model(name) for name in self._setup.model_names(current)]
+        grouped = len({provider for provider, _ in names}) > 1
+        choices = [Choice(f"{provider}/{model}", model, group=provider if grouped else "") for provider, model in names]
+        return SessionOption("model", "Model", "Who answers in this session.", current, tuple(choices))
+
+    def _thought_level(self) -> SessionOption:
+        levels = self._conversation.model.info.thought_levels
+        choices = (
+            Choice(DEFAULT_LEVEL, "Default", "As the provider does by itself."),
+            *(Choice(level, _LEVEL_NAMES.get(level, level.capitalize())) for level in levels),
+        )
+        current = self._conversation.thought_level or DEFAULT_LEVEL
+        return SessionOption("thought_level", "Thinking", "How long the model thinks.", current, choices)
+
+    def _check(self, option_id: str, value: str) -> None:
+        options = self.all()
+        option = next((option for option in options if option.id == option_id), None)
+        if option is None:
+            known = ", ".join(option.id for option in options)
+            raise OptionUnknown(f"There is no option {option_id[:100]!r}. There are: {known}.")
+        values = [choice.value for choice in option.choices]
+        if value not in values:
+            raise OptionUnknown(f"The {option_id} cannot be {value[:100]!r}. It can be: {_listed(values)}.")
+
+    # --- the model
+
+    async def _replace_model(self, name: str) -> None:
+        old = self._conversation.model
+        if old.info.name == name:
+            return
+        try:
+            self._use(self._setup.choose(name))
+        except SetupNeeded as missing:  # of this one model: the session works, and nobody has to log in
+            raise ConfigError(missing.message, remedy=missing.remedy) from missing
+        if isinstance(old, LateModel):
+            await old.retire()
+
+    def _use(self, choice: ModelChoice) -> None:
+        self._conversation.model = LateModel(choice)
+        if self._conversation.thought_level not in choice.info.thought_levels:
+            self._conversation.thought_level = ""
+
+    def _restore_model(self, name: str) -> Notice | None:
+        default = self._conversation.model.info.name
+        if name == default:
+            return None
+        try:
+            self._use(self._setup.choose_again(name))
+        except (ConfigError, SetupNeeded) as error:
+            title = f"{name}, which this session used, cannot be used any more: it goes on with {default}."
+            return Notice("warning", title, str(error))
+        return None
+
+    async def _look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> None:
+        await asyncio.sleep(QUIET)
+        await at_rest()
+        before = self.all()
+        try:
+            await self._setup.look_for_models()
+        except Exception:
+            logger.exception("the list of models could not be completed")
+        if self.all() != before:
+            self._journal.append(OptionsChanged(self.all()))
+
+
+def _listed(values: Sequence[str]) -> str:
+    more = len(values) - MOST_NAMED
+    return ", ".join(values[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -2,12 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from crow.errors import CrowError, ModelRejected, StorageFailed
-from crow.events import Notice, Sent, TurnEnded
+from crow.errors import CrowError, ModelRejected, StorageFailed, TurnCancelled
+from crow.events import (
+    CommandGiven,
+    CommandsChanged,
+    CrowSaid,
+    Event,
+    Notice,
+    OptionChosen,
+    Sent,
+    TitleChanged,
+    TurnEnded,
+    TurnStarted,
+)
 from crow.messages import StopReason
+from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
+from crow.session.mending import last_turn
+from crow.session.options import Options
+from crow.session.title import title_of
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.terminals import Terminals
@@ -22,16 +37,18 @@ class Busy(CrowError):
 class Turn:
     """A running turn. Cancelling its task is the one way to stop it; once asked for, `cancelled` is how it ends."""
 
-    def __init__(self, conversation: Conversation, journal: SessionJournal, turn_id: str) -> None:
-        self._conversation = conversation
-        self._journal = journal
+    def __init__(
+        self, turn_id: str, journal: SessionJournal, answer: Callable[["Turn", TurnIds], Awaitable[StopReason]]
+    ) -> None:
         self._id = turn_id
+        self._journal = journal
+        self._answer = answer
         self._task: asyncio.Task[StopReason] | None = None
         self._begun = False
         self.cancelling = False
 
-    def start(self, sent: Sequence[Sent], after: "Turn | None") -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(sent, after))
+    def start(self, after: "Turn | None") -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(after))
 
     def cancel(self) -> None:
         self.cancelling = True
@@ -54,43 +71,89 @@ class Turn:
             raise RuntimeError("the turn was never started")
         return self._task.result()
 
-    async def _run(self, sent: Sequence[Sent], after: "Turn | None") -> StopReason:
+    async def _run(self, after: "Turn | None") -> StopReason:
         try:
             if after is not None:
                 await after.ended()
             self._begun = True
-            turn = skip_turn if self.cancelling else run_turn
-            stop_reason = await turn(self._conversation, TurnIds(self._id), sent)
+            stop_reason = await self._answer(self, TurnIds(self._id))
         except asyncio.CancelledError:
             stop_reason = StopReason.CANCELLED
         except Exception as error:
             if not self.cancelling:  # libraries raise all sorts of things when their work is aborted
-                rejected = isinstance(error, ModelRejected)
-                await self._end(TurnEnded(self._id, None, str(error), rejected=rejected))
+                await self._fail(error)
                 raise
             logger.info("a cancelled turn ended with %s", type(error).__name__)
             stop_reason = StopReason.CANCELLED
-        if self.cancelling:
-            stop_reason = StopReason.CANCELLED
-        await self._end(TurnEnded(self._id, stop_reason))
-        return stop_reason
+        return await self._end(StopReason.CANCELLED if self.cancelling else stop_reason)
 
-    async def _end(self, ended: TurnEnded) -> None:
-        """The turn is over all the same if that cannot be stored; the person is told why."""
+    async def _fail(self, error: Exception) -> None:
+        ended = TurnEnded(self._id, None, str(error), rejected=isinstance(error, ModelRejected))
         try:
             await self._journal.record(ended)
         except StorageFailed as failed:
+            logger.warning("the end of a failed turn is not stored: %s", failed)
+
+    async def _end(self, stop_reason: StopReason) -> StopReason:
+        """A turn whose end cannot be stored has failed, unless it was cancelled: that is the answer then."""
+        try:
+            await self._journal.record(TurnEnded(self._id, stop_reason))
+        except StorageFailed as failed:
+            if stop_reason is not StopReason.CANCELLED:
+                raise
             self._journal.append(Notice("error", str(failed)))
+        return stop_reason
 
 
 class Session:
-    def __init__(self, id: str, conversation: Conversation, journal: SessionJournal, terminals: Terminals) -> None:
+    """`past` is what happened in it before it was opened."""
+
+    def __init__(
+        self,
+        id: str,
+        conversation: Conversation,
+        journal: SessionJournal,
+        terminals: Terminals,
+        options: Options,
+        commands: Commands,
+        past: Sequence[Event] = (),
+    ) -> None:
         self.id = id
+        self.options = options
         self._terminals = terminals
         self._conversation = conversation
         self._journal = journal
-        self._turns = 0
+        self._commands = commands
+        self._turns = last_turn(past)
         self._turn: Turn | None = None
+        self._titled = any(isinstance(event, TitleChanged) for event in past)
+        self._remarks: list[Notice] | None = []
+        """What there is to tell once the client knows of the session; None from then on."""
+
+    # --- its beginning
+
+    def store_choices(self) -> None:
+        """Of a new session: what it begins with is stored, whatever the configuration says when it is loaded."""
+        for option in self.options.all():
+            if option.id != "thought_level":
+                self._journal.append(OptionChosen(option.id, option.value))
+
+    def welcome(self) -> None:
+        """The client knows of the session now: it is told what else there is to know."""
+        remarks, self._remarks = self._remarks or [], None
+        for remark in remarks:
+            self._journal.append(remark)
+        self._tell_commands()
+        self.options.look_for_models(self._at_rest)
+
+    def tell(self, notice: Notice) -> None:
+        """Something the person should know, outside any turn."""
+        if self._remarks is None:
+            self._journal.append(notice)
+        else:
+            self._remarks.append(notice)
+
+    # --- its turns
 
     def start_turn(self, sent: Sequence[Sent]) -> Turn:
         """Begins a turn at once, so that a cancel that follows cannot come too early. Raises Busy if one runs.
@@ -101,8 +164,8 @@ class Session:
         if before is not None and not before.cancelling:
             raise Busy("A turn is already running in this session.", remedy="Wait for its end, or cancel it first.")
         self._turns += 1
-        self._turn = Turn(self._conversation, self._journal, f"t{self._turns}")
-        self._turn.start(sent, before)
+        self._turn = Turn(f"t{self._turns}", self._journal, lambda turn, ids: self._answer(turn, ids, sent))
+        self._turn.start(before)
         return self._turn
 
     def cancel(self) -> None:
@@ -110,13 +173,76 @@ class Session:
         if self._turn is not None and not self._turn.over:
             self._turn.cancel()
 
-    def tell(self, notice: Notice) -> None:
-        """Something the person should know, outside any turn."""
-        self._journal.append(notice)
-
-    async def close(self) -> None:
-        """Cancels the turn and lets go of everything."""
+    async def rest(self) -> None:
+        """Ends the running turn and stores everything that happened; StorageFailed if that cannot be done."""
         self.cancel()
         if self._turn is not None:
             await self._turn.ended()
-        await asyncio.gather(self._terminals.close(), self._conversation.model.close())
+        await self._journal.kept()
+
+    async def kept(self) -> None:
+        """Everything that has happened so far is stored when this returns; StorageFailed if it cannot be."""
+        await self._journal.kept()
+
+    async def close(self) -> None:
+        """Cancels the turn and lets go of everything; StorageFailed if something of it could not be stored."""
+        self.cancel()
+        if self._turn is not None:
+            await self._turn.ended()
+        *_, stored = await asyncio.gather(
+            self._terminals.close(),
+            self.options.close(),
+            self._conversation.model.close(),
+            self._journal.release(),
+            return_exceptions=True,
+        )
+        if isinstance(stored, BaseException):
+            raise stored
+
+    async def _at_rest(self) -> None:
+        while self._turn is not None and not self._turn.over:
+            await self._turn.ended()
+
+    async def _answer(self, turn: Turn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
+        self._tell_commands()
+        found = self._commands.find(sent)
+        try:
+            if found is not None:
+                return await self._obey(turn, ids, sent, *found)
+            self._name(sent)
+            return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
+        finally:
+            self._tell_commands()
+
+    async def _obey(
+        self, turn: Turn, ids: TurnIds, sent: Sequence[Sent], command: Command, arguments: str
+    ) -> StopReason:
+        journal = self._journal
+        journal.append(TurnStarted(ids.turn_id))
+        await journal.record(CommandGiven(ids.message(), tuple(sent)))
+        if turn.cancelling:
+            return StopReason.CANCELLED
+        try:
+            answer = await command.run(arguments, rest_of(sent), ids)
+        except TurnCancelled:
+            return StopReason.CANCELLED
+        except StorageFailed:
+            raise
+        except CrowError as error:
+            answer = Reply(str(error))
+        if isinstance(answer, Prompt):
+            # What the person typed is in the journal already; this is what it stands for.
+            self._name(sent)
+            return await run_turn(self._conversation, ids, (), answer.sent, begun=True)
+        journal.append(CrowSaid(ids.message(), answer.text))
+        return StopReason.END_TURN
+
+    def _name(self, sent: Sequence[Sent]) -> None:
+        if not self._titled:
+            self._titled = True
+            self._journal.append(TitleChanged(title_of(sent)))
+
+    def _tell_commands(self) -> None:
+        commands = self._commands.changed()
+        if commands is not None:
+            self._journal.append(CommandsChanged(commands))

@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
-from crow.actions import Deed
+from crow.actions import Deed, PermissionAnswer
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
@@ -74,6 +74,21 @@ class LooksFirst(Protocol):
 
     def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         """None if there is nothing to be looked at."""
+        ...
+
+
+@runtime_checkable
+class HasTwoYeses(Protocol):
+    """An action that the person can agree to in two ways, of which nothing is remembered: it has its own words."""
+
+    @property
+    def yes(self) -> str: ...
+
+    @property
+    def broader_yes(self) -> str: ...
+
+    def agreed(self, answer: PermissionAnswer) -> None:
+        """The person agreed; the choice `session` stands for the broader yes."""
         ...
 
 

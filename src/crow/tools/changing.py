@@ -1,4 +1,4 @@
-"""What the tools that change a file have in common: showing the change before, and telling what became of it after."""
+"""What the tools that change a file share: showing the change, storing what it replaces, telling what became of it."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from crow import diff
 from crow.actions import Deed
 from crow.errors import WorkspaceError
+from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown, spelled
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Look
@@ -71,6 +72,28 @@ def check_writable(path: str, before: Document | None, text: str) -> None:
     if before is not None and before.obstacle:
         raise WorkspaceError(before.obstacle)
     encode_like(before, path, text)
+
+
+async def change_file(
+    workspace: Workspace, journal: Journal, call_id: str, path: str, text: str, before: Document | None
+) -> Document:
+    """Writes a text as `Workspace.write_document` does, once what it replaces is stored, so that it can be taken back.
+
+    StorageFailed if it could not be stored: nothing was written then.
+    """
+    image = None if before is None else Before(before.text, before.encoding, before.mark)
+    await journal.record(FileChanging(call_id, path, image))
+    after = await workspace.write_document(path, text, before)
+    # What is there by now: an editor may have formatted the text when it saved it.
+    journal.append(FileWritten(call_id, path, await worked_out(len(after.text), lambda: digest_of(after.text))))
+    return after
+
+
+def digest_of(text: str) -> str:
+    """A fingerprint by which a file's text is known again."""
+    import hashlib  # costs as much as a third of our start-up, and is needed with the first change only
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:

@@ -14,6 +14,7 @@ from crow.results import ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments, Look, ignored_arguments, verb_and_path
 from crow.tools.changing import (
     ShownChange,
+    change_file,
     check_writable,
     look_at,
     show_change,
@@ -79,7 +80,7 @@ class Edit:
         check_writable(path, before, new)
         change = await show_change(path, before.text, new)
         paths = written_paths(workspace, arguments.path)
-        return EditAction(workspace, self._seen, before, paths, plan, change, unknown)
+        return EditAction(call.id, workspace, self._seen, before, paths, plan, change, unknown)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
@@ -101,6 +102,7 @@ class Edit:
 class EditAction:
     def __init__(
         self,
+        call_id: str,
         workspace: Workspace,
         seen: Seen,
         before: Document,
@@ -109,6 +111,7 @@ class EditAction:
         change: ShownChange,
         unknown: tuple[str, ...],
     ) -> None:
+        self._call_id = call_id
         self._workspace = workspace
         self._seen = seen
         self._path = before.path
@@ -130,7 +133,7 @@ class EditAction:
         for _ in range(TRIES):
             text = apply(before.text, replacements)
             try:
-                after = await self._workspace.write_document(self._path, text, before)
+                after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
             except FileChanged as changed:
                 now = await self._workspace.read_document(self._path)
                 moved = follow(replacements, before.text, now.text) if now is not None else None

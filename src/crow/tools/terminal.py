@@ -15,7 +15,7 @@ from crow.errors import WorkspaceError
 from crow.events import CallProgressed, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
@@ -69,6 +69,10 @@ class RunCommand:
         self.spec = ToolSpec("terminal", DESCRIPTION, _reader.schema())
         self._terminals = terminals
         self._timeout = timeout
+
+    def lower_timeout(self, timeout: float) -> None:
+        """The seconds that a command has by default, if they are fewer than now."""
+        self._timeout = min(self._timeout, timeout)
 
     def title(self, arguments: dict[str, Any]) -> str:
         command = arguments.get("command")
@@ -136,16 +140,25 @@ class CommandAction:
             if ending is None:
                 await terminal.kill()
             output = await terminal.output()
+            ended = Ended(
+                _best_known(ending, output), time.monotonic() - begun, self._timeout if ending is None else None
+            )
+            result = self._ended(terminal, output.text, ended, journal)
             self._terminals.release_soon(terminal)
         except BaseException:
             self._terminals.release_soon(terminal)
             await self._terminals.released(PROMPTLY)
             raise
-        ended = Ended(_best_known(ending, output), time.monotonic() - begun, self._timeout if ending is None else None)
-        result = self._result(terminal, output.text, ended.for_model(), ended.for_person(), ok=ended.well)
-        if terminal.client_id and ended.timeout is not None:  # the one thing that its terminal does not show
-            result = msgspec.structs.replace(result, display=(*result.display, TextBlock(result.message)))
         return result
+
+    def _ended(self, terminal: Terminal, output: str, ended: "Ended", journal: Journal) -> ToolResult:
+        result = self._result(terminal, output, ended.for_model(), ended.for_person(), ok=ended.well)
+        if not terminal.client_id or ended.timeout is None:
+            return result
+        # The one thing that its terminal does not show; said while the terminal is still there.
+        shown = (TerminalBlock(terminal.client_id), TextBlock(result.message))
+        journal.append(CallProgressed(self._call_id, shown))
+        return msgspec.structs.replace(result, display=(*shown, HiddenOutput(output)))
 
     async def _watch(self, terminal: Terminal, journal: Journal) -> TerminalExit | None:
         """Shows the command until it has ended; None if time ran out first."""
@@ -181,10 +194,11 @@ class CommandAction:
 
     def _result(self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool) -> ToolResult:
         text = "\n".join([followed_by(output or "(no output)", for_model), *ignored_arguments(self._unknown)])
+        seen = followed_by(output, for_person)
         if terminal.client_id:
-            display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id),)
+            display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id), HiddenOutput(seen))
         else:
-            display = (TextBlock(followed_by(output, for_person)),)
+            display = (TextBlock(seen),)
         return ToolResult(ok=ok, text=text, message=for_person, display=display)
 
 

@@ -1,7 +1,7 @@
 """The tools of a session, by name. Looking one up always gives a tool: an unknown name gives one that says so."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from crow.errors import CrowError
@@ -17,9 +17,12 @@ class Toolbox:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
 
-    @property
-    def specs(self) -> list[ToolSpec]:
-        return [tool.spec for tool in self._tools.values()]
+    def add(self, tool: Tool) -> None:
+        self._tools[tool.spec.name] = tool
+
+    def specs(self, is_offered: Callable[[ToolKind], bool]) -> list[ToolSpec]:
+        """Of the tools whose kind is on offer."""
+        return [tool.spec for tool in self._tools.values() if is_offered(tool.kind)]
 
     def find(self, name: str) -> Tool:
         return self._tools.get(name) or _UnknownTool(name, list(self._tools))

@@ -11,7 +11,15 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, Look, ignored_arguments, verb_and_path
-from crow.tools.changing import ShownChange, check_writable, look_at, show_change, told_result, written_paths
+from crow.tools.changing import (
+    ShownChange,
+    change_file,
+    check_writable,
+    look_at,
+    show_change,
+    told_result,
+    written_paths,
+)
 from crow.tools.fitting import with_ends_of
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
@@ -62,12 +70,13 @@ class Write:
         text = text_after(before, arguments)
         check_writable(path, before, text)
         change = await show_change(path, before.text if before else None, text)
-        return WriteAction(workspace, self._seen, path, arguments, before, change, unknown)
+        return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown)
 
 
 class WriteAction:
     def __init__(
         self,
+        call_id: str,
         workspace: Workspace,
         seen: Seen,
         path: str,
@@ -76,6 +85,7 @@ class WriteAction:
         change: ShownChange,
         unknown: tuple[str, ...],
     ) -> None:
+        self._call_id = call_id
         self._workspace = workspace
         self._seen = seen
         self._path = path
@@ -98,7 +108,7 @@ class WriteAction:
         for _ in range(TRIES):
             text = text_after(before, self._arguments)
             try:
-                after = await self._workspace.write_document(self._path, text, before)
+                after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
             except FileChanged as changed:
                 if not self._arguments.append:
                     raise WorkspaceError(f"{changed.message} Nothing was written.", remedy="Read it first.") from None

@@ -136,12 +136,16 @@ class Workspace(Protocol):
         """
         ...
 
-    async def write_document(self, path: str, text: str, before: Document | None) -> Document:
+    async def write_document(
+        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+    ) -> Document:
         """Writes a text over the document that it was made from (None: the file must not exist yet).
 
         Looks once more, immediately before writing: if the file is no longer as `before` says, nothing is written and
         FileChanged is raised. Encoding, mark, mode and owner are kept; missing folders are made for a new file. All
         of the text is written or nothing. Gives what is there afterwards, since an editor may format what it saves.
+
+        `like` is another document whose encoding and mark the text gets, to make the file what it once was.
         """
         ...
 

@@ -78,10 +78,12 @@ class LocalWorkspace:
         obstacle = await asyncio.to_thread(obstacle_to_writing, path)
         return await worked_out(len(content), lambda: document(path, content, obstacle=obstacle))
 
-    async def write_document(self, path: str, text: str, before: Document | None) -> Document:
+    async def write_document(
+        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+    ) -> Document:
         size = len(text) + (len(before.text) if before else 0)
         content, expected = await worked_out(
-            size, lambda: (encode_like(before, path, text), bytes_of(before) if before else None)
+            size, lambda: (encode_like(like or before, path, text), bytes_of(before) if before else None)
         )
         remarks = await _to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
         return await worked_out(size, lambda: document(path, content, remarks=remarks))

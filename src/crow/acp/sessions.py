@@ -1,0 +1,258 @@
+"""The sessions of one connection: opened, loaded, copied, listed, closed, deleted; and the store behind them."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from crow.acp import translate_session, wire
+from crow.acp.connection import Call
+from crow.acp.failures import answered, unknown_session
+from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.offers import Offers
+from crow.acp.sink import UpdateSink
+from crow.errors import SessionTaken, StorageFailed
+from crow.events import Event, Notice
+from crow.session.archive import StoredArchive
+from crow.session.journal import Record
+from crow.session.mending import mended
+from crow.session.models import ModelChoice
+from crow.session.open import open_session
+from crow.session.replay import replayed
+from crow.session.session import Session
+from crow.store.open import open_store
+from crow.workspace.processes import Keeper
+
+logger = logging.getLogger(__name__)
+
+PAGE_SIZE = 50
+
+
+class Opened(NamedTuple):
+    """A session that was just put together, and what its client is still to be told."""
+
+    session: Session
+    sink: UpdateSink
+    choice: ModelChoice
+
+    def state(self) -> tuple[wire.SessionModes | None, list[wire.ConfigOption]]:
+        """What can be chosen in it, as an answer says it."""
+        options = self.session.options.all()
+        modes = translate_session.modes(options)
+        if modes is not None:
+            self.sink.told_mode(modes.current_mode_id)
+        return modes, translate_session.config_options(options)
+
+
+class Sessions:
+    """`choose` finds the model for a session. Nothing of the store is touched before the first session method."""
+
+    def __init__(self, home: str, environ: Mapping[str, str], choose: Callable[[], Awaitable[ModelChoice]]) -> None:
+        self._home = home
+        self._environ = environ
+        self._choose = choose
+        self._store = open_store(home)
+        self._keeper = Keeper()
+        self._open: dict[str, Session] = {}
+        self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def find(self, session_id: str) -> Session:
+        """One that is open here."""
+        session = self._open.get(session_id)
+        if session is None:
+            raise unknown_session(session_id)
+        return session
+
+    def cancel(self, session_id: str) -> None:
+        if session_id in self._open:
+            self._open[session_id].cancel()
+
+    async def end(self) -> None:
+        """Ends every turn, stores what is left, and lets go of what the sessions hold."""
+        sessions = list(self._open.values())
+        self._open.clear()
+        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await asyncio.gather(self._store.close(), self._keeper.close(), return_exceptions=True)
+
+    # --- opening
+
+    async def new(self, request: wire.NewSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
+        roots = _roots(request)
+        session_id = _new_id()
+        with answered():
+            choice = await self._choose()
+            record, warning = await self._create(session_id, roots)
+            opened = self._put_together(session_id, roots, choice, offers, record, [])
+        if warning is not None:
+            opened.session.tell(warning)
+        opened.session.store_choices()
+        self._announce(opened, request, call)
+        modes, options = opened.state()
+        return wire.NewSessionResponse(session_id=session_id, modes=modes, config_options=options)
+
+    async def load(
+        self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
+    ) -> wire.LoadSessionResponse:
+        """Goes on with a stored session, wherever it was last open. `replay`: the client is shown all of it first."""
+        roots = _roots(request)
+        session_id = request.session_id
+        async with self._turnstile(session_id):
+            with answered(session_id):
+                choice = await self._choose()
+                stored_at = (await self._store.find(session_id)).cwd
+                _same_folder(stored_at, roots[0])
+                await self._put_away(session_id)
+                record = await self._store.claim(session_id)
+                await self._store.set_roots(session_id, roots[1:])
+                past = await mended(record, await self._store.events(session_id))
+                opened = self._put_together(session_id, [stored_at, *roots[1:]], choice, offers, record, past)
+            if replay:
+                await opened.sink.replay(replayed(past))
+        self._announce(opened, request, call)
+        modes, options = opened.state()
+        return wire.LoadSessionResponse(modes=modes, config_options=options)
+
+    async def fork(self, request: wire.LoadSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
+        """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
+        roots = _roots(request)
+        new_id = _new_id()
+        with answered(request.session_id):
+            choice = await self._choose()
+            source = self._open.get(request.session_id)
+            if source is not None:
+                await source.kept()
+            stored_at = (await self._store.find(request.session_id)).cwd
+            _same_folder(stored_at, roots[0])
+            record = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
+            past = await mended(record, await self._store.events(new_id))
+            opened = self._put_together(new_id, [stored_at, *roots[1:]], choice, offers, record, past)
+        self._announce(opened, request, call)
+        modes, options = opened.state()
+        return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
+
+    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Record | None, Notice | None]:
+        """Where a new session is kept; nowhere if it cannot be, which is no reason not to work."""
+        try:
+            return await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:]), None
+        except StorageFailed as failed:
+            return None, Notice("warning", f"Nothing of this session will be kept. {failed}")
+
+    def _put_together(
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        choice: ModelChoice,
+        offers: Offers,
+        record: Record | None,
+        past: Sequence[Event],
+    ) -> Opened:
+        sink = offers.sink(session_id)
+        sink.remember(past)
+        around = offers.surround(session_id, roots, choice, self._keeper, self._environ, sink)
+        archive = StoredArchive(self._store, session_id) if record is not None else None
+        session = open_session(session_id, choice, around, home=self._home, record=record, archive=archive, past=past)
+        self._open[session_id] = session
+        return Opened(session, sink, choice)
+
+    def _announce(self, opened: Opened, request: wire.NewSessionRequest, call: Call) -> None:
+        """What the client can only understand once it has the answer."""
+        if request.mcp_servers:
+            names = ", ".join(server.name for server in request.mcp_servers)
+            opened.session.tell(Notice("warning", f"MCP servers are not supported yet and were not started: {names}."))
+        call.afterwards(opened.session.welcome)
+        call.afterwards(opened.sink.tell_usage)
+        call.afterwards(opened.choice.warm_up)
+
+    # --- listing and ending
+
+    async def page(self, request: wire.ListSessionsRequest) -> wire.ListSessionsResponse:
+        cwd = None if request.cwd is None else os.path.normpath(_absolute("cwd", request.cwd))
+        with answered():
+            page = await self._store.page(cwd, request.cursor or "", PAGE_SIZE)
+        return wire.ListSessionsResponse(
+            sessions=[translate_session.session_info(entry) for entry in page.entries],
+            next_cursor=page.next_cursor or None,
+        )
+
+    def close(self, session_id: str) -> Awaitable[wire.Empty]:
+        """It is closed for whatever comes after this call; what it holds is let go of before the answer."""
+        session = self.find(session_id)
+        del self._open[session_id]
+        return self._closed(session)
+
+    async def _closed(self, session: Session) -> wire.Empty:
+        async with self._turnstile(session.id):
+            with answered(session.id):
+                await session.close()
+        return wire.Empty()
+
+    async def delete(self, session_id: str) -> wire.Empty:
+        """For good. One that is not there is as good as deleted."""
+        session = self._open.pop(session_id, None)
+        async with self._turnstile(session_id):
+            with answered(session_id):
+                if session is not None:
+                    await session.close()
+                await self._store.delete(session_id)
+        return wire.Empty()
+
+    async def drop(self, session: Session) -> None:
+        """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
+        if self._open.get(session.id) is session:
+            del self._open[session.id]
+        try:
+            await session.close()
+        except SessionTaken:
+            pass  # known: it is why we are here
+        except StorageFailed as failed:
+            logger.warning("%s was not stored to its end: %s", session.id, failed)
+
+    async def _put_away(self, session_id: str) -> None:
+        """One that is open here is closed before it is opened anew: it never has two histories."""
+        session = self._open.get(session_id)
+        if session is None:
+            return
+        with suppress(SessionTaken):  # it went on elsewhere, and is now fetched back from there
+            await session.rest()
+        await self.drop(session)
+
+    def _turnstile(self, session_id: str) -> asyncio.Lock:
+        """One at a time may open or end a session."""
+        return self._turnstiles.setdefault(session_id, asyncio.Lock())
+
+
+# --- what a request must say
+
+
+def _roots(request: wire.NewSessionRequest) -> list[str]:
+    """The folders of a session: its own, then the further ones. Each must be there."""
+    folders = [("cwd", request.cwd)]
+    folders += [("additionalDirectories", path) for path in request.additional_directories or []]
+    for name, path in folders:
+        if not os.path.isdir(_absolute(name, path)):
+            raise _invalid(f"`{name}`: there is no folder {path[:200]!r}")
+    return [path for _, path in folders]
+
+
+def _absolute(name: str, path: str) -> str:
+    if not os.path.isabs(path) or "\0" in path:
+        raise _invalid(f"`{name}` must be an absolute path, got {path[:200]!r}")
+    return path
+
+
+def _same_folder(stored: str, given: str) -> None:
+    if os.path.realpath(stored) != os.path.realpath(given):
+        raise _invalid(f"`cwd`: the session belongs to {stored[:200]!r}, not to {given[:200]!r}")
+
+
+def _invalid(what: str) -> RpcError:
+    return RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {what}")
+
+
+def _new_id() -> str:
+    """Sortable by time, unguessable, safe as a file's name."""
+    return f"{time.time_ns() // 1_000_000:012x}-{os.urandom(8).hex()}"

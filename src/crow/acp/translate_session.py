@@ -1,0 +1,66 @@
+"""What is said of a session besides what happens in it: what can be chosen, and how it stands in a list. Pure."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from crow import events
+from crow.acp import wire
+from crow.store.base import SessionEntry
+
+
+def modes(options: Iterable[events.SessionOption]) -> wire.SessionModes | None:
+    """The option `mode` for clients that know modes alone."""
+    for option in options:
+        if option.id == "mode":
+            available = [
+                wire.SessionMode(id=choice.value, name=choice.name, description=choice.description or None)
+                for choice in option.choices
+            ]
+            return wire.SessionModes(current_mode_id=option.value, available_modes=available)
+    return None
+
+
+def config_options(options: Iterable[events.SessionOption]) -> list[wire.ConfigOption]:
+    return [
+        wire.ConfigOption(
+            id=option.id,
+            name=option.name,
+            description=option.description or None,
+            category=option.id,
+            current_value=option.value,
+            options=_choices(option.choices),
+        )
+        for option in options
+    ]
+
+
+def _choices(choices: Sequence[events.Choice]) -> list[wire.ConfigChoice]:
+    """As a list; or in groups, where there are any."""
+    groups: dict[str, list[wire.ConfigChoice]] = {}
+    for choice in choices:
+        made = wire.ConfigChoice(value=choice.value, name=choice.name, description=choice.description or None)
+        groups.setdefault(choice.group, []).append(made)
+    if not any(groups):
+        return groups.get("", [])
+    return [
+        wire.ConfigChoice(group=group or "other", name=group or "Other", options=made) for group, made in groups.items()
+    ]
+
+
+def title(event: events.TitleChanged, now: int) -> wire.Update:
+    return wire.SessionInfoUpdate(title=event.title, updated_at=_iso_time(now))
+
+
+def session_info(entry: SessionEntry) -> wire.SessionInfo:
+    return wire.SessionInfo(
+        session_id=entry.id,
+        cwd=entry.cwd,
+        title=entry.title or None,
+        updated_at=_iso_time(entry.updated_at),
+        additional_directories=list(entry.roots) or None,
+    )
+
+
+def _iso_time(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03d}Z"

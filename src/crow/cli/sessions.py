@@ -1,0 +1,255 @@
+"""`crow sessions`: the stored conversations, listed, shown, exported and deleted. Works while an agent uses them."""
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+
+from crow.cli.render_text import cells, clean_prose, cut
+from crow.cli.terminal import ask, is_interactive
+from crow.config.home import home, reason
+from crow.errors import CrowError, SessionUnknown
+from crow.events import Event
+from crow.paths import is_inside
+from crow.session.export import as_json, markdown, moment
+from crow.store.base import SessionEntry, SessionStore
+from crow.store.open import open_store
+from crow.store.sessions import FILE_NAME
+from crow.tools.matching import common_beginning
+from crow.visible import one_line
+
+MOST_LISTED = 20
+"""Sessions that are listed if nothing else is said."""
+PAGE = 1000
+SHORTEST_ID = 8
+LONGEST_FOLDER = 40
+LONGEST_LINE = 200
+"""Where there is no terminal to say how much fits on one."""
+MOST_NAMED = 5
+"""Sessions that are named when an id could be any of several."""
+
+Given = TypeVar("Given")
+
+
+class NoSession(CrowError):
+    """No session is meant, or more than one."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_list(actions.add_parser("list", help="the last ones, newest first"))
+    show = actions.add_parser("show", help="print a conversation")
+    show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    show.set_defaults(act=_show)
+    _add_export(actions.add_parser("export", help="write a conversation as Markdown or JSON"))
+    delete = actions.add_parser("delete", help="delete conversations for good")
+    delete.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.set_defaults(act=_delete)
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cwd", metavar="D", help="only those of this folder")
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument("--limit", metavar="N", type=_positive, default=MOST_LISTED, help=f"how many ({MOST_LISTED})")
+    number.add_argument("--all", action="store_true", help="all there are")
+    parser.add_argument("--json", action="store_true", help="for programs: with whole ids, times in milliseconds")
+    parser.set_defaults(act=_list)
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    parser.add_argument(
+        "--format", choices=("markdown", "json"), default="markdown", help="json has all that is stored"
+    )
+    parser.add_argument("--output", metavar="FILE", help="a new file, instead of standard output")
+    parser.set_defaults(act=_export)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def main(arguments: argparse.Namespace) -> int:
+    return arguments.act(arguments)
+
+
+# --- the actions
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    entries = _with_store(_all_entries, [])
+    ids = short_ids([entry.id for entry in entries])
+    if arguments.cwd is not None:
+        folders = {os.path.abspath(arguments.cwd), os.path.realpath(arguments.cwd)}
+        entries = [entry for entry in entries if entry.cwd in folders]
+    listed = entries if arguments.all else entries[: arguments.limit]
+    if arguments.json:
+        _write(msgspec.json.format(msgspec.json.encode(listed), indent=2) + b"\n")
+    elif not entries:
+        print("There are no sessions yet." if arguments.cwd is None else "There are no sessions of this folder.")
+    else:
+        _print_table(listed, ids)
+    if len(listed) < len(entries):
+        print(f"{len(entries) - len(listed)} more: crow sessions list --all", file=sys.stderr)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    entry, events = _with_store(lambda store: _read(store, arguments.id))
+    print(clean_prose(markdown(entry, events)), end="")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    entry, events = _with_store(lambda store: _read(store, arguments.id))
+    text = as_json(entry, events) if arguments.format == "json" else markdown(entry, events)
+    content = text.encode("utf-8", "backslashreplace")
+    if arguments.output is None:
+        _write(content)
+    else:
+        _write_new_file(arguments.output, content)
+    return 0
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    if not arguments.yes and not is_interactive():
+        print("crow sessions: there is nobody to ask. To delete without being asked use --yes.", file=sys.stderr)
+        return 2
+    return _with_store(lambda store: _delete_all(store, arguments.ids, yes=arguments.yes))
+
+
+async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> int:
+    """All are found before the first one is deleted: a mistyped id deletes nothing."""
+    entries = {entry.id: entry for entry in [await _find(store, id) for id in ids]}
+    failed = 0
+    for entry in entries.values():
+        name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
+        if not yes and not _confirmed(f"Delete {name} for good?"):
+            print(f"Kept {name}.")
+            continue
+        try:
+            await store.delete(entry.id)
+        except CrowError as error:
+            print(f"crow: {name} was not deleted. {error}", file=sys.stderr)
+            failed = 1
+        else:
+            print(f"Deleted {name}.")
+    return failed
+
+
+def _confirmed(question: str) -> bool:
+    """Only a clear yes is one: what is deleted does not come back."""
+    try:
+        return ask(f"{question} [y/N]").lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
+
+
+# --- finding
+
+
+def _with_store(work: Callable[[SessionStore], Awaitable[Given]], without: Given | None = None) -> Given:
+    """Does the work with the store; without one, which is not made for this, gives `without` or says so."""
+    place = home(os.environ)
+    if not os.path.lexists(os.path.join(place, FILE_NAME)):
+        if without is None:
+            raise NoSession("There are no sessions yet.", remedy=f"They would be kept in {place}.")
+        return without
+
+    async def run() -> Given:
+        store = open_store(place)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def _read(store: SessionStore, id: str) -> tuple[SessionEntry, list[Event]]:
+    entry = await _find(store, id)
+    return entry, await store.events(entry.id)
+
+
+async def _find(store: SessionStore, id: str) -> SessionEntry:
+    """The session with this id, or the only one whose id begins with it."""
+    entries = [entry for entry in await _all_entries(store) if id and entry.id.startswith(id)]
+    if len(entries) == 1:
+        return entries[0]
+    try:
+        return await store.find(id)
+    except SessionUnknown:
+        pass
+    if not entries:
+        raise NoSession(f"There is no session {one_line(id)!r}.", remedy="crow sessions list names those there are.")
+    names = short_ids([entry.id for entry in entries])
+    some = ", ".join(list(names.values())[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    raise NoSession(f"{len(entries)} sessions begin with {one_line(id)!r}: {some}.", remedy="Give more of the id.")
+
+
+async def _all_entries(store: SessionStore) -> list[SessionEntry]:
+    page = await store.page(None, "", PAGE)
+    entries = list(page.entries)
+    while page.next_cursor:
+        page = await store.page(None, page.next_cursor, PAGE)
+        entries += page.entries
+    return entries
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """For each id the beginning that none of the others has."""
+    needed = dict.fromkeys(ids, SHORTEST_ID)
+    for one, next_one in pairwise(sorted(needed)):
+        length = common_beginning(one, next_one) + 1
+        needed[one] = max(needed[one], length)
+        needed[next_one] = max(needed[next_one], length)
+    return {id: id[: needed[id]] for id in ids}
+
+
+# --- writing
+
+
+def _print_table(entries: Sequence[SessionEntry], ids: Mapping[str, str]) -> None:
+    folders = [cut(_short_folder(entry.cwd), LONGEST_FOLDER) for entry in entries]
+    id_width = max(len(ids[entry.id]) for entry in entries)
+    folder_width = max(map(cells, folders))
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else LONGEST_LINE
+    for entry, folder in zip(entries, folders, strict=True):
+        padding = " " * (folder_width - cells(folder))
+        line = f"{ids[entry.id]:<{id_width}}  {moment(entry.updated_at)}  {folder}{padding}  {one_line(entry.title)}"
+        print(cut(line, room).rstrip())
+
+
+def _short_folder(path: str) -> str:
+    user = os.path.expanduser("~")
+    return one_line("~" + path[len(user) :] if user != "/" and is_inside(path, user) else path)
+
+
+def _write(content: bytes) -> None:
+    """As it is: UTF-8, whatever the terminal speaks."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def _write_new_file(path: str, content: bytes) -> None:
+    """For its owner's eyes only, like the store it comes from."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise CrowError(f"{one_line(path)} is there already.", remedy="Choose another name, or move it away.") from None
+    except OSError as error:
+        raise CrowError(f"{one_line(path)} cannot be written: {reason(error)}.") from None

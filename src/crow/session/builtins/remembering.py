@@ -1,0 +1,66 @@
+"""/compact, /clear, /context: what the model has in mind of the conversation."""
+
+from collections.abc import Iterator, Sequence
+
+from crow.events import CommandInfo, HistoryCleared, Sent
+from crow.session.commands import Reply
+from crow.turn.budget import ContextUse, context_use
+from crow.turn.compaction import compact
+from crow.turn.conversation import Conversation, TurnIds
+
+NEARLY_FULL = 0.7
+"""The part of the window from which on it is worth doing something about."""
+BAR = 20
+
+
+class Compact:
+    info = CommandInfo("compact", "Makes room: sums up the conversation for the model", "[what to keep in view]")
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        return Reply(await compact(self._conversation, ids, focus=arguments, reason="You asked for it."))
+
+
+class Clear:
+    info = CommandInfo("clear", "Lets the model start afresh; you still see what was, and files stay as they are")
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        await self._conversation.journal.record(HistoryCleared())
+        return Reply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
+
+
+class Context:
+    info = CommandInfo("context", "Shows what fills the model's window")
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        return Reply("\n".join(_table(context_use(self._conversation), self._conversation.model.info.name)))
+
+
+def _table(use: ContextUse, model: str) -> Iterator[str]:
+    window = f" of {use.window:,} ({use.total / use.window:.0%})" if use.window else ""
+    yield f"The next request to {model} takes about {use.total:,} tokens{window}.\n"
+    parts = {
+        "System prompt": use.system_prompt,
+        "Tools": use.tools,
+        "What you sent": use.person,
+        "What the model said": use.model,
+        "What tools gave": use.outputs,
+        "Pictures and sound": use.images,
+    }
+    whole = sum(parts.values()) or 1
+    yield "| what | tokens | |"
+    yield "|---|---:|---|"
+    for name, tokens in parts.items():
+        yield f"| {name} | {tokens:,} | {'█' * round(BAR * tokens / whole)} |"
+    if use.window and use.total > NEARLY_FULL * use.window:
+        yield "\nIt is nearly full. `/compact` sums up the conversation, `/clear` lets the model start afresh."
+    if not use.window:
+        yield "\nHow large the window is, is not known: `context_window` of the model in your `config.toml` says it."

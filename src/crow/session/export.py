@@ -1,0 +1,229 @@
+"""A stored session as a document: Markdown to read, JSON to work with. docs/sessions.md describes both."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+import msgspec
+
+from crow import diff
+from crow.events import (
+    CallOpened,
+    CompactionEnded,
+    CrowSaid,
+    Event,
+    HistoryCleared,
+    PlanChanged,
+    Sent,
+    SentLink,
+    SentMedia,
+    SentResource,
+    SentText,
+    TurnEnded,
+    TurnUndone,
+)
+from crow.markdown import fence
+from crow.messages import StopReason
+from crow.paths import relative_to
+from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
+from crow.session.replay import Past, PastCall, PastMessage, PastPrompt, PastThought, replayed
+from crow.store.base import SessionEntry
+from crow.visible import one_line
+
+FORMAT = "crow-session"
+VERSION = 1
+"""Of the JSON: it is that of the records in the store."""
+LONGEST_OUTPUT = 4000
+"""Characters of an output or an attachment that go into the Markdown."""
+LONGEST_DIFF = 64 * 1024
+
+PLAN_SIGNS = {"pending": " ", "in_progress": "~", "completed": "x"}
+ENDINGS = {
+    StopReason.CANCELLED: "The turn was cancelled.",
+    StopReason.MAX_TOKENS: "The turn ended, as there was no room for more.",
+    StopReason.MAX_TURN_REQUESTS: "The turn ended after many requests to the model.",
+    StopReason.REFUSAL: "The model refused to go on.",
+}
+
+
+# --- JSON
+
+
+def as_json(entry: SessionEntry, events: Sequence[Event]) -> str:
+    """Everything that is stored of it, thoughts included; only the former texts of changed files are left out."""
+    whole = {"format": FORMAT, "version": VERSION, "session": entry, "events": events}
+    try:
+        encoded = msgspec.json.encode(whole)
+    except UnicodeEncodeError:
+        # A file name that is no UTF-8: only an escape sequence can carry it.
+        import json
+
+        return json.dumps(msgspec.to_builtins(whole), indent=2) + "\n"
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+# --- Markdown
+
+
+def markdown(entry: SessionEntry, events: Iterable[Event]) -> str:
+    """What the person saw, without the model's thoughts; long outputs cut, pictures named."""
+    return "\n\n".join([*_head(entry), *_body(entry.cwd, events)]) + "\n"
+
+
+def _head(entry: SessionEntry) -> Iterator[str]:
+    yield f"# {one_line(entry.title) or 'Untitled'}"
+    facts = [f"- Folder: {_code(entry.cwd)}", *(f"- Also: {_code(root)}" for root in entry.roots)]
+    facts.append(f"- Begun: {moment(entry.created_at)}; last used: {moment(entry.updated_at)}")
+    facts.append(f"- Session: {_code(entry.id)}")
+    yield "\n".join(facts)
+
+
+def moment(milliseconds: int) -> str:
+    """In this machine's time zone."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
+
+
+def _body(folder: str, events: Iterable[Event]) -> Iterator[str]:
+    """Piece by piece, with what is to be said of a turn's end between the pieces."""
+    writer = _Writer(folder)
+    piece: list[Event] = []
+    for event in events:
+        piece.append(event)
+        if note := _note(event):
+            yield from writer.write(piece)
+            yield f"> {note}"
+            piece = []
+    yield from writer.write(piece)
+
+
+def _note(event: Event) -> str:
+    match event:
+        case TurnEnded(stop_reason=None):
+            return f"The turn failed: {one_line(event.error, 1000)}"
+        case TurnEnded(stop_reason=StopReason() as reason):
+            return ENDINGS.get(reason, "")
+        case TurnUndone():
+            return "The turn before was taken back."
+        case HistoryCleared():
+            return "From here on the model knew nothing of what is above."
+        case _:
+            return ""
+
+
+class _Writer:
+    """Keeps in mind who spoke last: a heading comes where that changes, and after calls, which have their own."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._speaker = ""
+        self._after_call = False
+
+    def write(self, events: Sequence[Event]) -> Iterator[str]:
+        own = {event.message_id for event in events if isinstance(event, CrowSaid)}
+        own |= {event.call_id for event in events if isinstance(event, CallOpened) and event.own}
+        for item in replayed(events):
+            text = "\n\n".join(_item(item, self._folder))
+            if not text:
+                continue
+            speaker = _speaker(item, own)
+            follows_call = self._after_call and not isinstance(item, PastCall)
+            if speaker != self._speaker or follows_call or isinstance(item, PastPrompt):
+                yield f"## {speaker}"
+            yield text
+            self._speaker = speaker
+            self._after_call = isinstance(item, PastCall)
+
+
+def _speaker(item: Past, own: set[str]) -> str:
+    """`own` are the ids of what Crow said and did by itself."""
+    match item:
+        case PastPrompt():
+            return "You"
+        case PastMessage() | PastThought():
+            return "Crow" if item.message_id in own else "Model"
+        case PastCall():
+            return "Crow" if item.call_id in own else "Model"
+        case PlanChanged():
+            return "Model"
+        case CompactionEnded():
+            return "Crow"
+        case _:
+            assert_never(item)
+
+
+def _item(item: Past, folder: str) -> Iterator[str]:
+    match item:
+        case PastPrompt():
+            yield from map(_sent, item.sent)
+        case PastMessage():
+            yield item.text.strip()
+        case PastThought():
+            return
+        case PastCall():
+            yield from _call(item, folder)
+        case PlanChanged():
+            yield "\n".join(f"- [{PLAN_SIGNS[entry.status]}] {one_line(entry.content)}" for entry in item.entries)
+        case CompactionEnded(status="completed"):
+            yield "The conversation up to here was summed up for the model:"
+            yield fence(item.summary)
+        case CompactionEnded():
+            yield "The conversation could not be summed up for the model."
+        case _:
+            assert_never(item)
+
+
+def _sent(block: Sent) -> str:
+    match block:
+        case SentText():
+            return block.text.strip()
+        case SentMedia():
+            name = f" {_code(block.uri)}" if block.uri else ""
+            return f"*Attached: {block.kind} ({one_line(block.mime_type)}){name}*"
+        case SentLink():
+            return f"*Attached: {_code(block.uri)}*"
+        case SentResource():
+            content = "" if block.text is None else f"\n\n{fence(_cut(block.text))}"
+            return f"*Attached: {_code(block.uri)}*{content}"
+        case _:
+            assert_never(block)
+
+
+def _call(call: PastCall, folder: str) -> Iterator[str]:
+    result = call.result
+    status = "cut off" if result is None else "done" if result.ok else "failed"
+    yield f"### {one_line(call.title)} ({status})"
+    blocks = result.display if result is not None else call.display
+    shown = [text for block in blocks if (text := _block(block, folder))]
+    if result is not None and result.message and (not shown or not result.ok):
+        yield one_line(result.message, LONGEST_OUTPUT)
+    yield from shown
+
+
+def _block(block: DisplayBlock, folder: str) -> str:
+    match block:
+        case TextBlock() | HiddenOutput():
+            return fence(_cut(block.text)) if block.text else ""
+        case DiffBlock():
+            name = one_line(relative_to(block.path, folder).lstrip("/"))
+            return fence(diff.unified(block.old_text, block.new_text, name, LONGEST_DIFF), "diff")
+        case ImageBlock():
+            return f"*Image ({one_line(block.image.mime_type)})*"
+        case TerminalBlock():
+            return ""
+        case _:
+            assert_never(block)
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end of a long text."""
+    if len(text) <= LONGEST_OUTPUT:
+        return text
+    half = LONGEST_OUTPUT // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
+def _code(text: str) -> str:
+    """As code, with ticks around it that it does not contain."""
+    shown = one_line(text, 1000)
+    ticks = "``" if "`" in shown else "`"
+    return f"{ticks}{shown}{ticks}"

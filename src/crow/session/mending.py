@@ -1,0 +1,64 @@
+"""What a session that was cut off lacks: Crow was killed, the machine went down, or a copy was made in mid-turn."""
+
+from collections.abc import Iterable
+
+from crow.events import (
+    CallOpened,
+    CallSettled,
+    CompactionEnded,
+    CompactionStarted,
+    Event,
+    TurnEnded,
+    TurnStarted,
+)
+from crow.results import ToolResult
+from crow.session.journal import Record
+
+STOPPED = "Crow was stopped before it ended."
+INTERRUPTED = ToolResult.failed(
+    f"The call was interrupted: {STOPPED} What it had done by then is done.", f"Interrupted: {STOPPED}"
+)
+
+
+def missing_ends(events: Iterable[Event]) -> list[Event]:
+    """The ends of whatever began and never ended: of calls, of a compaction, of the turn. Empty if all is well."""
+    calls: dict[str, None] = {}
+    compactions: dict[str, None] = {}
+    turn = ""
+    for event in events:
+        match event:
+            case CallOpened():
+                calls[event.call_id] = None
+            case CallSettled():
+                calls.pop(event.call_id, None)
+            case CompactionStarted():
+                compactions[event.compaction_id] = None
+            case CompactionEnded():
+                compactions.pop(event.compaction_id, None)
+            case TurnStarted():
+                turn = event.turn_id
+            case TurnEnded():
+                turn = ""
+            case _:
+                pass
+    ends: list[Event] = [CallSettled(call_id, INTERRUPTED) for call_id in calls]
+    ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
+    if turn:
+        ends.append(TurnEnded(turn, None, f"The turn was cut off: {STOPPED}"))
+    return ends
+
+
+def last_turn(events: Iterable[Event]) -> int:
+    """The number of the last turn that began; 0 if none did."""
+    ids = (event.turn_id for event in events if isinstance(event, TurnStarted))
+    return max((int(id[1:]) for id in ids if id[1:].isdecimal()), default=0)
+
+
+async def mended(record: Record, past: list[Event]) -> list[Event]:
+    """A session's past with every end that it lacked; those are stored with it."""
+    ends = missing_ends(past)
+    for end in ends:
+        record.add(end)
+    if ends:
+        await record.kept()
+    return [*past, *ends]

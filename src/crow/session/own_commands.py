@@ -1,0 +1,96 @@
+"""The commands that are files: the user's own, and those of projects that they trust."""
+
+from collections.abc import Collection, Sequence
+
+from crow.events import CommandInfo, Journal, Notice, Sent, SentText
+from crow.paths import shown
+from crow.project.custom import CustomCommand
+from crow.project.own import Own
+from crow.project.skills import Skill
+from crow.project.sources import Sources
+from crow.session.commands import Command, Prompt, Reply
+from crow.session.trusting import Trusting
+from crow.turn.conversation import TurnIds
+
+
+class FileCommand:
+    def __init__(self, file: CustomCommand | Skill) -> None:
+        hint = file.hint if isinstance(file, CustomCommand) else "[what to do]"
+        self.info = CommandInfo(file.name, file.description, hint)
+        self.file = file
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Prompt:
+        expand = self.file.expanded if isinstance(self.file, CustomCommand) else self.file.called
+        return Prompt((SentText(expand(arguments)), *rest))
+
+
+class AfterTrust:
+    """A command of a project that is not trusted yet: first the person is asked. After a no it is mere text."""
+
+    def __init__(self, command: FileCommand, own: "OwnCommands", trusting: Trusting) -> None:
+        self.info = command.info
+        self._own = own
+        self._trusting = trusting
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+        await self._trusting.prepare(ids)
+        command = self._own.trusted(self.info.name)
+        if command is not None:
+            return await command.run(arguments, rest, ids)
+        return Prompt((SentText(f"/{self.info.name} {arguments}".rstrip()), *rest))
+
+
+class OwnCommands:
+    """On a clash of names the user's own come before a project's, earlier roots before later, commands before skills.
+
+    `taken` are the names of built-in commands, which no file can have.
+    """
+
+    def __init__(self, sources: Sources, trusting: Trusting, journal: Journal, taken: Collection[str]) -> None:
+        self._sources = sources
+        self._trusting = trusting
+        self._journal = journal
+        self._taken = frozenset(taken)
+        self._refused: set[str] = set()
+        """Files whose name is taken: said once."""
+
+    def look(self) -> None:
+        self._sources.look()
+        for file in _files(self._sources.own()):
+            if file.name in self._taken and file.path not in self._refused:
+                self._refused.add(file.path)
+                text = f"{shown(file.path)} is not used: /{file.name} is a command of Crow's own. Give it another name."
+                self._journal.append(Notice("warning", text))
+
+    def commands(self) -> Sequence[Command]:
+        return list(self._known(self._sources.own()).values())
+
+    def skill_infos(self) -> list[CommandInfo]:
+        return self._infos(Skill)
+
+    def custom_infos(self) -> list[CommandInfo]:
+        return self._infos(CustomCommand)
+
+    def find(self, name: str) -> Command | None:
+        if (trusted := self.trusted(name)) is not None:
+            return trusted
+        waiting = self._known([brought.own for brought in self._sources.waiting()])
+        return AfterTrust(waiting[name], self, self._trusting) if name in waiting else None
+
+    def trusted(self, name: str) -> Command | None:
+        return self._known(self._sources.own()).get(name)
+
+    def _infos(self, kind: type[Skill] | type[CustomCommand]) -> list[CommandInfo]:
+        known = self._known(self._sources.own()).values()
+        return [command.info for command in known if isinstance(command.file, kind)]
+
+    def _known(self, owns: Sequence[Own]) -> dict[str, FileCommand]:
+        known: dict[str, FileCommand] = {}
+        for file in _files(owns):
+            if file.name not in self._taken:
+                known.setdefault(file.name, FileCommand(file))
+        return known
+
+
+def _files(owns: Sequence[Own]) -> list[CustomCommand | Skill]:
+    return [file for own in owns for file in (*own.commands, *own.skills)]

@@ -1,0 +1,168 @@
+"""What a person sees of a session that was stored: each message, each call and each plan once, as it ended up.
+
+A fold of the journal, like the model's history. It takes one look at each event, and its order is the order in which
+things began.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from crow.events import (
+    ArgumentsGrew,
+    CallDescribed,
+    CallOpened,
+    CallPreviewed,
+    CallProgressed,
+    CallRequested,
+    CallSettled,
+    CommandGiven,
+    CompactionEnded,
+    CrowSaid,
+    Event,
+    PlanChanged,
+    Sent,
+    TextDelta,
+    ThoughtDelta,
+    UserSaid,
+)
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+
+
+class PastPrompt(msgspec.Struct, frozen=True):
+    message_id: str
+    sent: tuple[Sent, ...]
+
+
+class PastMessage(msgspec.Struct, frozen=True):
+    message_id: str
+    text: str
+
+
+class PastThought(msgspec.Struct, frozen=True):
+    message_id: str
+    text: str
+
+
+class PastCall(msgspec.Struct, frozen=True):
+    call_id: str
+    tool: str
+    kind: ToolKind
+    title: str
+    locations: tuple[Location, ...]
+    arguments: str | None
+    """None if they never came to their end."""
+    display: tuple[DisplayBlock, ...]
+    """What it last showed before its end."""
+    result: ToolResult | None
+
+
+Past = PastPrompt | PastMessage | PastThought | PastCall | PlanChanged | CompactionEnded
+
+
+class _Texts:
+    """A message or a thought while its pieces are gathered."""
+
+    def __init__(self, message_id: str, *, thought: bool) -> None:
+        self._message_id = message_id
+        self._thought = thought
+        self.pieces: list[str] = []
+
+    def ended(self) -> Past:
+        text = "".join(self.pieces)
+        return PastThought(self._message_id, text) if self._thought else PastMessage(self._message_id, text)
+
+
+class _Call:
+    def __init__(self, opened: CallOpened) -> None:
+        self._opened = opened
+        self.kind = opened.kind
+        self.title = opened.title
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+        self.arguments: str | None = None
+        self.result: ToolResult | None = None
+
+    def ended(self) -> Past:
+        return PastCall(
+            self._opened.call_id,
+            self._opened.tool,
+            self.kind,
+            self.title,
+            self.locations,
+            self.arguments,
+            self.display,
+            self.result,
+        )
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self._items: list[Past | _Texts | _Call] = []
+        self._texts: dict[str, _Texts] = {}
+        self._calls: dict[str, _Call] = {}
+        self._last_plan: PlanChanged | None = None
+
+    def items(self) -> Iterator[Past]:
+        for item in self._items:
+            if isinstance(item, PlanChanged):
+                if item is self._last_plan:
+                    yield item
+            else:
+                yield item.ended() if isinstance(item, _Texts | _Call) else item
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case TextDelta() | ThoughtDelta():
+                self._grow(event)
+            case UserSaid() | CommandGiven():
+                self._items.append(PastPrompt(event.message_id, event.sent))
+            case CrowSaid():
+                self._items.append(PastMessage(event.message_id, event.text))
+            case CompactionEnded():
+                self._items.append(event)
+            case PlanChanged():
+                self._last_plan = event
+                self._items.append(event)
+            case CallOpened():
+                call = self._calls[event.call_id] = _Call(event)
+                self._items.append(call)
+            case CallPreviewed() | CallRequested() | CallDescribed() | CallProgressed() | CallSettled() if (
+                event.call_id in self._calls
+            ):
+                _change(self._calls[event.call_id], event)
+            case ArgumentsGrew() | _:
+                pass  # not shown, or only for as long as it lasted
+
+    def _grow(self, event: TextDelta | ThoughtDelta) -> None:
+        texts = self._texts.get(event.message_id)
+        if texts is None:
+            texts = _Texts(event.message_id, thought=isinstance(event, ThoughtDelta))
+            self._texts[event.message_id] = texts
+            self._items.append(texts)
+        texts.pieces.append(event.text)
+
+
+def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | CallProgressed | CallSettled) -> None:
+    match event:
+        case CallPreviewed():
+            call.title = event.title or call.title
+            call.locations = event.locations or call.locations
+            call.display = event.display or call.display
+        case CallRequested():
+            call.arguments = event.arguments
+        case CallDescribed():
+            call.kind, call.title = event.kind, event.title
+            call.locations = event.locations or call.locations
+        case CallProgressed():
+            call.display = event.display
+        case CallSettled():
+            call.result = event.result
+
+
+def replayed(events: Iterable[Event]) -> Iterator[Past]:
+    """What is to be shown, in the order in which it began. Notices and waits were for their moment only."""
+    fold = _Fold()
+    for event in events:
+        fold.apply(event)
+    return fold.items()

@@ -1,0 +1,52 @@
+"""A session's title: the beginning of the first prompt that went to the model. No model is asked for it."""
+
+import re
+from collections.abc import Sequence
+
+from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
+from crow.visible import one_line
+
+LONGEST = 80
+LOOKED_AT = 20_000
+"""Characters of a text in which its first line is looked for."""
+_FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
+_MARK = re.compile(r"^(```|~~~).*$", re.MULTILINE)
+
+
+def title_of(sent: Sequence[Sent]) -> str:
+    """The first line of what was typed, cut between two words; else the name of what was attached. Never empty."""
+    for block in sent:
+        if isinstance(block, SentText) and (line := _first_line(_FENCED.sub("", block.text[:LOOKED_AT]))):
+            return one_line(_cut(line), LONGEST + 1)
+    for block in sent:
+        if name := _name(block):
+            return one_line(_cut(name), LONGEST + 1)
+    return "Untitled"
+
+
+def _first_line(text: str) -> str:
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return next((line for line in lines if line), "")
+
+
+def _cut(line: str) -> str:
+    if len(line) <= LONGEST:
+        return line
+    whole_words = line[:LONGEST].rpartition(" ")[0]
+    return (whole_words or line[: LONGEST - 1]) + "…"
+
+
+def _name(block: Sent) -> str:
+    match block:
+        case SentLink():
+            return _first_line(block.title or block.name) or _last_part(block.uri)
+        case SentResource():
+            return _last_part(block.uri)
+        case SentMedia():
+            return _last_part(block.uri) or block.kind.capitalize()
+        case SentText():
+            return _first_line(_MARK.sub("", block.text[:LOOKED_AT]))
+
+
+def _last_part(uri: str) -> str:
+    return _first_line(uri.rstrip("/").rpartition("/")[2])

@@ -1,0 +1,304 @@
+"""Undo: takes back what the last turn did to files, and the turn itself from the model's history.
+
+Only what the turn wrote is taken back: a file that holds another text by now is somebody else's work and stays as it
+is. Every file that is taken back is shown as a call of Crow's own, with its diff.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from crow import diff
+from crow.errors import CrowError, WorkspaceError
+from crow.events import (
+    Before,
+    CallDescribed,
+    CallOpened,
+    CallSettled,
+    CallStarted,
+    CommandGiven,
+    Event,
+    FileChanging,
+    FileWritten,
+    Journal,
+    SentText,
+    TurnStarted,
+    TurnUndone,
+    UserSaid,
+)
+from crow.paths import relative_to, shown
+from crow.results import Location, ToolKind, ToolResult
+from crow.session.journal import Unkept
+from crow.tools.changing import digest_of, show_change, worked_out
+from crow.visible import one_line
+from crow.workspace.base import Document, Workspace
+
+NOTHING = "There is no turn to take back."
+INTERRUPTED = "Interrupted before it was done."
+COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
+LONGEST_NAME = 60
+"""Characters of its prompt by which a turn is named."""
+LARGEST_IN_MEMORY = 64 * 1024 * 1024
+"""Characters, most of them files' former texts, that are kept for a session that is not stored."""
+WEIGHT_OF_AN_EVENT = 200
+"""What an event counts for there, apart from such a text."""
+NEEDED = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
+"""What an undo looks at."""
+
+Done = TypeVar("Done")
+
+
+class FileChange(msgspec.Struct):
+    """What one turn did to one file, all its calls together."""
+
+    path: str
+    before: Before | None
+    digest: str = ""
+    """Of the text that the turn left there; empty if it was stopped before it could say so."""
+    mixed: bool = False
+    """Somebody else changed the file between two changes of the turn: their text is in none of our images."""
+
+    def changing_again(self, before: Before | None) -> None:
+        if not self.digest:
+            self.before = before  # the attempt before this one wrote nothing, as the file had changed meanwhile
+        elif before is None or digest_of(before.text) != self.digest:
+            self.mixed = True
+
+
+class PastTurn:
+    """A turn that can be taken back: its events, in order."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.events: list[Event] = []
+
+    @property
+    def is_command(self) -> bool:
+        """Crow answered by itself; a command that stands for a prompt is the model's to answer."""
+        kinds = {type(event) for event in self.events}
+        return CommandGiven in kinds and UserSaid not in kinds
+
+    @property
+    def ran_commands(self) -> bool:
+        started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
+        calls = (event for event in self.events if isinstance(event, CallOpened))
+        return any(call.kind is ToolKind.EXECUTE and call.call_id in started for call in calls)
+
+    @property
+    def name(self) -> str:
+        """The beginning of the prompt, to know it by; empty if it had no words."""
+        said = (event.sent for event in self.events if isinstance(event, UserSaid | CommandGiven))
+        texts = (part.text for sent in said for part in sent if isinstance(part, SentText))
+        return one_line(" ".join(next(texts, "").split()), LONGEST_NAME)
+
+    def changes(self) -> list[FileChange]:
+        """Its file changes, the last file first."""
+        changes: dict[str, FileChange] = {}
+        for event in self.events:
+            match event:
+                case FileChanging(path=path) if path in changes:
+                    changes[path].changing_again(event.before)
+                case FileChanging():
+                    changes[event.path] = FileChange(event.path, event.before)
+                case FileWritten(path=path) if path in changes:
+                    changes[path].digest = event.digest
+                case _:
+                    pass
+        return list(reversed(changes.values()))
+
+
+def last_turn(past: Sequence[Event]) -> PastTurn | None:
+    """The last turn that was the model's and has not been taken back yet."""
+    turns: list[PastTurn] = []
+    undone: set[str] = set()
+    for event in past:
+        if isinstance(event, TurnStarted):
+            turns.append(PastTurn(event.turn_id))
+        elif isinstance(event, TurnUndone):
+            undone.add(event.turn_id)
+        elif turns:
+            turns[-1].events.append(event)
+    return next((turn for turn in reversed(turns) if turn.id not in undone and not turn.is_command), None)
+
+
+async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Workspace) -> str:
+    """Takes it back as far as that can be done without touching anybody else's work; what to tell the person.
+
+    `past` is everything that happened in the session, with the images of changed files. If there are files to take
+    back and none of them can be, nothing is done and the turn stays.
+    """
+    turn = last_turn(past)
+    if turn is None:
+        return NOTHING
+    undo = _Undo(turn, past, journal, workspace)
+    for change in await asyncio.to_thread(turn.changes):
+        await undo.take_back(change)
+    if not undo.did_nothing:
+        await journal.record(TurnUndone(turn.id))
+    return undo.told()
+
+
+class _Refused(Exception):
+    """Why a file stays as it is, as the rest of a sentence that begins with its name."""
+
+
+class _Undo:
+    def __init__(self, turn: PastTurn, past: Sequence[Event], journal: Journal, workspace: Workspace) -> None:
+        self._turn = turn
+        self._journal = journal
+        self._workspace = workspace
+        ours = f"{turn.id}-u"
+        self._calls = sum(isinstance(event, CallOpened) and event.call_id.startswith(ours) for event in past)
+        self._restored: list[str] = []
+        self._removed: list[str] = []
+        self._unchanged: list[str] = []
+        self._refused: list[str] = []
+
+    @property
+    def did_nothing(self) -> bool:
+        """Every file was refused."""
+        return bool(self._refused) and not (self._restored or self._removed or self._unchanged)
+
+    async def take_back(self, change: FileChange) -> None:
+        name = self._name(change.path)
+        try:
+            now = await self._workspace.read_document(change.path)
+            if await worked_out(_size(now), lambda: _is_as_before(now, change.before)):
+                self._unchanged.append(name)
+                return
+            ours = await worked_out(_size(now), lambda: _check(now, change))
+            if change.before is None:
+                await self._remove(ours)
+                self._removed.append(name)
+            else:
+                self._restored.append(name + await self._restore(ours, change.before))
+        except _Refused as refused:
+            self._refused.append(f"{name} {refused}")
+        except WorkspaceError as error:
+            self._refused.append(f"{name}: {error.message}")
+
+    def told(self) -> str:
+        """What became of it, for the person."""
+        turn = f"the turn “{self._turn.name}”" if self._turn.name else "the last turn"
+        if self.did_nothing:
+            lines = [f"Nothing was taken back of {turn}, and it stays in the conversation.", *self._told_refused()]
+            return "\n\n".join([*lines, "Put these files back as the turn left them, and `/undo` works again."])
+        lines = [f"Took back {turn}. The model no longer knows of it."]
+        if self._restored:
+            lines.append(f"As before: {', '.join(self._restored)}.")
+        if self._removed:
+            lines.append(f"Removed again: {', '.join(self._removed)}.")
+        if self._unchanged:
+            lines.append(f"Was already as before: {', '.join(self._unchanged)}.")
+        lines += self._told_refused()
+        if not (self._restored or self._removed or self._unchanged):
+            lines.append("It had changed no file.")
+        if self._turn.ran_commands:
+            lines.append(COMMANDS_STAY)
+        return "\n\n".join(lines)
+
+    def _told_refused(self) -> list[str]:
+        if not self._refused:
+            return []
+        return ["Left as it is:\n" + "\n".join(f"- {reason}" for reason in self._refused)]
+
+    def _name(self, path: str) -> str:
+        return f"`{one_line(relative_to(shown(path), self._workspace.roots[0]))}`"
+
+    # --- one file, shown as a call
+
+    async def _restore(self, now: Document, before: Before) -> str:
+        """What is to be said of it apart from its name."""
+        old = Document(now.path, before.text, before.encoding, before.mark)
+        change = await show_change(now.path, now.text, old.text)
+        result = ToolResult(ok=True, text="", message=change.message, display=change.display)
+
+        def write() -> Awaitable[Document]:
+            return self._workspace.write_document(now.path, old.text, now, like=old)
+
+        after = await self._perform(ToolKind.EDIT, "Restore", change.locations[0], result, write)
+        return "" if after.text == old.text else " (changed by the editor when it was saved)"
+
+    async def _remove(self, now: Document) -> None:
+        display = diff.display(shown(now.path), now.text, None)
+        result = ToolResult(ok=True, text="", message="removed", display=display)
+
+        def remove() -> Awaitable[None]:
+            return self._workspace.remove(now.path, now)
+
+        await self._perform(ToolKind.DELETE, "Remove", Location(now.path), result, remove)
+
+    async def _perform(
+        self, kind: ToolKind, verb: str, location: Location, result: ToolResult, work: Callable[[], Awaitable[Done]]
+    ) -> Done:
+        """Does it as a call of Crow's own, which is settled however it ends."""
+        self._calls += 1
+        call_id = f"{self._turn.id}-u{self._calls}"
+        title = f"{verb} {relative_to(location.path, self._workspace.roots[0])}"
+        self._journal.append(CallOpened(call_id, "undo", kind, title, own=True))
+        self._journal.append(CallDescribed(call_id, kind, title, (location,)))
+        try:
+            await self._journal.record(CallStarted(call_id))
+            done = await work()
+        except BaseException as error:
+            reason = error.message if isinstance(error, CrowError) else INTERRUPTED
+            self._journal.append(CallSettled(call_id, ToolResult.failed(reason)))
+            raise
+        await self._journal.record(CallSettled(call_id, result))
+        return done
+
+
+def _is_as_before(now: Document | None, before: Before | None) -> bool:
+    if now is None or before is None:
+        return now is before
+    return (now.text, now.encoding, now.mark) == (before.text, before.encoding, before.mark)
+
+
+def _check(now: Document | None, change: FileChange) -> Document:
+    """The file as it is, if it is as the turn left it."""
+    if now is None:
+        raise _Refused("is not there any more.")
+    if change.mixed:
+        raise _Refused("was also changed by somebody else while the turn ran.")
+    if not change.digest:
+        raise _Refused("is not as it was, and the turn was stopped before it could say what it wrote.")
+    if digest_of(now.text) != change.digest:
+        raise _Refused("has changed since.")
+    return now
+
+
+def _size(document: Document | None) -> int:
+    return len(document.text) if document is not None else 0
+
+
+# --- for a session that is not stored
+
+
+class RecentChanges(Unkept):
+    """Where a session's events go that no store takes: what an undo needs of its last turns is kept in memory."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._size = 0
+
+    def add(self, event: Event) -> None:
+        if not isinstance(event, NEEDED):
+            return
+        if isinstance(event, UserSaid):
+            event = UserSaid(event.message_id, (), ())  # that there was a prompt will do: it may hold pictures
+        self._events.append(event)
+        self._size += _weight(event)
+        # A turn whose beginning was dropped is not found any more: it is taken back whole or not at all.
+        while self._size > LARGEST_IN_MEMORY:
+            self._size -= _weight(self._events.popleft())
+
+    def past(self) -> list[Event]:
+        return list(self._events)
+
+
+def _weight(event: Event) -> int:
+    image = event.before if isinstance(event, FileChanging) else None
+    return WEIGHT_OF_AN_EVENT + (len(image.text) if image is not None else 0)

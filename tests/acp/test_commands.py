@@ -1,0 +1,348 @@
+"""Slash commands, custom commands and skills, in conversations with a real `crow acp`."""
+
+import json
+import stat
+import threading
+
+import pytest
+
+from tests.support.editor import NOTICES, SILENCE, chose
+from tests.support.scripts import DONE, call, reply, run, say
+
+BUILT_IN = [
+    "help",
+    "init",
+    "compact",
+    "clear",
+    "plan",
+    "mode",
+    "model",
+    "permissions",
+    "context",
+    "mcp",
+    "export",
+    "undo",
+]
+
+
+def write(path, text="text"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def advertised(crow):
+    """The commands, each time they were told."""
+    updates = [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
+    return [[command["name"] for command in update["availableCommands"]] for update in updates]
+
+
+def wait_for_commands(crow):
+    crow.wait_until(lambda: bool(advertised(crow)), "the commands")
+
+
+def said(crow, *prompt):
+    """What is answered to a prompt."""
+    before = len(crow.text())
+    assert crow.prompt(*prompt) == {"stopReason": "end_turn"}
+    return crow.text()[before:]
+
+
+@pytest.fixture
+def crow(open_editor):
+    crow = open_editor(script=DONE, capabilities=NOTICES)
+    crow.new_session()
+    return crow
+
+
+# --- being known
+
+
+@pytest.mark.rule("R127")
+def test_all_commands_are_advertised_with_hints_after_a_session_was_opened(crow):
+    wait_for_commands(crow)
+    (update,) = [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
+    commands = {command["name"]: command for command in update["availableCommands"]}
+    assert list(commands) == BUILT_IN
+    assert all(command["description"] for command in commands.values())
+    hints = {name: command["input"]["hint"] for name, command in commands.items() if command.get("input")}
+    assert hints == {
+        "init": "[what matters most]",
+        "compact": "[what to keep in view]",
+        "plan": "[task]",
+        "mode": "[mode]",
+        "model": "[provider/model]",
+        "permissions": "[revoke N | explain COMMAND]",
+        "export": "[path]",
+    }
+
+
+@pytest.mark.rule("R128")
+def test_an_unknown_command_goes_to_the_model_as_it_is(crow):
+    link = {"type": "resource_link", "uri": "file:///nowhere", "name": "x"}
+    assert said(crow, "/nope what now", link) == "Done."
+    assert crow.last_prompt()[0]["text"] == "/nope what now"
+    assert said(crow, "/etc/hosts is odd") == "Done."
+    assert crow.last_prompt()[-1]["text"] == "/etc/hosts is odd"
+
+
+def test_help_lists_all_commands_in_groups_and_the_model_is_not_asked(crow):
+    write(crow.home / "commands/review.md", "---\ndescription: Reviews\nargument-hint: BRANCH\n---\nReview $1.")
+    write(crow.home / "skills/pdf/SKILL.md", "---\nname: pdf\ndescription: Makes PDFs\n---\nUse latex.")
+    text = said(crow, "/help")
+    assert "- `/permissions [revoke N | explain COMMAND]`: Lists" in text
+    assert "**Skills**\n\n- `/pdf [what to do]`: Makes PDFs" in text
+    assert "**Own commands**\n\n- `/review BRANCH`: Reviews" in text
+    assert crow.model_requests() == []
+
+
+# --- the model and its memory
+
+
+def test_init_asks_the_model_to_write_the_projects_instructions(crow):
+    assert said(crow, "/init and mind the tests") == "Done."
+    (part,) = crow.last_prompt()
+    assert "AGENTS.md" in part["text"]
+    assert "The user adds: and mind the tests" in part["text"]
+
+
+def test_clear_lets_the_model_start_afresh(crow):
+    said(crow, "first")
+    assert "afresh" in said(crow, "/clear")
+    said(crow, "second")
+    assert [part["text"] for message in crow.model_requests()[-1]["messages"] for part in message["parts"]] == [
+        "second"
+    ]
+
+
+def test_context_says_what_fills_the_window(crow):
+    said(crow, "x" * 30_000)
+    text = said(crow, "/context")
+    assert "scripted/test" in text
+    assert "| What you sent | 10," in text
+    assert "nearly full" not in text
+
+
+def test_compact_in_a_short_conversation_says_that_there_is_nothing_to_do(crow):
+    assert "nothing to compact" in said(crow, "/compact").lower()
+    said(crow, "hello")
+    assert said(crow, "/compact the parser")
+
+
+# --- choosing
+
+
+def test_the_mode_is_shown_and_changed(crow):
+    assert "The mode is `ask`" in said(crow, "/mode")
+    assert "- `auto`: " in said(crow, "/mode")
+    assert said(crow, "/mode edit") == "The mode is `edit` now."
+    assert [update["currentModeId"] for update in crow.updates if update["sessionUpdate"] == "current_mode_update"] == [
+        "edit"
+    ]
+    assert said(crow, "/mode fast") == "There is no mode `fast`. There is: `ask`, `edit`, `plan`, `auto`."
+    assert "The mode is `edit`" in said(crow, "/mode")
+
+
+def test_the_model_is_shown_and_changed(open_editor):
+    crow = open_editor(script=DONE, config="[providers.scripted.models.other]")
+    crow.new_session()
+    text = said(crow, "/model")
+    assert "The model is `scripted/test`" in text
+    assert "- `scripted/other`" in text
+    assert said(crow, "/model scripted/other") == "The model is `scripted/other` now."
+    refused = said(crow, "/model nobody/nothing")
+    assert refused.startswith("There is no model `nobody/nothing`.")
+    assert "`scripted/test`" in refused
+
+
+def test_plan_changes_the_mode_and_goes_on_with_the_task(crow):
+    assert "`plan` now" in said(crow, "/plan")
+    assert crow.model_requests() == []
+    said(crow, "/mode ask")
+    assert said(crow, "/plan mend the parser") == "Done."
+    assert crow.last_prompt() == [{"part": "text", "text": "mend the parser"}]
+    assert "The mode is `plan`" in said(crow, "/mode")
+
+
+# --- permissions
+
+
+RULES = """
+[[permission.rules]]
+tool = "terminal"
+command = "npm test *"
+decision = "allow"
+"""
+
+
+def test_permissions_are_listed_explained_and_taken_back(open_editor):
+    script = reply(call("write", path="a.txt", content="a")) + DONE
+    crow = open_editor(script=script, config=RULES, permit=lambda request: chose("project"))
+    crow.new_session()
+    said(crow, "go")
+    listed = said(crow, "/permissions")
+    assert "1. allow terminal: `npm test *` (your config)" in listed
+    granted = [line.partition(". ") for line in listed.splitlines() if "(allowed in this project)" in line]
+
+    assert "is written in your `config.toml`. Change it there." in said(crow, "/permissions revoke 1")
+    for number, _, rule in reversed(granted):
+        assert said(crow, f"/permissions revoke {number}") == f"Taken back: {rule}."
+    assert "allowed in this project" not in said(crow, "/permissions")
+    assert json.loads((crow.home / "grants.json").read_text())["projects"] == {}
+    for wrong in ["99", "0", "-1", "x", "1.5", "9" * 500]:
+        assert said(crow, f"/permissions revoke {wrong}").startswith("There is no rule")
+
+    assert "goes, by terminal: `npm test *` (your config)" in said(crow, "/permissions explain npm test -v")
+    assert "asks, by running a command" in said(crow, "/permissions explain rm -rf /")
+    assert "goes, by reading in the workspace" in said(crow, "/permissions explain read a.txt")
+    assert "may hold keys" in said(crow, "/permissions explain read .env")
+    assert "is protected" in said(crow, "/permissions explain write .git/config")
+    for wrong in ["explain", "revoke", "forget 1"]:
+        assert "revoke N" in said(crow, f"/permissions {wrong}")
+    assert len(crow.model_requests()) == 2
+
+
+# --- what was kept
+
+
+def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_path):
+    said(crow, "Mend the parser, please!")
+    text = said(crow, "/export")
+    (path,) = crow.workspace.glob("*.md")
+    assert text == f"Written to `{path}`."
+    assert path.name.startswith("mend-the-parser-please-20")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "Mend the parser, please!" in path.read_text()
+    assert "Done." in path.read_text()
+    assert "is not overwritten" in said(crow, "/export")
+    assert said(crow, "/export other.md").endswith("/work/other.md`.")
+    assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Written to `{tmp_path / 'x.md'}`."
+    assert "cannot be written" in said(crow, "/export missing/folder/x.md")
+
+
+def test_undo_takes_back_the_last_turn_and_says_what_it_did(open_editor):
+    script = reply(call("write", path="a.txt", content="new")) + DONE
+    crow = open_editor(script=script, permit=lambda request: chose("once"))
+    crow.new_session()
+    said(crow, "write it")
+    assert (crow.workspace / "a.txt").read_text() == "new"
+    assert "a.txt" in said(crow, "/undo")
+    assert not (crow.workspace / "a.txt").exists()
+    said(crow, "and now?")
+    (message,) = crow.model_requests()[-1]["messages"]
+    assert message["parts"][-1]["text"] == "and now?"
+    assert "write it" not in str(message)
+
+
+def test_mcp_says_honestly_that_there_are_none(open_editor):
+    crow = open_editor(script=DONE, config='[mcp_servers.docs]\ncommand = "docs-server"')
+    crow.new_session()
+    text = said(crow, "/mcp")
+    assert "No MCP servers are connected" in text
+    assert "`docs`" in text
+
+
+# --- the user's own
+
+
+def test_own_commands_and_skills_are_advertised_again_when_files_change(crow):
+    wait_for_commands(crow)
+    path = write(crow.home / "commands/git/review.md", "Review $1.")
+    said(crow, "one")
+    assert advertised(crow)[-1] == [*BUILT_IN, "git:review"]
+    said(crow, "two")
+    write(crow.home / "skills/pdf/SKILL.md", "---\ndescription: PDFs\n---\nUse latex.")
+    path.unlink()
+    said(crow, "three")
+    assert advertised(crow) == [BUILT_IN, [*BUILT_IN, "git:review"], [*BUILT_IN, "pdf"]]
+
+
+def test_a_file_that_a_turn_makes_is_advertised_after_it(open_editor):
+    crow = open_editor(script=DONE)
+    script = reply(run(f"mkdir -p {crow.home}/commands && echo Hi > {crow.home}/commands/hi.md")) + DONE
+    (crow.home / "script.toml").write_text(script)
+    crow.permit = lambda request: chose("once")
+    crow.new_session()
+    said(crow, "go")
+    assert advertised(crow)[-1] == [*BUILT_IN, "hi"]
+
+
+@pytest.mark.rule("R128")
+def test_an_own_command_is_a_prompt_with_places_and_the_other_blocks_go_along(crow):
+    write(crow.home / "commands/review.md", "---\ndescription: x\n---\nReview $1 for $2.")
+    note = {"type": "resource", "resource": {"uri": "file:///note.txt", "text": "the note"}}
+    assert said(crow, "/review main 'the bugs'", note) == "Done."
+    first, second = crow.last_prompt()
+    assert first["text"] == "Review main for the bugs."
+    assert "the note" in second["text"]
+
+
+def test_a_skill_can_be_called_by_name(crow):
+    write(crow.home / "skills/pdf/SKILL.md", "---\ndescription: PDFs\n---\nUse latex.")
+    said(crow, "/pdf of the README")
+    (part,) = crow.last_prompt()
+    assert "Use the skill pdf." in part["text"]
+    assert "Use latex." in part["text"]
+    assert "of the README" in part["text"]
+
+
+def test_the_model_is_told_of_skills_and_may_read_them_but_nothing_else_of_crows_home(open_editor):
+    crow = open_editor(script=DONE)
+    skill = write(crow.home / "skills/pdf/SKILL.md", "---\ndescription: Makes PDFs\n---\nUse latex.")
+    key = write(crow.home / "skills/pdf/.env", "KEY=1")
+    link = crow.home / "skills/pdf/link.md"
+    link.symlink_to("../../config.toml")
+    calls = [call("read", path=str(path)) for path in (skill, crow.home / "config.toml", key, link)]
+    (crow.home / "script.toml").write_text(reply(*calls, call("write", path=str(skill), content="x")) + DONE)
+    crow.new_session()
+    said(crow, "go")
+    assert f"- pdf: Makes PDFs ({skill})" in crow.model_requests()[0]["system"]
+    assert [call["status"] for call in crow.tool_calls().values()] == ["completed", *["failed"] * 4]
+    assert len(crow.permissions) == 4
+    assert "latex" in skill.read_text()
+
+
+def test_a_built_in_name_cannot_be_taken_and_that_is_said_once(crow):
+    path = write(crow.home / "commands/undo.md", "Delete everything.")
+    assert said(crow, "/undo") == "There is no turn to take back."
+    said(crow, "hello")
+    assert crow.notices == [f"{path} is not used: /undo is a command of Crow's own. Give it another name."]
+    assert "Own commands" not in said(crow, "/help")
+
+
+# --- a command in its turn
+
+
+def test_a_command_is_replayed_as_what_was_said_and_answered(open_editor):
+    crow = open_editor(script=DONE)
+    crow.new_session()
+    said(crow, "/mode edit")
+    said(crow, "/init")
+    before = len(crow.updates)
+    crow.request("session/load", {"sessionId": crow.session_id, "cwd": str(crow.workspace), "mcpServers": []})
+    replayed = [
+        (update["sessionUpdate"], update["content"]["text"])
+        for update in crow.updates[before:]
+        if update["sessionUpdate"].endswith("_message_chunk")
+    ]
+    assert replayed == [
+        ("user_message_chunk", "/mode edit"),
+        ("agent_message_chunk", "The mode is `edit` now."),
+        ("user_message_chunk", "/init"),
+        ("agent_message_chunk", "Done."),
+    ]
+
+
+def test_a_command_whose_prompt_waits_for_the_model_can_be_cancelled(open_editor):
+    asked = threading.Event()
+
+    def never(request):
+        asked.set()
+        return SILENCE
+
+    crow = open_editor(script=reply(say("x"), call("write", path="a", content="a")) + DONE, permit=never)
+    crow.new_session()
+    turn = crow.start_prompt("/init")
+    assert asked.wait(30)
+    crow.cancel()
+    assert turn.answer() == {"stopReason": "cancelled"}

@@ -1,0 +1,142 @@
+"""kill -9 costs nothing that was acknowledged: sessions that were busy when Crow was killed are whole afterwards.
+
+A process has several sessions at work when it is killed, at a moment that a seeded dice gives. The next one loads
+each of them, compares with what the client had been shown, and goes on with a provider that takes no odd history;
+then it is killed itself. CROW_KILLS says how often; `make soak` does it two hundred times.
+"""
+
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.editor import Editor
+from tests.support.fold import Seen
+from tests.support.provider import Provider
+from tests.support.scripts import DONE, call, edit, reply, run, say
+
+KILLS = int(os.environ.get("CROW_KILLS", "12"))
+SEED = int(os.environ.get("CROW_KILLS_SEED", "1"))
+SESSIONS = 5
+LATEST = 1.6
+"""Seconds into the turns at which the last kill may come; by then most of them are over."""
+ACKNOWLEDGED = 1.0
+"""Seconds after which text that was streamed must be stored."""
+
+CONFIG = """
+[providers.strict]
+type = "openai"
+base_url = "{url}"
+api_key = "none"
+[providers.strict.models.m]
+"""
+
+
+def busy() -> str:
+    """A turn that does a bit of everything, with pauses in which a kill can come."""
+    rounds = [
+        reply(
+            f'{{ thought = "Step {number}, let me think about that.", pace = 4 }}',
+            f'{{ text = "Now to step {number} of many, word after word after word.", pace = 6 }}',
+            call("write", path=f"{number}.txt", content=f"line of {number}\n" * 20, pieces=8),
+            call("read", path=f"{number}.txt"),
+            call("plan", entries=[{"content": f"step {number}", "status": "in_progress", "priority": "high"}]),
+            "{ wait = 0.02 }",
+        )
+        + reply(
+            edit(f"{number}.txt", "line of", "text of") if number % 2 else say("Nothing to edit here."),
+            run(f"echo out of {number}; sleep 0.0{number}"),
+        )
+        for number in range(1, 7)
+    ]
+    return "".join(rounds) + DONE
+
+
+class Victim(NamedTuple):
+    """A session that was at work when its process was killed, and what its client had seen by then."""
+
+    id: str
+    workspace: Path
+    seen: Seen
+    early: Seen
+    """The same, a second before."""
+
+
+def begin(crow: Editor, folder: Path) -> dict[str, Path]:
+    sessions: dict[str, Path] = {}
+    for number in range(SESSIONS):
+        workspace = folder / f"{crow.process.pid}-{number}"
+        workspace.mkdir()
+        sessions[crow.new_session(workspace)] = workspace
+    for session in sessions:
+        crow.start_prompt("go to work", session=session)
+    return sessions
+
+
+def kill(crow: Editor, sessions: dict[str, Path]) -> list[Victim]:
+    crow.process.kill()
+    killed = time.monotonic()
+    crow.kill()
+    victims = {id: Victim(id, workspace, Seen(), Seen()) for id, workspace in sessions.items()}
+    for entry in crow.conversation:
+        params = entry.message.get("params") or {}
+        if entry.message.get("method") == "session/update" and params["sessionId"] in victims:
+            update, victim = params["update"], victims[params["sessionId"]]
+            if update["sessionUpdate"] == "config_option_update":
+                continue
+            victim.seen.take(update)
+            if entry.time < killed - ACKNOWLEDGED:
+                victim.early.take(update)
+    return list(victims.values())
+
+
+def check(crow: Editor, victim: Victim) -> None:
+    """Everything that the client was told is there, nothing is open, and the conversation can go on."""
+    loaded = Seen()
+    at = len(crow.updates_of(victim.id))
+    crow.request("session/load", {"sessionId": victim.id, "cwd": str(victim.workspace), "mcpServers": []})
+    for update in crow.updates_of(victim.id)[at:]:
+        if update["sessionUpdate"] != "config_option_update":
+            loaded.take(update)
+    prompt = [{"type": "text", "text": "go to work"}]
+    # A prompt that nothing came of may not have been read yet.
+    assert loaded.prompts == [prompt] or (not victim.seen.order and not loaded.prompts)
+    for id, message in victim.early.messages.items():
+        assert loaded.messages[id]["text"].startswith(message["text"])
+    for id, shown in victim.seen.calls.items():
+        if shown["status"] in ("completed", "failed"):
+            assert loaded.calls[id] == shown
+    for shown in loaded.calls.values():
+        assert shown["status"] in ("completed", "failed")
+        if shown["status"] == "completed" and shown["name"] == "write":
+            assert (victim.workspace / shown["rawInput"]["path"]).is_file()
+    strict = {"sessionId": victim.id, "configId": "model", "value": "strict/m"}
+    crow.request("session/set_config_option", strict)
+    assert crow.prompt("Go on.", session=victim.id) == {"stopReason": "end_turn"}
+    assert "Gone on." in crow.text(victim.id)
+    crow.request("session/close", {"sessionId": victim.id})
+
+
+@pytest.mark.timeout(KILLS * 20)
+def test_sessions_survive_being_killed_at_any_moment(tmp_path: Path):
+    dice = random.Random(SEED)
+    victims: list[Victim] = []
+    settled = 0
+    with Provider() as provider:
+        options: dict[str, Any] = {"script": busy(), "config": CONFIG.format(url=f"{provider.url}/v1")}
+        for _ in range(KILLS):
+            crow = Editor(tmp_path, environment={"CROW_MODE": "auto"}, **options)
+            try:
+                for victim in victims:
+                    provider.openai.answer("Gone on.")
+                    check(crow, victim)
+                sessions = begin(crow, tmp_path)
+                time.sleep(dice.uniform(0, LATEST))  # the moment is what is tested
+                victims = kill(crow, sessions)
+                settled += sum(len(victim.seen.calls) for victim in victims)
+            finally:
+                crow.kill()
+    assert settled > KILLS * SESSIONS, "the kills came before anything had happened"

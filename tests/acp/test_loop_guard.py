@@ -1,0 +1,68 @@
+"""A model that repeats itself: the person is asked, by whatever their client can ask with."""
+
+import pytest
+
+from tests.support.editor import DISMISSED, ErrorAnswer, chose
+from tests.support.scripts import DONE, call, reply
+
+SCRIPT = reply(call("read", path="a.txt")) * 7 + DONE
+
+
+def opened(open_editor, **options):
+    crow = open_editor(script=SCRIPT, **options)
+    (crow.workspace / "a.txt").write_text("one\n")
+    crow.new_session()
+    return crow
+
+
+def test_the_fifth_time_is_asked_about_and_stopping_names_the_call(open_editor):
+    crow = opened(open_editor, permit=lambda request: chose("answer-1"))
+    assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+    [asked] = crow.permissions
+    assert [option["name"] for option in asked["options"][:2]] == ["Go on", "Stop"]
+    assert "Read a.txt" in asked["toolCall"]["title"]
+    assert len(crow.model_requests()) == 5
+    assert "`Read a.txt` was called 5 times with the same result" in crow.text()
+    assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}
+
+
+def test_going_on_goes_on(open_editor):
+    crow = opened(open_editor, permit=lambda request: chose("answer-0"))
+    assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+    assert len(crow.model_requests()) == 8
+    assert crow.text() == "Done."
+
+
+def test_a_form_asks_where_there_are_forms(open_editor):
+    forms = []
+
+    def answer(form):
+        forms.append(form)
+        return {"action": "accept", "content": {"answer": "Go on"}}
+
+    capabilities = {"elicitation": {"form": {}}}
+    crow = opened(open_editor, capabilities=capabilities, answers={"elicitation/create": answer})
+    assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+    assert len(forms) == 1
+    assert len(crow.model_requests()) == 8
+
+
+def test_a_client_that_cannot_ask_ends_the_turn_with_words(open_editor):
+    crow = opened(open_editor, permit=lambda request: ErrorAnswer(-32601))
+    crow.answers["session/request_permission"] = lambda request: ErrorAnswer(-32601, "no such method")
+    assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+    assert len(crow.model_requests()) == 5
+    assert "`Read a.txt` was called 5 times" in crow.text()
+
+
+@pytest.mark.rule("R75")
+def test_the_next_prompt_goes_on_from_there(open_editor):
+    crow = opened(open_editor, permit=lambda request: chose("answer-1"))
+    crow.prompt("Read.")
+    assert crow.prompt("Something else, please.") == {"stopReason": "end_turn"}
+    assert crow.text().endswith("Done.")
+
+
+def test_a_dismissed_question_ends_the_turn_as_cancelled(open_editor):
+    crow = opened(open_editor, permit=lambda request: DISMISSED)
+    assert crow.prompt("Read.") == {"stopReason": "cancelled"}

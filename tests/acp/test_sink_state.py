@@ -1,0 +1,231 @@
+"""What a client is told besides text: waits, compactions, usage, what can be chosen; and a replay at its pace."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from crow.acp import wire
+from crow.acp.sink import UpdateSink
+from crow.events import (
+    Choice,
+    CompactionEnded,
+    CompactionStarted,
+    Event,
+    FileWritten,
+    OptionsChanged,
+    SessionOption,
+    StillWaiting,
+    TurnStarted,
+    UsageReported,
+)
+from crow.results import DiffBlock, HiddenOutput, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.session.replay import Past, PastCall, PastMessage
+
+MODE = SessionOption("mode", "Mode", "", "plan", (Choice("ask", "Ask"), Choice("plan", "Plan", "Only looks.")))
+MODEL = SessionOption(
+    "model",
+    "Model",
+    "",
+    "a/1",
+    (Choice("a/1", "1", group="a"), Choice("b/1", "1", group="b"), Choice("a/2", "2", group="a")),
+)
+
+
+class Client:
+    """A connection that keeps what it is given, as JSON; it may have no room."""
+
+    def __init__(self) -> None:
+        self.updates: list[dict[str, Any]] = []
+        self.has_room = True
+        self.waited = 0
+
+    async def room(self) -> None:
+        self.waited += 1
+        self.has_room = True
+
+    def notify(self, method: str, params: wire.SessionNotification) -> None:
+        self.updates.append(msgspec.to_builtins(params.update))
+
+
+def told(*happened: Event, notices: bool = True, compactions: bool = True) -> list[dict[str, Any]]:
+    def tell(sink: UpdateSink) -> None:
+        for event in happened:
+            sink.take(event)
+
+    return with_sink(tell, notices=notices, compactions=compactions).updates
+
+
+def with_sink(use: Callable[[UpdateSink], Any], *, notices: bool = True, compactions: bool = True) -> Client:
+    client = Client()
+
+    async def run() -> None:
+        sink = UpdateSink(client, "s", takes_notices=notices, takes_compactions=compactions)  # pyright: ignore[reportArgumentType]
+        made = use(sink)
+        if made is not None:
+            await made
+
+    asyncio.run(run())
+    return client
+
+
+@pytest.mark.rule("R160")
+def test_a_wait_is_named_with_its_time():
+    wait = StillWaiting("the model", 15)
+    assert told(wait) == [{"sessionUpdate": "notice", "severity": "info", "title": "Waiting for the model (15 s)"}]
+    [update] = told(TurnStarted("t1"), wait, notices=False)
+    assert (update["messageId"], update["content"]["text"]) == ("notice-1", "> Waiting for the model (15 s)\n\n")
+
+
+@pytest.mark.rule("R158", "R159")
+def test_a_compaction_begins_and_ends_under_its_id():
+    started = CompactionStarted("k1", "the window is nearly full")
+    assert told(started, CompactionEnded("k1", "completed", "What was done", 4)) == [
+        {"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "in_progress"},
+        {
+            "sessionUpdate": "compaction_update",
+            "compactionId": "k1",
+            "status": "completed",
+            "summary": [{"type": "text", "text": "What was done"}],
+        },
+    ]
+    [failed] = told(CompactionEnded("k1", "failed", error="no"))
+    assert failed == {"sessionUpdate": "compaction_update", "compactionId": "k1", "status": "failed", "error": "no"}
+    [cancelled] = told(CompactionEnded("k1", "cancelled", summary="half"))
+    assert "summary" not in cancelled
+
+
+@pytest.mark.rule("R158")
+def test_a_client_that_knows_no_compactions_is_told_in_words():
+    updates = told(
+        TurnStarted("t1"), CompactionStarted("k1", "full"), CompactionEnded("k1", "completed"), compactions=False
+    )
+    assert [update["sessionUpdate"] for update in updates] == ["notice", "notice"]
+
+
+@pytest.mark.rule("R144")
+def test_the_cost_is_that_of_the_whole_session_and_the_tokens_are_those_of_the_window():
+    first = UsageReported(100, 10, context_window=1000, cost=0.25, currency="USD")
+    second = UsageReported(200, 20, context_window=1000, cost=0.5, currency="USD")
+
+    def loaded(sink: UpdateSink) -> None:
+        sink.remember([first])
+        sink.tell_usage()
+        sink.take(second)
+
+    before, after = with_sink(loaded).updates
+    assert (before["used"], before["size"], before["cost"]) == (110, 1000, {"amount": 0.25, "currency": "USD"})
+    assert (after["used"], after["cost"]["amount"]) == (220, 0.75)
+
+
+@pytest.mark.rule("R144")
+def test_without_a_window_or_a_price_nothing_is_made_up():
+    assert told(UsageReported(1, 1, cost=1.0, currency="USD")) == []
+    [update] = told(UsageReported(1, 1, context_window=10))
+    assert "cost" not in update
+
+
+@pytest.mark.rule("R136", "R137", "R140")
+def test_options_are_told_whole_in_groups_and_the_mode_only_if_it_is_news():
+    def change(sink: UpdateSink) -> None:
+        sink.told_mode("ask")
+        sink.take(OptionsChanged((MODE, MODEL)))
+        sink.take(OptionsChanged((MODE, MODEL)))
+
+    options, mode, again = with_sink(change).updates
+    assert mode == {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
+    assert again == options
+    assert options["configOptions"][0]["options"] == [
+        {"value": "ask", "name": "Ask"},
+        {"value": "plan", "name": "Plan", "description": "Only looks."},
+    ]
+    assert options["configOptions"][1]["options"] == [
+        {"group": "a", "name": "a", "options": [{"value": "a/1", "name": "1"}, {"value": "a/2", "name": "2"}]},
+        {"group": "b", "name": "b", "options": [{"value": "b/1", "name": "1"}]},
+    ]
+
+
+def test_what_is_only_for_the_store_is_not_told():
+    assert told(FileWritten("c1", "/a.py", "digest")) == []
+
+
+# --- a replay
+
+
+def replay(*items: Past, compactions: bool = True) -> list[dict[str, Any]]:
+    return with_sink(lambda sink: sink.replay(items), compactions=compactions).updates
+
+
+def past_call(result: ToolResult | None) -> PastCall:
+    return PastCall("c1", "terminal", ToolKind.EXECUTE, "`ls`", (), "{}", (), result)
+
+
+@pytest.mark.rule("R44", "R159")
+def test_a_compaction_is_replayed_once_and_only_to_those_who_know_them():
+    ended = CompactionEnded("k1", "completed", "What was done", 4)
+    [update] = replay(ended)
+    assert update["status"] == "completed"
+    assert replay(ended, compactions=False) == []
+
+
+@pytest.mark.rule("R43")
+def test_a_terminal_is_never_replayed():
+    [call] = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"), HiddenOutput("out\nexit 0")))))
+    assert [block["content"]["text"] for block in call["content"]] == ["```\nout\nexit 0\n```"]
+    [call] = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"),))))
+    assert [block["content"]["text"] for block in call["content"]] == ["exit 0"]
+
+
+@pytest.mark.rule("R40")
+def test_long_outputs_and_diffs_are_cut_and_say_so():
+    long = "x" * 100_000
+    [call] = replay(past_call(ToolResult(True, "", display=(TextBlock(long), DiffBlock("/a", "add", "", long)))))
+    output, diff = (block["content"]["text"] for block in call["content"])
+    assert 64 * 1024 < len(output) < 65 * 1024 + 100
+    assert "100,000 characters" in output
+    assert "A change of /a" in diff
+
+
+@pytest.mark.rule("R42")
+def test_a_call_without_an_end_is_shown_as_failed():
+    [call] = replay(past_call(None))
+    assert call["status"] == "failed"
+
+
+@pytest.mark.rule("R40")
+def test_a_message_that_is_too_long_for_a_line_comes_in_parts_of_one_message():
+    text = "é" * (2 * 2**20 + 5)
+    updates = replay(PastMessage("m1", text))
+    assert [len(update["content"]["text"]) for update in updates] == [2**20, 2**20, 5]
+    assert "".join(update["content"]["text"] for update in updates) == text
+
+
+@pytest.mark.rule("R12")
+def test_a_replay_waits_for_a_client_that_has_no_room():
+    client = Client()
+
+    async def run() -> None:
+        sink = UpdateSink(client, "s", takes_notices=True)  # pyright: ignore[reportArgumentType]
+        client.has_room = False
+        await sink.replay([PastMessage("m1", "a"), PastMessage("m2", "b")])
+
+    asyncio.run(run())
+    assert (client.waited, len(client.updates)) == (1, 2)
+
+
+@pytest.mark.rule("R12")
+def test_others_get_their_turn_during_a_long_replay():
+    client = Client()
+
+    async def run() -> int:
+        sink = UpdateSink(client, "s", takes_notices=True)  # pyright: ignore[reportArgumentType]
+        replaying = asyncio.create_task(sink.replay([PastMessage(f"m{number}", "a") for number in range(1000)]))
+        turns = 0
+        while not replaying.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    assert asyncio.run(run()) > 20

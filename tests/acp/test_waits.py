@@ -1,0 +1,76 @@
+"""No turn is silent: what is waited for is named, with its time, through whatever the client shows."""
+
+import threading
+
+from tests.support.editor import NOTICES, Later, chose
+from tests.support.provider import Provider
+from tests.support.provider_dialect import Stall
+from tests.support.scripts import DONE, call, reply, run
+
+IMPATIENT = {"CROW_PATIENCE": "0.05"}
+
+
+def test_a_model_that_does_not_answer_is_named_in_a_notice(open_editor):
+    with Provider() as provider:
+        provider.openai.keep_silent()
+        crow = open_editor(base_url=provider.openai.url, capabilities=NOTICES, environment=IMPATIENT)
+        crow.new_session()
+        turn = crow.start_prompt("Hi.")
+        crow.wait_until(lambda: len(crow.notices) >= 3, "three notices")
+        assert all(notice.startswith("Waiting for the model's answer") for notice in crow.notices)
+        crow.cancel()
+        assert turn.answer() == {"stopReason": "cancelled"}
+
+
+def test_or_in_a_message_where_the_client_knows_no_notices(open_editor):
+    with Provider() as provider:
+        provider.openai.answer("Well,", then=Stall())
+        crow = open_editor(base_url=provider.openai.url, environment=IMPATIENT)
+        crow.new_session()
+        turn = crow.start_prompt("Hi.")
+        crow.wait_for_text("Waiting for the model's answer")
+        assert crow.text().startswith(("Well,", "> Waiting"))
+        crow.cancel()
+        turn.answer()
+
+
+def test_a_person_who_takes_their_time_is_told_what_is_waited_for(open_editor):
+    asked = threading.Event()
+
+    def decide():
+        asked.wait(30)
+        return chose("once")
+
+    crow = open_editor(
+        script=reply(call("write", path="a.txt", content="x\n")) + DONE,
+        capabilities=NOTICES,
+        environment=IMPATIENT,
+        permit=lambda request: Later(decide),
+    )
+    crow.new_session()
+    turn = crow.start_prompt("Write.")
+    crow.wait_until(lambda: any("your permission" in notice for notice in crow.notices), "the notice")
+    asked.set()
+    assert turn.answer() == {"stopReason": "end_turn"}
+    assert (crow.workspace / "a.txt").read_text() == "x\n"
+
+
+def test_a_command_that_prints_nothing_is_named(open_editor):
+    crow = open_editor(
+        script=reply(run("while ! test -e go; do sleep 0.05; done")) + DONE,
+        capabilities=NOTICES,
+        environment=IMPATIENT,
+        permit=lambda request: chose("once"),
+    )
+    crow.new_session()
+    turn = crow.start_prompt("Wait.")
+    crow.wait_until(lambda: any("while ! test -e go" in notice for notice in crow.notices), "the notice")
+    (crow.workspace / "go").touch()
+    assert turn.answer() == {"stopReason": "end_turn"}
+
+
+def test_with_the_patience_of_a_person_a_quick_turn_says_nothing(open_editor):
+    crow = open_editor(script=reply(call("read", path="a.txt")) + DONE, capabilities=NOTICES)
+    crow.new_session()
+    crow.prompt("Read.")
+    assert crow.notices == []

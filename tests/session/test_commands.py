@@ -1,0 +1,93 @@
+"""Which prompts are commands, and what is passed on to them."""
+
+import pytest
+
+from crow.events import CommandInfo, SentLink, SentText
+from crow.session.commands import Commands, Reply, rest_of
+
+
+class Fake:
+    def __init__(self, name):
+        self.info = CommandInfo(name, "")
+
+    async def run(self, arguments, rest, ids):
+        return Reply("")
+
+
+class Files:
+    """Commands that come and go."""
+
+    def __init__(self):
+        self.names = []
+        self.looks = 0
+
+    def look(self):
+        self.looks += 1
+
+    def commands(self):
+        return [Fake(name) for name in self.names]
+
+    def find(self, name):
+        return Fake(name) if name in self.names else None
+
+
+@pytest.mark.rule("R128")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/help", ("help", "")),
+        ("/help ", ("help", "")),
+        ("/help me please", ("help", "me please")),
+        ("/help\nme\n please\n", ("help", "me\n please")),
+        ("/git:re-view_2 x", ("git:re-view_2", "x")),
+        (" /help", None),
+        ("help", None),
+        ("please /help", None),
+        ("/", None),
+        ("/ help", None),
+        ("//help", None),
+        ("/unknown x", None),
+        ("/help/me", None),
+        ("/usr/bin/env is missing", None),
+        ("/HELP", None),
+        ("/help.", None),
+        ("", None),
+    ],
+)
+def test_a_command_stands_at_the_very_beginning_of_the_text(text, found):
+    commands = Commands([Fake("help"), Fake("git:re-view_2")])
+    command = commands.find([SentText(text)])
+    assert (command and (command[0].info.name, command[1])) == found
+
+
+@pytest.mark.rule("R128")
+def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
+    link, more = SentLink("file:///a", "a"), SentText("/help too")
+    commands = Commands([Fake("help")])
+    assert commands.find([SentText("no"), SentText("/help")]) is None
+    sent = [link, SentText("/help me"), more]
+    assert commands.find(sent) is not None
+    assert rest_of(sent) == (link, more)
+    assert commands.find([link]) is None
+
+
+def test_commands_are_told_again_only_when_they_have_changed():
+    files = Files()
+    commands = Commands([Fake("help")], files)
+    assert [info.name for info in commands.changed() or ()] == ["help"]
+    assert commands.changed() is None
+    files.names = ["mine"]
+    assert [info.name for info in commands.changed() or ()] == ["help", "mine"]
+    assert commands.changed() is None
+    files.names = []
+    assert [info.name for info in commands.changed() or ()] == ["help"]
+    assert files.looks == 5
+
+
+def test_a_built_in_command_comes_before_a_file():
+    files = Files()
+    files.names = ["help", "mine"]
+    built_in = Fake("help")
+    commands = Commands([built_in], files)
+    assert commands.find([SentText("/help")]) == (built_in, "")
+    assert commands.find([SentText("/mine x")]) is not None
