@@ -1,6 +1,6 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,stream,turns,memory,parallel,args,diff] [--crow PATH]
+python bench/run.py [--rounds 3] [--stages start,stream,turns,memory,parallel,args,diff,sessions] [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -19,7 +19,7 @@ from acp_client import cpu_seconds
 from stages import Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ("start", "stream", "turns", "memory", "parallel", "args", "diff")
+STAGES = ("start", "stream", "turns", "memory", "parallel", "args", "diff", "sessions")
 
 CONFIG = """
 model = "bench/fake"
@@ -97,6 +97,11 @@ ROWS = [
     ("diff_reversed_s", "the lines reversed: call's end → next request", "s", None, "diff_reversed_s"),
     ("mem_1_session_mb", "memory (Pss) after the first prompt", "MB", 45, "mem_1_session_mb"),
     ("mem_further_mb", "memory of each further idle session", "MB", 1, None),
+    ("load50_s", "load of 50 tool rounds", "s", None, "load50_s"),
+    ("load2000_s", "load of 2,000 tool rounds", "s", 1, None),
+    ("load_ratio", "CPU of that, in loads of 500 rounds: 4 is linear", "×", 5, None),
+    ("list5000_first_ms", "first page of 5,000 sessions, first question to a new process", "ms", 20, None),
+    ("list5000_ms", "the same, asked again", "ms", 20, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
 ]
 
@@ -158,6 +163,8 @@ def derive(stage, m):
         m["stream_ratio"] = m["stream5000_cpu_s"] / m["bare_cpu_s"]
         m["stream5000_cpu_us"] = m["stream5000_cpu_s"] / 5000 * 1e6
         m["chunks_per_s"] = m["stream5000_chunks"] / m["stream5000_s"]
+    if stage == "sessions":
+        m["load_ratio"] = m["load2000_cpu_s"] / m["load500_cpu_s"]
     if stage == "memory":
         m["mem_further_mb"] = (m["mem_21_sessions_mb"] - m["mem_1_session_mb"]) / 20
 

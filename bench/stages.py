@@ -24,6 +24,7 @@ LIMIT = 60  # seconds for one prompt
 class Bench:
     def __init__(self, port, work):
         self.port, self.work = port, work
+        self.stored = {}
         self.server = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "fake_llm.py"), str(port)], stdout=subprocess.PIPE
         )
@@ -300,6 +301,67 @@ class Bench:
                 m["load50_s"] = f"failed: {str(e)[:80]}"
         finally:
             c.close()
+
+    def sessions(self, agent, m):
+        """Loading long sessions, and listing many. They are made once, through the protocol, and used in each round."""
+        if not self.stored:
+            self.stored = self.store_sessions(agent)
+        for rounds, sid in self.stored.items():
+            c = self.spawn(agent, {})
+            try:
+                self.request_list(c)  # the store is open, so that only the session's own length counts
+                c.messages.clear()
+                cpu0 = cpu_seconds(c.proc.pid)
+                t0, t1, _ = c.request(
+                    "session/load", {"sessionId": sid, "cwd": self.cwd(agent), "mcpServers": []}, LIMIT
+                )
+                m[f"load{rounds}_s"] = t1 - t0
+                m[f"load{rounds}_cpu_s"] = cpu_seconds(c.proc.pid) - cpu0
+                replayed = {x[5]["params"]["update"]["toolCallId"] for x in c.messages if x[4] == "tool_call"}
+                if len(replayed) != rounds:
+                    raise AgentError(f"{len(replayed)} of {rounds} tool calls were replayed")
+            finally:
+                c.close()
+        c = self.spawn(agent, {})
+        try:
+            m["list5000_first_ms"] = self.request_list(c)
+            m["list5000_ms"] = self.request_list(c)
+        finally:
+            c.close()
+
+    def store_sessions(self, agent):
+        """A session of 500 tool rounds and one of 2,000, and 5,000 others."""
+        stored = {}
+        c = self.spawn(agent, {})
+        try:
+            sid = self.session(c)
+            c.prompt(sid, "bench:tokens:1")
+            for _ in range(4998):
+                self.fork(c, agent, sid, close=True)
+            for count in range(1, 41):
+                c.prompt(sid, f"bench:turns:50:{self.cwd(agent)}", timeout=LIMIT)
+                c.prompt(sid, "/clear")  # else the requests, not the sessions, would be what takes the time
+                if count == 10:
+                    stored[500] = self.fork(c, agent, sid)
+            stored[2000] = sid
+        finally:
+            c.close()
+        return stored
+
+    def fork(self, c, agent, sid, close=False):
+        _, _, r = c.request("session/fork", {"sessionId": sid, "cwd": self.cwd(agent), "mcpServers": []})
+        if close:
+            c.request("session/close", {"sessionId": r["sessionId"]})
+        return r["sessionId"]
+
+    def request_list(self, c):
+        t0, t1, r = c.request("session/list", {})
+        if not r["sessions"]:
+            raise AgentError("nothing was listed")
+        return (t1 - t0) * 1000
+
+    def cwd(self, agent):
+        return os.path.join(self.work, agent["name"])
 
     def memory(self, agent, m):
         c = self.spawn(agent, m)
