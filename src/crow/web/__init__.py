@@ -1,0 +1,13 @@
+"""The web: which addresses may be reached, fetching a page within limits, reading it, and asking a search service.
+
+urls.py          what an address is: read strictly, written in one way
+addresses.py     which IP addresses are public
+reach.py         from a host to the addresses that may be connected to
+fetching.py      one page, over checked addresses only, within limits
+charset.py       from bytes to text
+reading.py       what came, as text or as a picture
+converting.py    handing a page to a process of its own …
+convert.py       … which makes Markdown of HTML and text of PDF
+html.py, pdf.py  how
+search/          the search services, one file each
+"""

@@ -1,0 +1,84 @@
+"""A process of its own that converts one page: a hostile page can hold up, fill or crash nothing but this.
+
+It takes at most so much processor time and memory, and it ends when whoever started it is gone.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import BinaryIO
+
+import msgspec
+
+from crow.web.converted import MOST_TEXT, Converted, Job, OutOfTime, Unreadable
+
+MOST_CPU = 12
+"""Seconds, after which the process is ended."""
+CPU_FOR_FORM = 5.0
+"""Seconds, after which HTML is given as plain text, and a PDF as far as it was read."""
+MOST_MEMORY = 1024 * 1024 * 1024
+DEEPEST = 8000
+"""Frames: pages nest deeper than Python's thousand."""
+
+
+def main() -> None:
+    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    content = sys.stdin.buffer.read(job.size)
+    _limit()
+    threading.Thread(target=_end_with_parent, args=(sys.stdin.buffer,), daemon=True).start()
+    sys.setrecursionlimit(DEEPEST)
+    try:
+        converted = _convert(job, content)
+    except Unreadable as error:
+        converted = Converted("", problem=str(error))
+    sys.stdout.buffer.write(msgspec.json.encode(_capped(converted)))
+    sys.stdout.buffer.flush()
+    os._exit(0)  # the watching thread is in the middle of a read
+
+
+def _convert(job: Job, content: bytes) -> Converted:
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_FOR_FORM)
+    match job.kind:
+        case "html":
+            from crow.web.html import html_to_markdown
+
+            return html_to_markdown(content.decode("utf-8", "replace"), job.url)
+        case "pdf":
+            from crow.web.pdf import pdf_to_text
+
+            return pdf_to_text(content)
+
+
+def _capped(converted: Converted) -> Converted:
+    text = converted.text.encode("utf-8", "replace").decode()  # halves of characters cannot be written
+    if len(text) > MOST_TEXT:
+        return msgspec.structs.replace(
+            converted, text=text[:MOST_TEXT], note=f"only the first {MOST_TEXT:,} characters"
+        )
+    return msgspec.structs.replace(converted, text=text)
+
+
+def _limit() -> None:
+    with contextlib.suppress(ValueError, OSError):  # not every system has every limit
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:
+    raise OutOfTime
+
+
+def _end_with_parent(stdin: BinaryIO) -> None:
+    """The other end stays open as long as somebody waits for us."""
+    stdin.read(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What both sides of the converting process know."""
+
+from typing import Literal
+
+import msgspec
+
+MOST_TEXT = 1_000_000
+"""Characters that are kept of a page."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The first line that the process is sent; the content follows, in as many bytes as it says."""
+
+    kind: Literal["html", "pdf"]
+    size: int
+    url: str
+
+
+class Converted(msgspec.Struct, frozen=True):
+    text: str
+    title: str = ""
+    date: str = ""
+    note: str = ""
+    """What is missing."""
+    problem: str = ""
+    """Why there is no text, in words for a person."""
+
+
+class Unreadable(Exception):
+    """The content cannot be converted; the message says why."""
+
+
+class OutOfTime(BaseException):
+    """The processor time for doing it well is used up; what is left is for doing it quickly.
+
+    No `Exception`: the libraries that are interrupted by it catch those, and would go on.
+    """

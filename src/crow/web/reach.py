@@ -1,0 +1,97 @@
+"""From a host to the IP addresses that may be connected to.
+
+A name is looked up once, and every address it has must be public; whoever connects uses these addresses and does not
+look up again, so that a name which changes its answer in between changes nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+from crow.errors import WebError
+from crow.web.addresses import is_public
+from crow.web.urls import WebUrl, bracketed
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Gives the addresses of a name; OSError if there are none."""
+
+LOWEST_FREE_PORT = 1024
+_WEB_PORTS = (80, 443)
+_OTHER_SERVICES = frozenset(
+    {
+        *(1433, 1521, 3306, 5432, 5984, 6379, 9042, 9200, 9300, 11211, 27017),  # databases and caches
+        *(2049, 3260, 4045),  # files
+        *(2375, 2376, 2379, 2380, 6443, 10250, 10255),  # containers
+        *(1719, 1720, 1723, 3389, 3659, 4190, 5060, 5061, 5900, 5985, 5986, 6566, 10080),
+        *range(6000, 6064),  # screens
+        *(6665, 6666, 6667, 6668, 6669, 6697),  # chat
+    }
+)
+"""Ports from 1024 on where something else than the web is served: a request there could pass for an order."""
+
+
+class Reach:
+    """What of the network may be reached: the public part, and the hosts that the person named."""
+
+    def __init__(self, allow_private: Sequence[str] = (), resolver: Resolver | None = None) -> None:
+        self._private = tuple(entry.strip().strip("[]").rstrip(".").lower() for entry in allow_private)
+        self._resolve = resolver or resolve
+
+    def check(self, url: WebUrl) -> None:
+        """What can be said before anybody is asked: WebError if this port or IP address must not be reached."""
+        if self._names(url):
+            return
+        if not _is_web_port(url.port):
+            raise WebError(
+                f"Port {url.port} of {url.host} is not fetched: something else than web pages is served there."
+            )
+        if url.is_address and not is_public(url.host):
+            raise _not_public(f"{url.host} is")
+
+    async def addresses(self, url: WebUrl) -> Sequence[str]:
+        """Those of the host, in the order in which they are to be tried; WebError if it must not be reached."""
+        self.check(url)
+        if url.is_address:
+            return [url.host]
+        found = await self._look_up(url)
+        if not self._names(url) and not all(is_public(address) for address in found):
+            raise _not_public(f"{url.host} has")
+        return found
+
+    def _names(self, url: WebUrl) -> bool:
+        """Whether the person named this host: exactly, or by `*.` and what its name ends with."""
+        if url.is_address:
+            return url.host in self._private
+        return any(
+            url.host.endswith(entry[1:]) if entry.startswith("*.") else url.host == entry for entry in self._private
+        )
+
+    async def _look_up(self, url: WebUrl) -> Sequence[str]:
+        try:
+            found = list(dict.fromkeys(await self._resolve(url.host, url.port)))
+        except (OSError, UnicodeError):
+            found = []
+        if not found:
+            raise WebError(f"There is no host {url.host}.", remedy="Check its name, and the network.")
+        return found
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """As this machine's own programs would."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+def address_for_connecting(scheme: str, address: str, port: int, target: str) -> str:
+    return f"{scheme}://{bracketed(address)}:{port}{target}"
+
+
+def _not_public(host_is: str) -> WebError:
+    return WebError(
+        f"{host_is} an address that is not on the public internet: it is not fetched.",
+        remedy="The user can name the host in allow_private, in the section [web] of config.toml.",
+    )
+
+
+def _is_web_port(port: int) -> bool:
+    return port in _WEB_PORTS or (port >= LOWEST_FREE_PORT and port not in _OTHER_SERVICES)

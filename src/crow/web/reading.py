@@ -1,0 +1,109 @@
+"""What a server sent, made readable: Markdown of HTML, text of PDF, other text as it is, a picture as a picture."""
+
+import base64
+import email.utils
+import re
+
+import msgspec
+
+from crow.errors import WebError
+from crow.media import media_type
+from crow.messages import Image
+from crow.visible import one_line
+from crow.web.charset import decode
+from crow.web.converted import MOST_TEXT, Job
+from crow.web.converting import converted
+from crow.web.fetching import Page
+from crow.web.urls import WebUrl
+
+LARGEST_IMAGE = 5 * 1024 * 1024
+MOST_HTML = 1024 * 1024
+"""Characters of HTML that are converted."""
+
+_TEXT_TYPE = re.compile(
+    r"text/.*|.*[+/](json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-yaml|x-sh|sql|graphql|rtf)"
+    r"|application/(json5|jsonl|ld\+json|x-javascript|x-www-form-urlencoded|mbox)"
+)
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_HTML_BEGINNING = re.compile(
+    r"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_CUTS = {
+    "size": "the page was too long: only its beginning was read",
+    "time": "the server was too slow: only what came in time was read",
+    "broken": "the connection broke off: only what came before was read",
+}
+
+
+class Reading(msgspec.Struct, frozen=True):
+    url: WebUrl
+    title: str
+    date: str
+    kind: str
+    """Such as `text/html`."""
+    text: str
+    image: Image | None = None
+    notes: tuple[str, ...] = ()
+    """What is missing, and why."""
+
+
+async def read_page(page: Page) -> Reading:
+    """WebError if there is nothing in it that can be read."""
+    kind = page.content_type.partition(";")[0].strip().lower()
+    notes = (_CUTS[page.cut],) if page.cut else ()
+    if b"%PDF-" in page.body[:1024]:
+        return await _pdf(page, notes)
+    if (found := media_type(page.body[:16])) is not None and found.startswith("image/"):
+        return _image(page, found)
+    if kind and not _TEXT_TYPE.fullmatch(kind) and kind not in _HTML_TYPES and kind != "application/octet-stream":
+        raise _no_text(page, kind)
+    if _is_binary(page.body):
+        raise _no_text(page, kind or "unknown data")
+    text = decode(page.body, page.content_type)
+    if kind in _HTML_TYPES or (kind in ("", "application/octet-stream") and _HTML_BEGINNING.match(text[:4096])):
+        return await _html(page, text, notes)
+    if len(text) > MOST_TEXT:
+        notes = (*notes, f"only the first {MOST_TEXT:,} characters")
+    return Reading(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
+
+
+async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
+    if len(text) > MOST_HTML:
+        notes = (*notes, f"only the first {MOST_HTML:,} characters of the page's source")
+    content = text[:MOST_HTML].encode("utf-8", "replace")
+    done = await converted(Job("html", len(content), page.url.text), content)
+    notes = (*notes, done.note) if done.note else notes
+    return Reading(page.url, done.title, done.date or _date(page), "text/html", done.text, notes=notes)
+
+
+async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
+    done = await converted(Job("pdf", len(page.body), page.url.text), page.body)
+    notes = (*notes, done.note) if done.note else notes
+    return Reading(page.url, done.title, _date(page), "application/pdf", done.text, notes=notes)
+
+
+def _image(page: Page, kind: str) -> Reading:
+    size = len(page.body)
+    if page.cut or size > LARGEST_IMAGE:
+        raise WebError(f"{page.url.text} is an image that is too large, or did not arrive whole.")
+    image = Image(base64.b64encode(page.body).decode(), kind)
+    return Reading(page.url, "", _date(page), kind, f"{kind}, {size:,} bytes", image)
+
+
+def _date(page: Page) -> str:
+    try:
+        return email.utils.parsedate_to_datetime(page.modified).date().isoformat() if page.modified else ""
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _is_binary(body: bytes) -> bool:
+    """UTF-16 has zero bytes too, but begins with a mark."""
+    return b"\x00" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def _no_text(page: Page, kind: str) -> WebError:
+    return WebError(
+        f"{one_line(page.url.text, 200)} is no text ({one_line(kind, 60)}, {len(page.body):,} bytes): it is not shown.",
+        remedy="Download it with a command if it is needed.",
+    )

@@ -1,0 +1,41 @@
+"""Kagi: by key."""
+
+import msgspec
+
+from crow.web.search.asking import ask
+from crow.web.search.base import Account, Found, plain
+
+RESULT = 0
+"""The type of an entry that is a result; others are related searches."""
+
+
+class _Entry(msgspec.Struct):
+    t: int
+    url: str | None = None
+    title: str | None = None
+    snippet: str | None = None
+    published: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Entry]
+
+
+class Kagi:
+    def __init__(self, account: Account) -> None:
+        self.name, self.host = account.name, account.host
+        self._account = account
+
+    async def search(self, query: str, most: int) -> list[Found]:
+        answer = await ask(
+            self._account,
+            "/api/v0/search",
+            _Answer,
+            query={"q": query, "limit": str(most)},
+            headers={"authorization": f"Bot {self._account.key}"},
+        )
+        return [
+            Found(plain(entry.title), entry.url, plain(entry.snippet), entry.published or "")
+            for entry in answer.data
+            if entry.t == RESULT and entry.url
+        ][:most]

@@ -1,0 +1,209 @@
+"""What comes of a page: Markdown, text, a picture, or a sentence that says why not."""
+
+import asyncio
+import base64
+import codecs
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from crow.errors import WebError
+from crow.web.charset import decode
+from crow.web.converted import Job
+from crow.web.converting import converted
+from crow.web.fetching import Page
+from crow.web.reading import MOST_HTML, Reading, read_page
+from crow.web.urls import read_url
+from tests.web.pdf_file import pdf
+
+GOLDEN = Path(__file__).parent / "golden"
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def page(body: bytes | str, content_type: str = "text/html", **more: str) -> Page:
+    body = body.encode() if isinstance(body, str) else body
+    return Page(read_url("https://example.com/docs/page?x=1"), 200, "OK", content_type, body, **more)  # pyright: ignore[reportArgumentType]
+
+
+def read(body: bytes | str, content_type: str = "text/html", **more: str) -> Reading:
+    return asyncio.run(read_page(page(body, content_type, **more)))
+
+
+# --- HTML
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(GOLDEN.glob("*.html"))])
+def test_a_page_becomes_markdown(name):
+    found = read((GOLDEN / f"{name}.html").read_text())
+    expected = (GOLDEN / f"{name}.md").read_text()
+    assert f"title: {found.title}\ndate: {found.date}\n\n{found.text}\n" == expected
+
+
+def test_a_page_without_a_body_is_empty():
+    assert read("").text == ""
+    assert read("<html><script>x()</script></html>").text == ""
+
+
+def test_what_a_reader_would_not_see_is_left_out():
+    hidden = (
+        '<p style="display: none">one</p><p hidden>two</p><div aria-hidden="true">three</div><!-- four -->'
+        "<script>five</script><template>six</template><noscript>seven</noscript><p>seen</p>"
+    )
+    assert read(hidden).text == "seen"
+
+
+def test_a_page_nested_too_deeply_is_given_as_plain_text():
+    found = read("<div>" * 5000 + "inside" + "</div>" * 5000 + "<p>after</p>")
+    assert found.text == "inside\nafter"
+    assert any("plain text" in note for note in found.notes)
+
+
+def test_a_page_that_is_too_long_is_read_as_far_as_it_goes():
+    found = read("<pre>" + "word " * (MOST_HTML // 4) + "</pre>")
+    assert any("of the page's source" in note for note in found.notes)
+    assert 900_000 < len(found.text) <= 1_000_000
+
+
+def test_a_page_that_is_cut_says_so():
+    assert read("<p>hello", cut="time").notes == ("the server was too slow: only what came in time was read",)
+
+
+def test_a_conversion_is_given_up_after_a_while():
+    content = b"<p>hello</p>"
+    with pytest.raises(WebError, match="in time"):
+        asyncio.run(converted(Job("html", len(content) + 1, "http://example.com/"), content, patience=0.5))
+
+
+def test_a_conversion_that_crashes_is_an_error_in_words():
+    with pytest.raises(WebError, match="could not be converted"):
+        asyncio.run(converted(Job("other", 0, ""), b""))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_conversion_ends_when_nobody_waits_for_it_any_more():
+    content = b"<p>hello <a href=x>world</a></p>\n" * 30_000  # several seconds of work
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-m", "crow.web.convert"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(msgspec.json.encode(Job("html", len(content), "http://example.com/")) + b"\n" + content)
+    process.stdin.close()
+    assert (process.stdout.read(), process.wait(30)) == (b"", 1)
+    process.stdout.close()
+
+
+# --- text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "text/plain",
+        "application/xml",
+        "text/csv",
+        "application/ld+json",
+        "image/svg+xml",
+        "text/x-python",
+    ],
+)
+def test_text_is_given_as_it_is(kind):
+    body = '{"a":  [1, 2],\n "<b>": "&amp;"}'
+    found = read(body, f"{kind}; charset=utf-8")
+    assert (found.text, found.kind) == (body, kind)
+
+
+def test_a_page_that_does_not_say_what_it_is_is_looked_at():
+    assert read("<!DOCTYPE html><title>T</title><p>x</p>", "").title == "T"
+    assert read("just words", "").text == "just words"
+    assert read("just words", "application/octet-stream").text == "just words"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        ("grün".encode(), "text/plain; charset=utf-8", "grün"),
+        ("grün".encode("latin-1"), "text/plain; charset=ISO-8859-1", "grün"),
+        ("“grün” €".encode("cp1252"), "text/plain; charset=latin1", "“grün” €"),
+        ("grün".encode("latin-1"), "text/plain", "grün"),
+        ("日本".encode("shift_jis"), 'text/html; charset="Shift_JIS"', "日本"),
+        ("日本".encode("euc_jp"), "text/html; charset=euc-jp", "日本"),
+        ("中文".encode("gb2312"), "text/html; charset=gb2312", "中文"),
+        ("привет".encode("koi8_r"), "text/html; charset=koi8-r", "привет"),
+        ("привет".encode("cp1251"), "text/html; charset=windows-1251", "привет"),
+        (codecs.BOM_UTF8 + "grün".encode(), "text/plain; charset=latin1", "grün"),
+        (codecs.BOM_UTF16_LE + "grün".encode("utf-16-le"), "text/plain", "grün"),
+        (codecs.BOM_UTF16_BE + "grün".encode("utf-16-be"), "text/plain", "grün"),
+        ("<meta charset='windows-1251'>да".encode("cp1251"), "text/html", "<meta charset='windows-1251'>да"),
+        ("<?xml version='1.0' encoding='koi8-r'?>да".encode("koi8_r"), "", "<?xml version='1.0' encoding='koi8-r'?>да"),
+        ("grün".encode(), "text/plain; charset=nonsense", "grün"),
+        ("grün".encode(), "text/plain; charset=idna", "grün"),
+        ("grün".encode(), "text/plain; charset=unicode_escape", "grün"),
+        ("grün".encode()[:-2], "text/plain", "gr"),
+        ("grün ".encode() + b"\xff", "text/plain; charset=utf-8", "grün �"),
+    ],
+)  # fmt: skip
+def test_charsets(body, content_type, text):
+    assert decode(body, content_type) == text
+
+
+# --- PDF, pictures, other data
+
+
+def test_a_pdf_becomes_text_page_by_page():
+    found = read(pdf("Hello crow", "Second page", title="Birds"), "application/pdf")
+    assert found.title == "Birds"
+    assert found.text == "--- page 1 of 2 ---\nHello crow\n\n--- page 2 of 2 ---\nSecond page"
+
+
+def test_a_pdf_is_known_by_its_beginning():
+    assert "Hello crow" in read(pdf("Hello crow"), "application/octet-stream").text
+
+
+@pytest.mark.parametrize(
+    "body", [b"%PDF-1.7\nnonsense", b"%PDF-1.4\n" + b"1 0 obj<</Type/Catalog/Pages 1 0 R>>endobj\n" * 9]
+)
+def test_a_damaged_pdf_is_said(body):
+    with pytest.raises(WebError, match=r"PDF|could not be converted"):
+        read(body, "application/pdf")
+
+
+def test_a_pdf_without_text_is_said():
+    with pytest.raises(WebError, match="no text"):
+        read(pdf(""), "application/pdf")
+
+
+def test_a_picture_is_a_picture_whatever_it_calls_itself():
+    for kind in ("image/png", "text/html", ""):
+        found = read(PICTURE, kind)
+        assert found.image is not None
+        assert (found.image.mime_type, base64.b64decode(found.image.data)) == ("image/png", PICTURE)
+
+
+def test_half_a_picture_is_none():
+    with pytest.raises(WebError, match="did not arrive whole"):
+        read(PICTURE, "image/png", cut="size")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"PK\x03\x04\x00\x00", "application/zip"),
+        (b"\x00\x01\x02", "text/plain"),
+        (b"\x7fELF\x00", ""),
+        (b"x", "video/mp4"),
+    ],
+)
+def test_other_data_is_named_and_not_shown(body, kind):
+    with pytest.raises(WebError, match="is no text"):
+        read(body, kind)
+
+
+def test_the_date_is_that_of_the_file_where_the_page_says_none():
+    assert read("<p>x", modified="Wed, 01 May 2024 10:00:00 GMT").date == "2024-05-01"
+    assert read("<p>x", modified="yesterday").date == ""
