@@ -1,0 +1,137 @@
+"""`crow mcp`: our file and web tools for other programs, as a server of the Model Context Protocol."""
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from crow.errors import CrowError
+
+if TYPE_CHECKING:
+    from crow.mcp.serving.server import CrowServer  # only for the types: `mcp` takes a second to import
+
+HINT = "crow mcp speaks the Model Context Protocol on standard input and output: other programs start it."
+TOKEN_VARIABLE = "CROW_MCP_TOKEN"  # noqa: S105 -- the name of a variable
+SHORTEST_TOKEN = 16
+EXAMPLES = """\
+Without --root, the folders are those that the host names; if it names none, the one that the server is started in.
+
+examples:
+  crow mcp                          on standard input and output, as most hosts want it
+  crow mcp --root ~/project         files of this folder only, whatever the host names
+  crow mcp --http 8123 --terminal   over HTTP on this machine, and with commands
+  crow mcp login docs               log in to the server `docs` of your config.toml
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("action", nargs="?", choices=["login"], help="log in to a server that Crow itself uses")
+    parser.add_argument("server", nargs="?", metavar="NAME", help="that server, as in your config.toml, or its address")
+    parser.add_argument(
+        "--root", metavar="DIR", action="append", default=[], help="a folder to work in; may be given more than once"
+    )
+    parser.add_argument(
+        "--terminal", action="store_true", help="offer `terminal` as well, for hosts that cannot run commands"
+    )
+    parser.add_argument(
+        "--allow-protected",
+        action="store_true",
+        help="do not refuse files that may hold keys, or whose content can run later",
+    )
+    parser.add_argument(
+        "--http",
+        metavar="PORT",
+        nargs="?",
+        const=0,
+        type=_port,
+        help="serve over HTTP on this machine; without a port, a free one is taken and printed",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help=f"holds the token that clients show over HTTP (or set {TOKEN_VARIABLE}); by default a new one is printed",
+    )
+    parser.set_defaults(wrong_usage=parser.error)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    if arguments.action == "login":
+        if not arguments.server:
+            arguments.wrong_usage("login: say which server")
+        from crow.cli.mcp_login import main as log_in
+
+        return log_in(arguments.server)
+    if arguments.token_file is not None and arguments.http is None:
+        arguments.wrong_usage("--token-file is for --http")
+    for folder in arguments.root:
+        if not os.path.isdir(folder):
+            arguments.wrong_usage(f"--root: there is no folder {folder}")
+    if arguments.http is not None:
+        return _serve_http(arguments)
+    return _serve_stdio(arguments)
+
+
+def _serve_stdio(arguments: argparse.Namespace) -> int:
+    from crow.acp import stdio
+
+    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
+        print(HINT, file=sys.stderr)
+    try:
+        reader, writer = stdio.take()
+    except OSError:
+        print("crow: crow mcp needs an open standard input and output.", file=sys.stderr)
+        return 1
+    # Only now: whatever prints while it is imported can no longer reach the client.
+    from crow.cli.mcp_offering import run
+    from crow.mcp.serving.stdio import serve_stdio
+
+    return run(arguments, lambda server: serve_stdio(server, reader, writer))
+
+
+def _serve_http(arguments: argparse.Namespace) -> int:
+    import secrets
+
+    given = _given_token(arguments.token_file)
+    from crow.cli.mcp_offering import run
+    from crow.mcp.serving.http import address_of, listen, serve_http
+
+    token = given or secrets.token_urlsafe(32)
+    listener = listen(arguments.http)
+
+    async def serve(server: "CrowServer") -> None:
+        # Said when we run: whoever reads it may tell us to go the next moment.
+        print(f"crow mcp: {address_of(listener)}", file=sys.stderr)
+        if not given:
+            print(f"token: {token}", file=sys.stderr)
+        await serve_http(server, listener, token)
+
+    return run(arguments, serve)
+
+
+def _given_token(path: str | None) -> str:
+    """From the file or the environment; empty if neither has one."""
+    if path is None:
+        return _checked(os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise CrowError(f"The token file {path} cannot be read: {said.lower()}.") from None
+    if not token:
+        raise CrowError(f"The token file {path} is empty.")
+    return _checked(token, path)
+
+
+def _checked(token: str, source: str) -> str:
+    if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token):
+        raise CrowError(f"The token in {source} cannot be used: it needs {SHORTEST_TOKEN} plain characters or more.")
+    return token

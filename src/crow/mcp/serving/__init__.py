@@ -1,0 +1,12 @@
+"""`crow mcp`: our own tools, for other programs. The same code as the built-in ones, behind another protocol.
+
+server.py        the two requests that matter: which tools there are, and calling one
+clients.py       what is kept for each client: what it has seen, what it can take back, where it may work
+roots.py         the folders that a client lets us work in
+workspace.py     files in those folders and nowhere else; every change is remembered
+history.py       what each change replaced
+file_editor.py   the tool `file_editor`; `insert.py`, `undo.py`, `wording.py` have parts of it
+calling.py       one call: judged, run, its progress told
+answers.py       a tool's result as the protocol has it
+stdio.py http.py serving.py   how a client reaches us, and how we end
+"""

@@ -1,0 +1,73 @@
+"""One call of a tool: judged, prepared, judged again, performed, as a session does it, but with nobody to be asked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from crow.actions import Deed
+from crow.events import CallProgressed, Event
+from crow.messages import ToolCall
+from crow.results import TextBlock, ToolResult
+from crow.tools.base import LooksFirst, Tool
+from crow.tools.toolbox import failure
+from crow.workspace.base import Workspace
+from crow.workspace.terminal_text import last_part
+
+LONGEST_PROGRESS = 1000
+"""Bytes of growing output that one progress message carries: the last of it."""
+
+Judge = Callable[[Deed], str]
+"""Why something is refused although the host allowed the call; empty if it is not."""
+Report = Callable[[float, str], Awaitable[None]]
+
+
+async def run_call(tool: Tool, call: ToolCall, workspace: Workspace, judge: Judge, report: Report) -> ToolResult:
+    """Never fails: what goes wrong is a result, which the model can do something about."""
+    journal = ProgressJournal()
+    telling = asyncio.get_running_loop().create_task(journal.tell(report))
+    try:
+        look = tool.look(call, workspace) if isinstance(tool, LooksFirst) else None
+        if look is not None and (reason := judge(look.deed)):
+            return ToolResult.refused(reason)
+        action = await tool.prepare(call, workspace)
+        if reason := judge(action.deed):
+            return ToolResult.refused(reason)
+        return await action.perform(journal)
+    except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
+        return failure(call, error)
+    finally:
+        telling.cancel()
+
+
+class ProgressJournal:
+    """A journal of which nothing is kept but the last thing that was shown, until the host has been told of it."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._news = asyncio.Event()
+
+    @property
+    def has_room(self) -> bool:
+        return not self._news.is_set()
+
+    def append(self, event: Event) -> None:
+        match event:
+            case CallProgressed(display=(TextBlock(text=text), *_)):
+                self._shown = text
+                self._news.set()
+            case _:
+                pass
+
+    async def record(self, event: Event) -> None:
+        self.append(event)
+
+    async def room(self) -> None:
+        pass
+
+    async def tell(self, report: Report) -> None:
+        """Until it is cancelled. The numbers only grow, as the protocol wants: nobody knows how much is to come."""
+        number = 0
+        while True:
+            await self._news.wait()
+            number += 1
+            await report(number, last_part(self._shown, LONGEST_PROGRESS))
+            self._news.clear()

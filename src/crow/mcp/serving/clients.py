@@ -1,0 +1,119 @@
+"""What is kept for each client: what its model has seen, what can be taken back, where it may work, its commands."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from crow.mcp.serving.calling import Judge
+from crow.mcp.serving.file_editor import FileEditor
+from crow.mcp.serving.history import History
+from crow.mcp.serving.workspace import ServedWorkspace
+from crow.tools.background import ReadCommand, StopCommand
+from crow.tools.base import Tool
+from crow.tools.seen import Seen
+from crow.tools.terminal import RunCommand
+from crow.workspace.base import Commands
+from crow.workspace.terminals import Terminals
+
+MOST_CLIENTS = 64
+"""Clients whose state is kept; beyond that the one that called least recently begins anew."""
+
+
+class CommandRunner(msgspec.Struct, frozen=True):
+    """How one client's commands are run."""
+
+    commands: Commands
+    outputs: str
+    """The folder in which they leave what they printed."""
+    timeout: float
+    """The seconds that a command has by default."""
+
+
+class Offering(msgspec.Struct, frozen=True):
+    """What the server was started with."""
+
+    folder: str
+    """Where it was started."""
+    judge_in: Callable[[Sequence[str], str], Judge]
+    """Judges what is done in these folders, with the folder for commands' output."""
+    roots: tuple[str, ...] = ()
+    """The folders that it was given; then the host is not asked."""
+    shared_tools: tuple[Tool, ...] = ()
+    """Those that know nothing of their client."""
+    commands: Callable[[], CommandRunner] | None = None
+    """None: no commands are run."""
+
+
+class Client:
+    def __init__(self, offering: Offering) -> None:
+        self._offering = offering
+        self._history = History()
+        seen = Seen()
+        tools: list[Tool] = [FileEditor(seen, self._history), *offering.shared_tools]
+        self._terminals: Terminals | None = None
+        self._outputs = ""
+        if offering.commands is not None:
+            runner = offering.commands()
+            self._terminals, self._outputs = Terminals(runner.commands), runner.outputs
+            tools += [
+                RunCommand(self._terminals, runner.timeout),
+                ReadCommand(self._terminals),
+                StopCommand(self._terminals),
+            ]
+        self.tools = {tool.spec.name: tool for tool in tools}
+        self._roots: tuple[str, ...] | None = None
+        self._changes_of_roots = 0
+        self._asking = asyncio.Lock()
+
+    async def roots(self, ask: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
+        """The host's folders. It is asked once, and again when it said that they changed, be it while it answered."""
+        async with self._asking:
+            if self._roots is not None:
+                return self._roots
+            changes = self._changes_of_roots
+            found = await ask()
+            if changes == self._changes_of_roots:
+                self._roots = found
+            return found
+
+    def roots_changed(self) -> None:
+        self._roots = None
+        self._changes_of_roots += 1
+
+    def workspace(self, roots: Sequence[str]) -> tuple[ServedWorkspace, Judge]:
+        """The files of these folders, and who judges what is done with them."""
+        workspace = ServedWorkspace(roots, self._history, self._outputs)
+        return workspace, self._offering.judge_in(workspace.roots, self._outputs)
+
+    async def close(self) -> None:
+        if self._terminals is not None:
+            await self._terminals.close()
+
+
+class Clients:
+    """By the id of their session; those that have none share one state, since nobody can tell them apart."""
+
+    def __init__(self, offering: Offering) -> None:
+        self.offering = offering
+        self._clients: dict[str, Client] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def find(self, session_id: str) -> Client:
+        client = self._clients.pop(session_id, None) or Client(self.offering)
+        self._clients[session_id] = client  # at the end: the least recent one comes first
+        if len(self._clients) > MOST_CLIENTS:
+            self.forget(next(iter(self._clients)))
+        return client
+
+    def forget(self, session_id: str) -> None:
+        """Ends the commands of a client that has left."""
+        client = self._clients.pop(session_id, None)
+        if client is not None:
+            task = asyncio.get_running_loop().create_task(client.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        closing = [client.close() for client in self._clients.values()]
+        await asyncio.gather(*closing, *self._closing, return_exceptions=True)

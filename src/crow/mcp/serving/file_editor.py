@@ -1,0 +1,162 @@
+"""`file_editor`: viewing and changing files, in the form that many hosts know. Our own tools do the work."""
+
+import asyncio
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from crow.errors import WorkspaceError
+from crow.events import Journal
+from crow.mcp.serving.history import History
+from crow.mcp.serving.insert import prepare_insert
+from crow.mcp.serving.undo import prepare_undo
+from crow.mcp.serving.wording import reworded, reworded_view
+from crow.messages import ToolCall, ToolSpec
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
+from crow.tools.changing import look_at
+from crow.tools.edit import Edit
+from crow.tools.read import Read
+from crow.tools.seen import Seen
+from crow.tools.write import Write
+from crow.workspace.base import Workspace
+
+Value = TypeVar("Value")
+
+Command = Literal["view", "create", "str_replace", "insert", "undo_edit"]
+
+DESCRIPTION = (
+    "View and change files. `view`: a text file's numbered lines (with `view_range`, some of them), an image, or a "
+    "folder's names. `create`: a file with the content `file_text`; one that exists must have been viewed in full "
+    "before. `str_replace`: `old_str`, copied exactly and unique in the file, becomes `new_str`. `insert`: `new_str` "
+    "goes after line `insert_line`. `undo_edit`: takes back the last of these changes to the file. A file keeps its "
+    "encoding and line ends."
+)
+
+_VERBS: dict[str, str] = {
+    "view": "View",
+    "create": "Write",
+    "str_replace": "Edit",
+    "insert": "Insert into",
+    "undo_edit": "Take back the last edit of",
+}
+
+_ABOUT_PATH = "absolute, or relative to the first of the host's folders"
+_ABOUT_RANGE = "first and last line, counted from 1; -1 as the last means the end"
+
+
+class FileEditorArguments(msgspec.Struct, frozen=True):
+    command: Command
+    path: Annotated[str, msgspec.Meta(min_length=1, description=_ABOUT_PATH)]
+    view_range: Annotated[list[int], msgspec.Meta(min_length=2, max_length=2, description=_ABOUT_RANGE)] | None = None
+    file_text: Annotated[str, msgspec.Meta(description="for `create`")] | None = None
+    old_str: Annotated[str, msgspec.Meta(description="for `str_replace`")] | None = None
+    new_str: Annotated[str, msgspec.Meta(description="for `str_replace` (left out: nothing) and `insert`")] | None = (
+        None
+    )
+    insert_line: Annotated[int, msgspec.Meta(ge=0, description="for `insert`; 0: at the beginning")] | None = None
+
+
+_reader = ArgumentReader(FileEditorArguments)
+
+
+class FileEditor:
+    kind = ToolKind.EDIT
+
+    def __init__(self, seen: Seen, history: History) -> None:
+        self.spec = ToolSpec("file_editor", DESCRIPTION, _reader.schema())
+        self._seen = seen
+        self._history = history
+        self._read, self._write, self._edit = Read(seen), Write(seen), Edit(seen)
+        self._one_change_at_a_time = asyncio.Lock()
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return verb_and_path(_VERBS.get(str(arguments.get("command")), "Edit"), arguments)
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+        arguments, _ = _reader.read(call)
+        return None if arguments.command == "view" else look_at(workspace, arguments.path)
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "FileEditorAction":
+        arguments, unknown = _reader.read(call)
+        try:
+            action = await self._prepare(call, arguments, unknown, workspace)
+        except WorkspaceError as error:
+            raise reworded(error) from None
+        return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
+
+    async def _prepare(
+        self, call: ToolCall, arguments: FileEditorArguments, unknown: tuple[str, ...], workspace: Workspace
+    ) -> Action:
+        path, stray = arguments.path, dict.fromkeys(unknown)
+        match arguments.command:
+            case "view":
+                wanted = {"path": path, **_lines(arguments.view_range)}
+                return await _prepared(self._read, call, {**wanted, **stray}, workspace)
+            case "create":
+                content = _needed(arguments.file_text, "create", "file_text")
+                return await _prepared(self._write, call, {"path": path, "content": content, **stray}, workspace)
+            case "str_replace":
+                edit = _edit(arguments)
+                return await _prepared(self._edit, call, {"path": path, "edits": [edit], **stray}, workspace)
+            case "insert":
+                line = _needed(arguments.insert_line, "insert", "insert_line")
+                text = _needed(arguments.new_str, "insert", "new_str")
+                return await prepare_insert(call, workspace, self._seen, path, line, text, unknown)
+            case "undo_edit":
+                return await prepare_undo(workspace, self._history, self._seen, path)
+
+
+class FileEditorAction:
+    """What one of our tools prepared, told in this tool's words. Changes are made one after the other."""
+
+    def __init__(self, action: Action, command: Command, one_change_at_a_time: asyncio.Lock) -> None:
+        self._action = action
+        self._command = command
+        self._one_change_at_a_time = one_change_at_a_time
+        self.title = action.title
+        self.deed = action.deed
+        self.locations: tuple[Location, ...] = action.locations
+        self.display: tuple[DisplayBlock, ...] = action.display
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        try:
+            if self._command != "view":
+                async with self._one_change_at_a_time:
+                    return await self._action.perform(journal)
+            result = await self._action.perform(journal)
+        except WorkspaceError as error:
+            raise reworded(error) from None
+        return msgspec.structs.replace(result, text=reworded_view(result.text))
+
+
+async def _prepared(tool: Tool, call: ToolCall, arguments: dict[str, Any], workspace: Workspace) -> Action:
+    inner = ToolCall(call.id, tool.spec.name, msgspec.json.encode(arguments).decode())
+    return await tool.prepare(inner, workspace)
+
+
+def _lines(view_range: list[int] | None) -> dict[str, int]:
+    if view_range is None:
+        return {}
+    first, last = view_range
+    if first < 1 or (last != -1 and last < first):
+        raise BadArguments(f"`view_range` [{first}, {last}] is no range of lines: they are counted from 1.")
+    return {"offset": first} if last == -1 else {"offset": first, "limit": last - first + 1}
+
+
+def _edit(arguments: FileEditorArguments) -> dict[str, str]:
+    old, new = _needed(arguments.old_str, "str_replace", "old_str"), arguments.new_str or ""
+    if not old:
+        raise BadArguments("`old_str` is empty. To write all of a file use `create`, to add lines `insert`.")
+    if old == new:
+        raise BadArguments("`old_str` and `new_str` are the same.")
+    return {"old": old, "new": new}
+
+
+def _needed(value: Value | None, command: Command, name: str) -> Value:
+    if value is None:
+        raise BadArguments(f"`{command}` needs `{name}`.")
+    return value

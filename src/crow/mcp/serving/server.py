@@ -1,0 +1,128 @@
+"""The server: which tools there are, and calling one."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import mcp_types as types
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from crow import __version__
+from crow.errors import WorkspaceError
+from crow.mcp.serving import roots
+from crow.mcp.serving.answers import answer, described
+from crow.mcp.serving.calling import run_call
+from crow.mcp.serving.clients import Client, Clients, Offering
+from crow.mcp.serving.roots import Context
+from crow.messages import ToolCall
+from crow.results import ToolResult
+
+logger = logging.getLogger(__name__)
+
+INSTRUCTIONS = "Files of the folders that the host names, changed byte by byte as asked; and the web."
+SESSION_ID = "mcp-session-id"
+
+Done = TypeVar("Done")
+
+
+class CrowServer:
+    def __init__(self, offering: Offering) -> None:
+        self._offering = offering
+        self.clients = Clients(offering)
+        self._running: set[asyncio.Task[Any]] = set()
+        self._calls = 0
+        self.protocol: Server[Any] = Server(
+            "crow",
+            title="Crow",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+        self.protocol.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
+
+    async def close(self) -> None:
+        """Ends the calls that still run, and every command."""
+        for task in self._running:
+            task.cancel()
+        await self.clients.close()
+
+    # --- what clients ask for
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[described(tool) for tool in self._client(ctx).tools.values()])
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        client = self._client(ctx)
+        if params.name not in client.tools:
+            known = ", ".join(client.tools)
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. There are: {known}.")
+        try:
+            folders = await self._folders(ctx, params, client)
+        except WorkspaceError as error:
+            return answer(ToolResult.failed(str(error)))
+        if folders is None:
+            return roots.question()
+        return answer(await self._to_its_end(self._run(ctx, params, client, folders)))
+
+    async def _roots_changed(self, ctx: Context, params: types.NotificationParams | None) -> None:
+        self._client(ctx).roots_changed()
+
+    # --- a call
+
+    async def _folders(
+        self, ctx: Context, params: types.CallToolRequestParams, client: Client
+    ) -> tuple[str, ...] | None:
+        """Where the call may work; None if the host has to be asked first, and cannot be asked from here."""
+        if self._offering.roots:
+            return self._offering.roots
+        if not roots.offers_roots(ctx):
+            return roots.start_folder(self._offering.folder)
+        if roots.cannot_be_asked(ctx):
+            return roots.roots_in(params)
+        return await client.roots(lambda: roots.ask_for_roots(ctx))
+
+    async def _run(
+        self, ctx: Context, params: types.CallToolRequestParams, client: Client, folders: tuple[str, ...]
+    ) -> ToolResult:
+        self._calls += 1
+        arguments = msgspec.json.encode(params.arguments or {}).decode()
+        workspace, judge = client.workspace(folders)
+
+        async def report(number: float, message: str) -> None:
+            with contextlib.suppress(Exception):  # who has left is not told; the call ends by itself
+                await ctx.session.report_progress(number, None, message)
+
+        tool = client.tools[params.name]
+        return await run_call(tool, ToolCall(f"c{self._calls}", params.name, arguments), workspace, judge, report)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, Done]) -> Done:
+        """The result of work in a task of its own, cancelled once when we are.
+
+        The library's way to cancel interrupts every further wait as well, which leaves no time to tidy up.
+        """
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a call failed", exc_info=error)
+
+    def _client(self, ctx: Context) -> Client:
+        request = ctx.request
+        return self.clients.find(request.headers.get(SESSION_ID, "") if request is not None else "")

@@ -1,0 +1,37 @@
+"""The files of the folders that a client lets us work in, and no others. Every change is remembered."""
+
+from collections.abc import Sequence
+
+from crow.errors import WorkspaceError
+from crow.mcp.serving.history import History
+from crow.paths import is_inside, shown
+from crow.workspace.base import Document
+from crow.workspace.local import LocalWorkspace
+
+
+class ServedWorkspace(LocalWorkspace):
+    """Every tool resolves a path before it uses it, so this is the one gate that all of them pass.
+
+    What lies behind a resolved path is opened without following links, so that it cannot be moved out of the folders
+    afterwards. `outputs` is the folder in which the client's own commands leave what they printed.
+    """
+
+    def __init__(self, roots: Sequence[str], history: History, outputs: str = "") -> None:
+        super().__init__(roots)
+        self._history = history
+        self._outputs = outputs
+
+    def resolve(self, path: str) -> str:
+        resolved = super().resolve(path)
+        if self.contains(resolved) or (self._outputs and is_inside(resolved, self._outputs)):
+            return resolved
+        folders = ", ".join(shown(root) for root in self.roots)
+        raise WorkspaceError(f"{shown(path)} lies outside the folders that may be used: {folders}.")
+
+    async def write_document(
+        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+    ) -> Document:
+        after = await super().write_document(path, text, before, like=like)
+        if like is None:  # with it, a change is taken back, which is none that could be taken back itself
+            await self._history.add(before, after)
+        return after

@@ -1,0 +1,270 @@
+"""`file_editor`: the bytes of a file after each command, what is taken back, and what makes no sense."""
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.mcp.serving.clients import Offering
+from crow.mcp.serving.server import CrowServer
+from mcp import Client
+from tests.mcp.hosts import done, edit, refused, text_of
+
+
+def with_server(folder: Path, talk: Callable[[Client], Awaitable[None]]) -> None:
+    """A conversation with the server in this process: the same code but for the pipes."""
+
+    async def run() -> None:
+        server = CrowServer(Offering(folder=str(folder), judge_in=lambda roots, outputs: lambda deed: ""))
+        async with Client(server.protocol) as client:
+            await talk(client)
+        await server.close()
+
+    asyncio.run(run())
+
+
+BYTES = {
+    "line feeds": b"one\ntwo\nthree\n",
+    "carriage returns": b"one\r\ntwo\r\nthree\r\n",
+    "mixed line ends": b"one\r\ntwo\nthree\r\n",
+    "no last line end": b"one\ntwo\nthree",
+    "a byte order mark": b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n",
+    "Latin-1": b"one \xe9\ntwo\nthree \xff\n",
+    "UTF-16": "\ufeffone\r\ntwo\r\nthree\r\n".encode("utf-16-le"),
+    "a form feed": b"one\n\x0ctwo\nthree\n",
+}
+
+
+@pytest.mark.parametrize("content", BYTES.values(), ids=BYTES.keys())
+def test_each_edit_is_taken_back_to_the_byte(content: bytes, tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(content)
+    path.chmod(0o751)
+
+    async def talk(client: Client) -> None:
+        states = [content]
+        changes: list[tuple[str, dict[str, Any]]] = [
+            ("str_replace", {"old_str": "two", "new_str": "2\n2.5"}),
+            ("insert", {"insert_line": 3, "new_str": "more"}),
+        ]
+        for command, arguments in changes:
+            await done(client, command, path, **arguments)
+            states.append(path.read_bytes())
+        await done(client, "view", path)
+        await done(client, "create", path, file_text="anew\n")
+        while states:
+            await done(client, "undo_edit", path)
+            assert path.read_bytes() == states.pop()
+        assert "no edit" in await refused(client, "undo_edit", path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o751
+
+    with_server(tmp_path, talk)
+
+
+def test_a_file_that_was_made_is_removed_again(tmp_path: Path):
+    path = tmp_path / "deep" / "er" / "new.txt"
+
+    async def talk(client: Client) -> None:
+        await done(client, "create", path, file_text="new\n")
+        await done(client, "str_replace", path, old_str="new", new_str="newer")
+        await done(client, "undo_edit", path)
+        assert path.read_bytes() == b"new\n"
+        told = await done(client, "undo_edit", path)
+        assert told == "Removed deep/er/new.txt again: it did not exist before."
+        assert not path.exists()
+
+    with_server(tmp_path, talk)
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [
+        lambda path: path.write_bytes(b"somebody else's\n"),
+        lambda path: path.write_bytes("1 é\n".encode()),
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b"\0\1\2"),
+    ],
+    ids=["another text", "the same text in another encoding", "gone", "binary"],
+)
+def test_what_somebody_else_did_since_is_not_taken_back(meddle: Callable[[Path], None], tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"one \xe9\n")
+
+    async def talk(client: Client) -> None:
+        await done(client, "str_replace", path, old_str="one", new_str="1")
+        meddle(path)
+        after = path.read_bytes() if path.exists() else None
+        await refused(client, "undo_edit", path)
+        assert (path.read_bytes() if path.exists() else None) == after
+
+    with_server(tmp_path, talk)
+
+
+INSERTED = [
+    (b"one\ntwo\n", 0, "zero", b"zero\none\ntwo\n"),
+    (b"one\ntwo\n", 1, "1.5\n", b"one\n1.5\ntwo\n"),
+    (b"one\ntwo\n", 2, "three", b"one\ntwo\nthree\n"),
+    (b"one\ntwo", 2, "three", b"one\ntwo\nthree"),
+    (b"one\ntwo", 1, "1.5", b"one\n1.5\ntwo"),
+    (b"one\r\ntwo\r\n", 1, "a\nb", b"one\r\na\r\nb\r\ntwo\r\n"),
+    (b"", 0, "first", b"first\n"),
+    (b"one\n", 1, "", b"one\n\n"),
+]
+
+
+@pytest.mark.parametrize(("before", "line", "text", "after"), INSERTED)
+def test_an_insert_adds_whole_lines(before: bytes, line: int, text: str, after: bytes, tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(before)
+
+    async def talk(client: Client) -> None:
+        await done(client, "insert", path, insert_line=line, new_str=text)
+        assert path.read_bytes() == after
+
+    with_server(tmp_path, talk)
+
+
+def test_an_insert_by_number_needs_the_numbers_that_were_seen(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("one\ntwo\n")
+
+    async def talk(client: Client) -> None:
+        await done(client, "view", path)
+        path.write_text("zero\none\ntwo\n")
+        assert (await refused(client, "insert", path, insert_line=1, new_str="x")).endswith("View it again.")
+        assert path.read_text() == "zero\none\ntwo\n"
+
+    with_server(tmp_path, talk)
+
+
+def test_an_existing_file_is_written_anew_only_by_who_knows_it(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("one\ntwo\n")
+
+    async def talk(client: Client) -> None:
+        told = await refused(client, "create", path, file_text="mine\n")
+        assert told.endswith("View the whole of it first, or change a part of it with `str_replace`.")
+        await done(client, "view", path)
+        await done(client, "create", path, file_text="mine\n")
+        assert path.read_text() == "mine\n"
+
+    with_server(tmp_path, talk)
+
+
+def test_a_range_of_lines_is_viewed_and_the_way_on_is_told(tmp_path: Path):
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"line {number}\n" for number in range(1, 2101)))
+
+    async def talk(client: Client) -> None:
+        assert await done(client, "view", path, view_range=[2, 3]) == (
+            "     2\tline 2\n     3\tline 3\n(2097 more lines: go on with view_range [4, -1])"
+        )
+        assert (await done(client, "view", path, view_range=[2099, -1])).count("\n") == 1
+        assert (await done(client, "view", path)).endswith("(100 more lines: go on with view_range [2001, -1])")
+        assert "no line 3000" in await refused(client, "view", path, view_range=[3000, 3001])
+
+    with_server(tmp_path, talk)
+
+
+def test_advice_names_commands_that_are_there(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("one\none\n")
+
+    async def talk(client: Client) -> None:
+        said = [
+            await refused(client, "str_replace", path, old_str="one", new_str="1"),
+            await refused(client, "str_replace", path, old_str="three", new_str="3"),
+            await refused(client, "str_replace", tmp_path / "none.txt", old_str="three", new_str="3"),
+            await refused(client, "insert", tmp_path / "none.txt", insert_line=0, new_str="3"),
+            await refused(client, "create", path, file_text="3"),
+        ]
+        await done(client, "view", path)
+        path.write_text("two\n")
+        said.append(await refused(client, "str_replace", path, old_str="one", new_str="1"))
+        said.append(await refused(client, "create", path, file_text="3"))
+        path.write_text("x" * 5000)
+        await done(client, "view", path)
+        said.append(await refused(client, "create", path, file_text="3"))
+        for text in said:
+            for foreign in ("`all`", "`write`", "`edit`", "`read`", "Read "):
+                assert foreign not in text, text
+
+    with_server(tmp_path, talk)
+
+
+WRONG = [
+    {},
+    {"command": "view"},
+    {"command": "delete", "path": "a"},
+    {"command": "view", "path": ""},
+    {"command": "view", "path": "a\0b"},
+    {"command": "view", "path": 5},
+    {"command": "view", "path": ["a"]},
+    {"command": "view", "path": "file.txt", "view_range": [3]},
+    {"command": "view", "path": "file.txt", "view_range": [0, 1]},
+    {"command": "view", "path": "file.txt", "view_range": [2, 1]},
+    {"command": "view", "path": "file.txt", "view_range": [1, -2]},
+    {"command": "view", "path": "file.txt", "view_range": ["a", "b"]},
+    {"command": "view", "path": "file.txt", "view_range": [10**30, -1]},
+    {"command": "create", "path": "new.txt"},
+    {"command": "create", "path": "new.txt", "file_text": None},
+    {"command": "create", "path": "new.txt", "file_text": "a\0b"},
+    {"command": "create", "path": ".", "file_text": "a"},
+    {"command": "create", "path": "file.txt/below", "file_text": "a"},
+    {"command": "create", "path": "x" * 300, "file_text": "a"},
+    {"command": "str_replace", "path": "file.txt"},
+    {"command": "str_replace", "path": "file.txt", "old_str": ""},
+    {"command": "str_replace", "path": "file.txt", "old_str": "one", "new_str": "one"},
+    {"command": "str_replace", "path": "file.txt", "old_str": "one", "new_str": "\0"},
+    {"command": "insert", "path": "file.txt", "new_str": "x"},
+    {"command": "insert", "path": "file.txt", "insert_line": -1, "new_str": "x"},
+    {"command": "insert", "path": "file.txt", "insert_line": 2, "new_str": "x"},
+    {"command": "insert", "path": "file.txt", "insert_line": 10**18, "new_str": "x"},
+    {"command": "insert", "path": "file.txt", "insert_line": 1},
+    {"command": "insert", "path": ".", "insert_line": 0, "new_str": "x"},
+    {"command": "undo_edit", "path": "file.txt"},
+    {"command": "undo_edit", "path": "fifo"},
+    {"command": "view", "path": "fifo"},
+    {"command": "str_replace", "path": "fifo", "old_str": "a", "new_str": "b"},
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=lambda arguments: json.dumps(arguments)[:60])
+def test_what_makes_no_sense_is_a_failed_result_and_changes_nothing(arguments: dict[str, Any], tmp_path: Path):
+    (tmp_path / "file.txt").write_text("one\n")
+    os.mkfifo(tmp_path / "fifo")
+
+    async def talk(client: Client) -> None:
+        result = await client.call_tool("file_editor", arguments)
+        assert result.is_error
+        assert "unexpectedly" not in text_of(result)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "file.txt"]
+        assert (tmp_path / "file.txt").read_text() == "one\n"
+        assert await done(client, "view", "file.txt") == "     1\tone"
+
+    with_server(tmp_path, talk)
+
+
+def test_edits_that_come_at_once_are_all_made_and_all_taken_back(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("".join(f"line {number};\n" for number in range(20)))
+    before = path.read_bytes()
+
+    async def talk(client: Client) -> None:
+        work = (
+            edit(client, "str_replace", path, old_str=f"line {number};", new_str=f"Line {number}!")
+            for number in range(20)
+        )
+        results = await asyncio.gather(*work)
+        assert [text_of(result) for result in results if result.is_error] == []
+        assert path.read_text() == "".join(f"Line {number}!\n" for number in range(20))
+        for _ in range(20):
+            await done(client, "undo_edit", path)
+        assert path.read_bytes() == before
+
+    with_server(tmp_path, talk)

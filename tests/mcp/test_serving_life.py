@@ -1,0 +1,222 @@
+"""How `crow mcp` begins and ends: nothing but the protocol on standard output, nothing left behind."""
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.hosts import ERAS, Era, HttpServer, alive, on_pipes, over_http, pid_in, surroundings
+from tests.support.editor import CROW
+
+SLEEPER = "(setsid sleep 1000 & echo $! > inner); echo $$ > outer; sleep 1000"
+"""A command that leaves a process in a session of its own, and does not end."""
+
+
+def until(is_so: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def both_pids(folder: Path) -> list[int]:
+    until(lambda: pid_in(folder / "inner") and pid_in(folder / "outer"))
+    return [pid_in(folder / "inner"), pid_in(folder / "outer")]
+
+
+class RawServer:
+    """`crow mcp` on pipes, line by line."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        self.process = subprocess.Popen(
+            [CROW, "mcp", *arguments],
+            cwd=folder,
+            env=surroundings(folder) | environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def send(self, line: str | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        text = line if isinstance(line, str) else json.dumps({"jsonrpc": "2.0", **line})
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, id: int) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("id") == id:
+                return message
+        pytest.fail("it left without an answer")
+
+    def begin(self) -> None:
+        client = {"name": "test", "version": "1"}
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        self.send({"id": 1, "method": "initialize", "params": hello})
+        assert self.answer(1)["result"]["serverInfo"]["name"] == "crow"
+        self.send({"method": "notifications/initialized"})
+
+    def call(self, id: int, tool: str, **arguments: Any) -> None:
+        self.send({"id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("way", ["end of input", "SIGTERM", "SIGKILL"])
+def test_it_ends_with_everything_that_its_commands_started(way: str, folder: Path):
+    server = RawServer(folder, "--terminal")
+    server.begin()
+    server.call(2, "terminal", command=SLEEPER)
+    pids = both_pids(folder)
+    assert alive(pids) == pids
+    if way == "end of input":
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        server.process.stdin = None
+    else:
+        server.process.send_signal(getattr(signal, way))
+    _, complained = server.process.communicate(timeout=20)
+    assert complained == b""
+    assert server.process.returncode == {"end of input": 0, "SIGTERM": 128 + 15, "SIGKILL": -9}[way]
+    until(lambda: not alive(pids), 5)
+
+
+def test_over_http_commands_end_with_their_client(folder: Path):
+    async def come_and_go(server: HttpServer) -> list[int]:
+        async with server.connect() as client:
+            await client.call_tool("terminal", {"command": SLEEPER, "background": True})
+            pids = both_pids(folder)
+            assert alive(pids) == pids
+        return pids
+
+    with over_http(folder, "--terminal") as server:
+        pids = asyncio.run(come_and_go(server))
+        until(lambda: not alive(pids), 5)
+
+
+def test_over_http_commands_of_clients_without_a_session_end_with_the_server(folder: Path):
+    async def come_and_go(server: HttpServer) -> None:
+        async with server.connect("auto") as client:
+            await client.call_tool("terminal", {"command": SLEEPER, "background": True})
+
+    with over_http(folder, "--terminal") as server:
+        asyncio.run(come_and_go(server))
+        pids = both_pids(folder)
+        assert alive(pids) == pids
+    until(lambda: not alive(pids), 5)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("way", ["pipes", "http"])
+def test_a_cancelled_call_ends_its_command_and_all_that_it_started(way: str, era: Era, folder: Path):
+    async def call_and_cancel(client: Any) -> list[int]:
+        call = asyncio.ensure_future(client.call_tool("terminal", {"command": SLEEPER}))
+        pids = await asyncio.to_thread(both_pids, folder)
+        assert alive(pids) == pids
+        call.cancel()
+        await asyncio.wait([call])
+        await asyncio.to_thread(until, lambda: not alive(pids), 5)
+        after = await client.call_tool("terminal", {"command": "echo still here"})
+        assert after.content[0].text == "still here\n[exit code 0]"
+        return pids
+
+    async def on_a_pipe() -> None:
+        async with on_pipes(folder, "--terminal", era=era) as client:
+            await call_and_cancel(client)
+
+    async def over_a_socket(server: Any) -> None:
+        async with server.connect(era) as client:
+            await call_and_cancel(client)
+
+    if way == "pipes":
+        asyncio.run(on_a_pipe())
+        return
+    with over_http(folder, "--terminal") as server:
+        asyncio.run(over_a_socket(server))
+
+
+def test_garbage_on_its_input_costs_nothing_but_itself(folder: Path):
+    server = RawServer(folder)
+    server.begin()
+    for line in ("", "garbage", "{", "[]", "null", '{"jsonrpc":"2.0"}', '"\\ud800"', "\x00\x01", "{" * 5000):
+        server.send(line)
+    server.call(3, "file_editor", command="create", path="a.txt", file_text="\ud800")
+    server.call(2, "file_editor", command="view", path=".")
+    assert server.answer(2)["result"]["isError"] is False
+    said, complained = server.process.communicate(timeout=20)
+    assert complained == b""
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in said.splitlines())
+    assert server.process.returncode == 0
+
+
+def test_a_command_sees_neither_keys_nor_the_protocol(folder: Path):
+    server = RawServer(folder, "--terminal", OPENAI_API_KEY="sk-of-the-test", CROW_MCP_TOKEN="t" * 20)
+    server.begin()
+    server.call(2, "terminal", command="env; cat; echo noise >&2")
+    text = server.answer(2)["result"]["content"][0]["text"]
+    assert "noise" in text
+    assert "sk-of-the-test" not in text
+    assert "t" * 20 not in text
+    assert server.process.communicate(timeout=20)[1] == b""
+
+
+def test_in_a_terminal_it_says_what_it_is_for(folder: Path):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [CROW, "mcp"],
+        cwd=folder,
+        env=surroundings(folder),
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    os.close(theirs)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith(b"crow mcp speaks the Model Context Protocol")
+    os.write(ours, b"\x04")
+    said, complained = process.communicate(timeout=20)
+    os.close(ours)
+    assert (process.returncode, said, complained) == (0, b"", b"")
+
+
+WRONG_USAGE = [
+    ["--nonsense"],
+    ["--http", "nonsense"],
+    ["--http", "0"],
+    ["--http", "65536"],
+    ["--http", "-1"],
+    ["--root"],
+    ["--root", "/nonexistent/folder"],
+    ["--token-file", "x"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG_USAGE, ids=" ".join)
+def test_wrong_usage(arguments: list[str], folder: Path):
+    done = subprocess.run(
+        [CROW, "mcp", *arguments], env=surroundings(folder), capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage: crow" in done.stderr
+
+
+def test_help(folder: Path):
+    done = subprocess.run([CROW, "mcp", "--help"], env=surroundings(folder), capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("--root", "--terminal", "--http", "--token-file", "--allow-protected", "examples:"):
+        assert word in done.stdout

@@ -1,0 +1,280 @@
+"""Where `crow mcp` may work: in the folders it was given or the host names, and nowhere else."""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from mcp import Client
+from tests.mcp.hosts import ERAS, Era, Roots, done, edit, on_pipes, over_http, refused, text_of
+
+ROOTS_ARE_OLD = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a file in it, and beside it what is none of the server's business."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "inside.txt").write_text("inside\n")
+    (tmp_path / "project-too").mkdir()
+    (tmp_path / "project-too" / "outside.txt").write_text("outside\n")
+    (tmp_path / "outside.txt").write_text("outside\n")
+    (folder / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "dangling").symlink_to(tmp_path / "new.txt")
+    return folder
+
+
+OUTSIDE = [
+    "../outside.txt",
+    "./../outside.txt",
+    "{above}/outside.txt",
+    "{above}/project/../outside.txt",
+    "{above}/project-too/outside.txt",
+    "link.txt",
+    "link/outside.txt",
+    "link/project/../outside.txt",
+    "dangling",
+    "..",
+    "/",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "/proc/self/root/etc/passwd",
+    "/proc/self/cwd/../outside.txt",
+    "/dev/stdin",
+    "~/outside.txt",
+    "~",
+    "//etc/passwd",
+]
+
+
+async def nothing_outside(client: Client, project: Path) -> None:
+    above = project.parent
+    for spelled in OUTSIDE:
+        path = spelled.format(above=above)
+        for command, arguments in (
+            ("view", {}),
+            ("create", {"file_text": "mine\n"}),
+            ("str_replace", {"old_str": "outside", "new_str": "mine"}),
+            ("insert", {"insert_line": 0, "new_str": "mine"}),
+            ("undo_edit", {}),
+        ):
+            told = await refused(client, command, path, **arguments)
+            assert "lies outside the folders that may be used" in told, (command, path)
+    assert (above / "outside.txt").read_text() == "outside\n"
+    assert not (above / "new.txt").exists()
+    assert await done(client, "view", "inside.txt") == "     1\tinside"
+    assert await done(client, "view", "link/project/inside.txt") == "     1\tinside"
+
+
+def test_nothing_outside_the_folder_it_was_started_in_is_read_or_written(project: Path):
+    async def talk() -> None:
+        async with on_pipes(project) as client:
+            await nothing_outside(client, project)
+
+    asyncio.run(talk())
+
+
+def test_the_same_over_http(project: Path):
+    async def talk() -> None:
+        with over_http(project) as server:
+            async with server.connect() as client:
+                await nothing_outside(client, project)
+
+    asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+def test_the_hosts_folders_are_used_instead(era: Era, project: Path, tmp_path: Path):
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+
+    async def talk() -> None:
+        async with on_pipes(elsewhere, era=era, roots=Roots(project)) as client:
+            await nothing_outside(client, project)
+            assert "outside" in await refused(client, "create", elsewhere / "new.txt", file_text="mine\n")
+
+    asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+def test_folders_that_were_given_win_over_the_hosts(era: Era, project: Path, tmp_path: Path):
+    roots = Roots(tmp_path)
+    more = tmp_path / "more"
+    more.mkdir()
+
+    async def talk() -> None:
+        arguments = ("--root", str(project), "--root", str(more))
+        async with on_pipes(tmp_path, *arguments, era=era, roots=roots) as client:
+            await refused(client, "view", tmp_path / "outside.txt")
+            await done(client, "create", more / "new.txt", file_text="mine\n")
+            assert await done(client, "view", "inside.txt") == "     1\tinside"
+        assert roots.asked == 0
+
+    asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+def test_a_host_whose_folders_change_is_believed(era: Era, project: Path, tmp_path: Path):
+    roots = Roots(project)
+    other = tmp_path / "project-too"
+
+    async def talk() -> None:
+        async with on_pipes(tmp_path, era=era, roots=roots) as client:
+            await done(client, "str_replace", "inside.txt", old_str="inside", new_str="changed")
+            await refused(client, "view", other / "outside.txt")
+            roots.uris = [other.as_uri()]
+            if era == "legacy":
+                await client.send_roots_list_changed()
+            assert await done(client, "view", "outside.txt") == "     1\toutside"
+            # What was done in a folder cannot be taken back once it is closed to us.
+            assert "outside" in await refused(client, "undo_edit", project / "inside.txt")
+        assert (project / "inside.txt").read_text() == "changed\n"
+
+    asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("uris", [[], ["file://elsewhere/share"], ["file:///%00"]], ids=str)
+def test_a_host_that_names_no_folder_opens_none(uris: list[str], era: Era, project: Path):
+    async def talk() -> None:
+        async with on_pipes(project, era=era, roots=Roots(*uris)) as client:
+            assert "--root" in await refused(client, "view", "inside.txt")
+
+    asyncio.run(talk())
+
+
+def test_a_server_that_was_started_in_the_root_of_the_disk_opens_nothing(project: Path):
+    async def talk() -> None:
+        async with on_pipes(project, cwd="/") as client:
+            assert "started in /" in await refused(client, "view", project / "inside.txt")
+        async with on_pipes(project, "--root", str(project), cwd="/") as client:
+            await done(client, "view", "inside.txt")
+
+    asyncio.run(talk())
+
+
+def test_a_link_that_appears_while_a_file_is_used_leads_nowhere(project: Path, tmp_path: Path):
+    """A folder that is swapped for a link to another one, as fast as it can be, while the server reads and writes."""
+    folder, aside, trap = project / "folder", project / "aside", tmp_path / "trap"
+    folder.mkdir()
+    trap.mkdir()
+    (folder / "file.txt").write_text("mine\n")
+    (trap / "file.txt").write_text("a secret\n")
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            os.rename(folder, aside)
+            folder.symlink_to(trap)
+            folder.unlink()
+            os.rename(aside, folder)
+
+    async def talk() -> None:
+        async with on_pipes(project) as client:
+            thread = threading.Thread(target=swap)
+            thread.start()
+            try:
+                for number in range(60):
+                    read = await edit(client, "view", "folder/file.txt")
+                    assert "a secret" not in text_of(read)
+                    await edit(client, "insert", "folder/file.txt", insert_line=0, new_str=str(number))
+            finally:
+                stop.set()
+                thread.join()
+        assert sorted(os.listdir(trap)) == ["file.txt"]
+        assert (trap / "file.txt").read_text() == "a secret\n"
+
+    asyncio.run(talk())
+
+
+# --- secrets, protected paths, the user's rules
+
+TOUCHY = [".env", "key.pem", ".git/config", ".github/workflows/x.yml", "AGENTS.md", ".mcp.json", ".ENV", ".bashrc"]
+
+
+def make_touchy(project: Path) -> None:
+    for name in TOUCHY:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("xyzzy\n")
+    (project / "harmless.txt").symlink_to(project / ".env")
+
+
+def test_secrets_are_not_read_and_protected_paths_not_written(project: Path):
+    make_touchy(project)
+
+    async def talk() -> None:
+        async with on_pipes(project) as client:
+            for name in (".env", "key.pem", ".ENV", "harmless.txt"):
+                assert "xyzzy" not in await refused(client, "view", name)
+            assert "is protected" in await refused(client, "create", ".husky/new", file_text="mine\n")
+            for name in (*TOUCHY, "harmless.txt"):
+                await edit(client, "view", name)  # what may be read must not be written all the same
+                for command, arguments in (
+                    ("create", {"file_text": "mine\n"}),
+                    ("str_replace", {"old_str": "xyzzy", "new_str": "mine"}),
+                    ("insert", {"insert_line": 0, "new_str": "mine"}),
+                ):
+                    told = await refused(client, command, name, **arguments)
+                    assert told.startswith("Not done: "), (command, name, told)
+            assert "--allow-protected" in await refused(client, "view", ".env")
+        assert not (project / ".husky").exists()
+        assert all((project / name).read_text() == "xyzzy\n" for name in TOUCHY)
+
+    asyncio.run(talk())
+
+
+def test_whether_a_text_is_in_a_secret_is_not_told(project: Path):
+    make_touchy(project)
+
+    async def talk() -> None:
+        async with on_pipes(project) as client:
+            right = await refused(client, "str_replace", ".env", old_str="xyzzy", new_str="x")
+            wrong = await refused(client, "str_replace", ".env", old_str="another", new_str="x")
+            assert right == wrong
+
+    asyncio.run(talk())
+
+
+def test_the_person_who_starts_it_can_open_them_but_not_crows_own_home(project: Path, tmp_path: Path):
+    make_touchy(project)
+    home = tmp_path / "project-home"
+
+    async def talk() -> None:
+        async with on_pipes(project, "--allow-protected", "--root", str(tmp_path)) as client:
+            (home / "auth.toml").write_text("key\n")
+            await done(client, "view", project / ".env")
+            await done(client, "str_replace", project / ".env", old_str="xyzzy", new_str="mine")
+            await refused(client, "view", home / "auth.toml")
+            await refused(client, "create", home / "config.toml", file_text="mine\n")
+
+    asyncio.run(talk())
+
+
+def test_the_users_own_rules_hold(project: Path):
+    (project / "private").mkdir()
+    (project / "private" / "a.txt").write_text("xyzzy\n")
+    rules = (
+        '[[permission.rules]]\ntool = "read"\npath = "private/**"\ndecision = "deny"\n'
+        '[[permission.rules]]\ntool = "terminal"\ncommand = "rm *"\ndecision = "deny"\n'
+        '[[permission.rules]]\ntool = "edit"\ndecision = "ask"\n'
+    )
+
+    async def talk() -> None:
+        async with on_pipes(project, "--terminal", config=rules) as client:
+            assert "a rule forbids it" in await refused(client, "view", "private/a.txt")
+            assert "Nobody can be asked here" in await refused(
+                client, "str_replace", "inside.txt", old_str="inside", new_str="x"
+            )
+            removal = await client.call_tool("terminal", {"command": "rm inside.txt"})
+            assert removal.is_error
+        assert (project / "inside.txt").exists()
+
+    asyncio.run(talk())
