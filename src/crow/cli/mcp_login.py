@@ -1,0 +1,46 @@
+"""`crow mcp login NAME`: logs in to a server that Crow uses, with the browser of whoever sits at this terminal."""
+
+import os
+
+from crow.config.home import home
+from crow.config.load import load_settings
+from crow.config.settings import McpServerSettings
+from crow.errors import CrowError
+
+
+def main(name: str) -> int:
+    """A name of `[mcp_servers]`, or the address of a server that an editor or a project brings."""
+    import asyncio
+    import logging
+
+    from crow.mcp.using.failures import ServerFailed
+    from crow.mcp.using.login import log_in
+
+    logging.disable()  # the library would log what is nobody else's business
+    folder = home(os.environ)
+    settings = _server(name, folder)
+
+    async def show(url: str) -> None:
+        print(f"Open this page in a browser on this machine, and log in:\n\n{url}\n", flush=True)
+
+    try:
+        asyncio.run(log_in(settings, folder, show))
+    except ServerFailed as failed:
+        raise CrowError(f"Not logged in to {name}: {failed.message.rstrip('.')}.") from None
+    print(f"Logged in to {name}.")
+    return 0
+
+
+def _server(name: str, folder: str) -> McpServerSettings:
+    if name.startswith(("http://", "https://")):
+        return McpServerSettings(url=name)
+    servers = load_settings(folder).mcp_servers
+    if name not in servers:
+        known = ", ".join(server for server, one in servers.items() if one.url) or "none"
+        raise CrowError(
+            f"There is no MCP server {name} in your config.toml (with an address: {known}).",
+            remedy="Give the name of one, or its address.",
+        )
+    if not servers[name].url:
+        raise CrowError(f"The MCP server {name} is a program on this machine: there is nothing to log in to.")
+    return servers[name]

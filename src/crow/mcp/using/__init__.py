@@ -1,0 +1,16 @@
+"""Servers that a session uses, as tools of the model.
+
+    hub ──▶ connection ──▶ lines ──▶ program (a process under the keeper)
+     │          │   └────▶ remote (streamable HTTP, SSE), login (OAuth)
+     │          └────────▶ answering (what the server asks of us)
+     └──▶ tool ──▶ content;  finding, resources, prompts
+
+wanted.py       which servers, and who wants them
+hub.py          all servers of a session: their tools, what is offered to the model, what the person is told
+connection.py   the life of one server: started, listed, used, lost, started again
+tapped.py       every message of a server passes here: floods are stopped, lists mended
+schemas.py      a tool's schema made fit for models
+approvals.py    whether a tool is still the one that was allowed
+
+Nothing here is loaded before a session has servers, but for `wanted.py`.
+"""

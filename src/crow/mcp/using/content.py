@@ -1,0 +1,99 @@
+"""What a server's tool gave, for both audiences: text and pictures for the model, blocks for the person."""
+
+from collections.abc import Iterable
+
+import msgspec
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from crow.mcp.display import decode
+from crow.media import encoded_media_type
+from crow.messages import Image
+from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
+from crow.visible import one_line
+
+LONGEST_TEXT = 40_000
+"""Characters for the model: the beginning and the end of what is longer."""
+TAIL = 8_000
+MOST_IMAGES = 8
+LARGEST_IMAGE = 5 * 1024 * 1024
+"""Bytes of its base64."""
+
+Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+
+
+def result_of(given: CallToolResult) -> ToolResult:
+    texts, images = read_content(given.content)
+    if not texts and given.structured_content is not None:
+        texts = [msgspec.json.format(msgspec.json.encode(given.structured_content)).decode()]
+    text = shortened("\n\n".join(texts))
+    told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
+    shown = decode(given.meta)
+    display: tuple[DisplayBlock, ...] = shown.blocks if shown is not None else ()
+    if not any(isinstance(block, DiffBlock) for block in display):
+        display = (*display, *((TextBlock(text),) if text else ()))
+    return ToolResult(
+        ok=not given.is_error,
+        text=told,
+        message=(shown.message if shown is not None else "") or one_line(told, 200),
+        display=(*display, *(ImageBlock(image) for image in images)),
+        images=tuple(images),
+    )
+
+
+def read_content(content: Iterable[Content]) -> tuple[list[str], list[Image]]:
+    """Texts in their order, in which what is no text is named; and pictures that a model can see."""
+    texts: list[str] = []
+    images: list[Image] = []
+    for block in content:
+        match block:
+            case TextContent():
+                texts.append(block.text)
+            case ImageContent():
+                texts += _image(block.data, block.mime_type, images)
+            case AudioContent():
+                texts.append(f"(a sound, {one_line(block.mime_type, 60)}, which cannot be heard here)")
+            case ResourceLink():
+                texts.append(_link(block))
+            case EmbeddedResource():
+                texts += read_resource(block.resource, images)
+    return [text for text in texts if text], images
+
+
+def read_resource(resource: TextResourceContents | BlobResourceContents, images: list[Image]) -> list[str]:
+    uri, kind = one_line(resource.uri, 300), one_line(resource.mime_type or "unknown type", 60)
+    if isinstance(resource, TextResourceContents):
+        return [f"{uri}:\n{resource.text}"]
+    if encoded_media_type(resource.blob):
+        return [f"{uri}:", *_image(resource.blob, kind, images)]
+    return [f"({uri}: binary data, {kind}, about {len(resource.blob) * 3 // 4:,} bytes, not shown)"]
+
+
+def shortened(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    left_out = len(text) - LONGEST_TEXT
+    return f"{text[: LONGEST_TEXT - TAIL]}\n\n[… {left_out:,} characters left out …]\n\n{text[-TAIL:]}"
+
+
+def _image(data: str, claimed: str, images: list[Image]) -> list[str]:
+    kind = encoded_media_type(data) if len(data) <= LARGEST_IMAGE else None
+    if kind is None or not kind.startswith("image/"):
+        return [f"(a picture, {one_line(claimed, 60)}, not shown: it is damaged, too large or of no known kind)"]
+    if len(images) >= MOST_IMAGES:
+        return ["(one more picture, left out)"]
+    images.append(Image(data, kind))
+    return []
+
+
+def _link(link: ResourceLink) -> str:
+    described = f": {one_line(link.description, 300)}" if link.description else ""
+    return f"{one_line(link.title or link.name, 100)} <{one_line(link.uri, 500)}>{described}"

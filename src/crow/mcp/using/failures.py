@@ -1,0 +1,55 @@
+"""What goes wrong with a server, in words for a person."""
+
+from typing import cast
+
+import httpx2
+from mcp_types import CONNECTION_CLOSED
+from pydantic import ValidationError
+
+from crow.errors import CrowError
+from crow.visible import one_line
+from mcp import MCPError
+
+LONGEST = 500
+
+
+class ServerFailed(CrowError):
+    """The message is the cause, without the server's name. `lasting`: trying again would change nothing."""
+
+    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False) -> None:
+        super().__init__(message, remedy=remedy)
+        self.lasting = lasting
+
+
+class LoginNeeded(ServerFailed):
+    def __init__(self) -> None:
+        super().__init__("it wants you to log in first", lasting=True)
+
+
+def first_of(error: BaseException) -> BaseException:
+    """The libraries below wrap what went wrong in groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def as_failure(error: BaseException) -> ServerFailed:
+    error = first_of(error)
+    match error:
+        case ServerFailed():
+            return error
+        case MCPError() if error.code == CONNECTION_CLOSED:
+            return ServerFailed("the connection was closed")
+        case MCPError():
+            return ServerFailed(f"it answered with an error: {one_line(error.message, LONGEST)}")
+        case ValidationError():
+            place = ".".join(str(part) for part in error.errors()[0]["loc"])
+            return ServerFailed(f"its answer is malformed ({one_line(place, 100)})")
+        case httpx2.HTTPStatusError():
+            return ServerFailed(f"it answered with HTTP status {error.response.status_code}")
+        case httpx2.TimeoutException() | TimeoutError():
+            return ServerFailed("it did not answer in time")
+        case httpx2.TransportError():
+            return ServerFailed(f"it cannot be reached: {one_line(str(error), LONGEST) or type(error).__name__}")
+        case _:
+            return ServerFailed(one_line(str(error), LONGEST) or type(error).__name__)

@@ -1,0 +1,232 @@
+"""All servers of a session: what their tools are, which of them the model is told of, what changed."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from crow.config.settings import PermissionRule
+from crow.events import Notice
+from crow.mcp.using.approvals import Approvals
+from crow.mcp.using.connection import Around, Connection, State
+from crow.mcp.using.finding import NAME as FIND_TOOLS
+from crow.mcp.using.finding import FindTools
+from crow.mcp.using.naming import tool_name
+from crow.mcp.using.prompts import ServerPrompt
+from crow.mcp.using.resources import NAME as RESOURCES
+from crow.mcp.using.resources import Resources
+from crow.mcp.using.schemas import SchemaUnfit
+from crow.mcp.using.tool import McpTool
+from crow.mcp.using.wanted import Wanted
+from crow.tools.base import Tool
+from crow.visible import one_line
+
+SHARE = 10
+"""Tools of servers may take the tenth part of the window."""
+UNKNOWN_WINDOW = 32_000
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """What the person has allowed, as far as it is about servers' tools."""
+
+    is_granted: Callable[[str], bool]
+    """Whether they said "always" to the tool of this name, for the session or the project."""
+    revoke: Callable[[PermissionRule], object]
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """For the person."""
+
+    name: str
+    origin: str
+    state: str
+    cause: str
+    tools: tuple[tuple[str, int], ...]
+    """Names, and what each costs in tokens."""
+    prompts: tuple[str, ...]
+    has_resources: bool
+
+
+class Hub:
+    """`window` gives the size of the model's window in tokens, if it is known."""
+
+    def __init__(
+        self, around: Around, permissions: Permissions, approvals: Approvals, window: Callable[[], int | None]
+    ) -> None:
+        # The library logs messages with all they carry, and failures that we tell in our own words.
+        for name in ("mcp", "client", "httpx2", "httpcore2"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._around = around
+        self._permissions = permissions
+        self._approvals = approvals
+        self._window = window
+        self._connections: dict[str, Connection] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._tools: dict[str, McpTool] = {}
+        self._unfit: set[tuple[str, str]] = set()
+        self._found: dict[str, None] = {}
+        """Names of deferred tools that were found, the one found last at the end."""
+        self._find_tools = FindTools(self._deferred, self._have_found)
+        self._resources = Resources(self._with_resources)
+
+    # --- servers
+
+    def use(self, wanted: Mapping[str, Wanted]) -> None:
+        """Starts those that are not there yet, all at once, and ends those that are no longer wanted as they are."""
+        for name, connection in list(self._connections.items()):
+            if wanted.get(name) != connection.wanted:
+                self._drop(connection)
+        for name, server in wanted.items():
+            if name not in self._connections:
+                self._connections[name] = Connection(server, self._around, self._take_in)
+                self._connections[name].start()
+
+    def _drop(self, connection: Connection) -> None:
+        del self._connections[connection.name]
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.connection is not connection}
+        ending = asyncio.get_running_loop().create_task(connection.close())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def settled(self) -> None:
+        """Returns when each is ready, has failed, or is late."""
+        await asyncio.gather(*(connection.settled() for connection in self._connections.values()))
+
+    def unsettled(self) -> list[str]:
+        return [one.name for one in self._connections.values() if not one.is_settled]
+
+    def restart(self, name: str) -> bool:
+        """False if there is no such server."""
+        if name in self._connections:
+            self._connections[name].restart()
+        return name in self._connections
+
+    async def close(self) -> None:
+        closing = (one.close() for one in self._connections.values())
+        await asyncio.gather(*closing, *self._ending, return_exceptions=True)
+
+    def status(self) -> list[ServerStatus]:
+        return [
+            ServerStatus(
+                one.name,
+                one.wanted.origin,
+                one.state,
+                one.cause,
+                tuple((tool.spec.name, tool.cost) for tool in self._tools.values() if tool.connection is one),
+                tuple(prompt.name for prompt in self._prompts_of(one)),
+                one.has_resources,
+            )
+            for one in self._connections.values()
+        ]
+
+    def prompts(self) -> list[ServerPrompt]:
+        return [prompt for one in self._connections.values() for prompt in self._prompts_of(one)]
+
+    def _prompts_of(self, connection: Connection) -> list[ServerPrompt]:
+        return [ServerPrompt(connection, prompt) for prompt in connection.prompts]
+
+    # --- tools for the model
+
+    @property
+    def cost(self) -> int:
+        """Tokens that all tools would take in every request."""
+        return sum(tool.cost for tool in self._tools.values())
+
+    @property
+    def room(self) -> int:
+        return (self._window() or UNKNOWN_WINDOW) // SHARE
+
+    @property
+    def defers(self) -> bool:
+        return self.cost > self.room
+
+    def offered(self) -> list[Tool]:
+        """All of them, or those that were found and `find_tools`."""
+        tools: list[Tool] = [*self._within_room()] if self.defers else [*self._tools.values()]
+        if self.defers:
+            tools.append(self._find_tools)
+        if self._with_resources():
+            tools.append(self._resources)
+        return tools
+
+    def find(self, name: str) -> Tool | None:
+        """Also one that is not offered."""
+        if name == FIND_TOOLS and self.defers:
+            return self._find_tools
+        if name == RESOURCES and self._with_resources():
+            return self._resources
+        return self._tools.get(name)
+
+    def _within_room(self) -> list[McpTool]:
+        """The tools found last, as many as there is room for, in a steady order."""
+        room = self.room
+        chosen: set[str] = set()
+        for name in reversed(self._found):
+            tool = self._tools.get(name)
+            if tool is not None and tool.cost <= room:
+                chosen.add(name)
+                room -= tool.cost
+        return [tool for name, tool in self._tools.items() if name in chosen]
+
+    def _deferred(self) -> list[McpTool]:
+        return list(self._tools.values())
+
+    def _have_found(self, tools: Sequence[McpTool]) -> None:
+        for tool in reversed(tools):
+            self._found.pop(tool.spec.name, None)
+            self._found[tool.spec.name] = None
+
+    def _with_resources(self) -> list[Connection]:
+        return [one for one in self._connections.values() if one.has_resources and one.state is State.READY]
+
+    # --- what a server has now
+
+    def _take_in(self, connection: Connection) -> None:
+        """Its tools replace those it had; one that is no longer what was allowed is asked about again."""
+        if connection.state is not State.READY:
+            return
+        before = {tool.definition.name: tool for tool in self._tools.values() if tool.connection is connection}
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.connection is not connection}
+        for definition in connection.tools:
+            known = before.pop(definition.name, None)
+            name = known.spec.name if known is not None else tool_name(connection.name, definition.name, self._tools)
+            try:
+                tool = McpTool(name, definition, connection, self._allowed)
+            except SchemaUnfit as unfit:
+                self._leave_out(connection, definition.name, str(unfit))
+                continue
+            if known is not None and known.digest == tool.digest:
+                tool = known
+            self._tools[name] = tool
+            self._check(tool, known)
+        for gone in before.values():
+            gone.is_current = False
+
+    def _check(self, tool: McpTool, known: McpTool | None) -> None:
+        name = tool.spec.name
+        if known is tool:
+            return
+        if known is not None:
+            known.is_current = False
+        approved = known.digest if known is not None else self._approvals.digest(name)
+        granted = self._permissions.is_granted(name)
+        if granted and approved != tool.digest:
+            self._permissions.revoke(PermissionRule(name, "allow"))
+            again = " You had allowed it; you will be asked again."
+        else:
+            again = ""
+        if known is not None or again:
+            text = f"The tool `{name}` is no longer what it was: its server changed its description or its arguments."
+            self._around.tell(Notice("warning", text + again))
+
+    def _allowed(self, tool: McpTool) -> None:
+        if self._permissions.is_granted(tool.spec.name):
+            self._approvals.keep(tool.spec.name, tool.digest)
+
+    def _leave_out(self, connection: Connection, tool: str, fault: str) -> None:
+        if (connection.name, tool) in self._unfit:
+            return
+        self._unfit.add((connection.name, tool))
+        name, server = one_line(tool, 100), one_line(connection.name, 100)
+        self._around.tell(Notice("warning", f"The tool {name} of the MCP server `{server}` is left out: {fault}."))

@@ -1,0 +1,145 @@
+"""Talking to a server over its standard input and output: one JSON message a line."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from crow.mcp.using.errors_said import ErrorsSaid
+from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.program import ErrorSink, Program
+from crow.mcp.using.tapped import Tap
+from crow.visible import one_line
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+LONGEST_LINE = 32 * 1024 * 1024
+MOST_GARBAGE = 1000
+"""Lines that are no messages: some servers print a greeting, and then behave."""
+_STEP = 256 * 1024
+
+
+class Talk:
+    """What is known of a running server beside its messages."""
+
+    def __init__(self, errors: ErrorsSaid) -> None:
+        self._errors = errors
+        self.garbage = ""
+        """The first line that it wrote instead of a message."""
+        self._garbage_lines = 0
+
+    def remark(self) -> str:
+        """What may explain why it does not answer, or why it ended; with a blank before it, or empty."""
+        said = self._errors.last_words()
+        if said:
+            return f" It said: {said}"
+        return f" Its output begins with: {self.garbage}" if self.garbage else ""
+
+    def understood(self, line: bytes) -> SessionMessage | None:
+        """None if it is no message. ServerFailed if there were too many of that kind."""
+        if not line.strip():
+            return None
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
+            self._garbage_lines += 1
+        if self._garbage_lines > MOST_GARBAGE:
+            raise ServerFailed(f"it writes what is no MCP to its output, such as: {self.garbage}")
+        return None
+
+
+class Stdio:
+    """A transport: the server runs while it is entered. `on_end` is told why it no longer talks, once."""
+
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[Program]],
+        errors: ErrorsSaid,
+        tap: Tap,
+        on_end: Callable[[ServerFailed], None],
+    ) -> None:
+        self.talk = Talk(errors)
+        self._start = start
+        self._errors = errors
+        self._tap = tap
+        self._on_end = on_end
+        self._ending = AsyncExitStack()
+
+    async def __aenter__(self) -> Streams:
+        async with AsyncExitStack() as ending:
+            self._errors.open()
+            ending.callback(self._errors.close)
+            program = await self._start()
+            ending.push_async_callback(program.end)
+            reader, writer = await program.streams(ErrorSink(self._errors.take))
+            ending.callback(writer.close)
+            to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+            for stream in (to_us, incoming, outgoing, from_us):
+                ending.callback(stream.close)
+            reading = asyncio.create_task(self._read(program, reader, to_us))
+            ending.push_async_callback(_stopped, reading)
+            ending.push_async_callback(_stopped, asyncio.create_task(_write(writer, from_us)))
+            self._ending = ending.pop_all()
+        return incoming, outgoing
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._ending.aclose()
+
+    async def _read(
+        self, program: Program, reader: asyncio.StreamReader, to_us: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        failure: ServerFailed | None = None
+        try:
+            async for line in _lines(reader):
+                message = self.talk.understood(line)
+                if message is None:
+                    self._tap.count()
+                else:
+                    self._tap.take(message)
+                    await to_us.send(message)
+        except ServerFailed as failed:
+            failure = failed
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return  # nobody listens any more: we are ending it ourselves
+        if failure is None:
+            failure = ServerFailed(f"{await program.how_it_ended()}.{self.talk.remark()}")
+        self._on_end(failure)
+        to_us.close()
+
+
+async def _write(writer: asyncio.StreamWriter, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    with contextlib.suppress(OSError, anyio.ClosedResourceError):  # the reader learns of the end, and says why
+        async for sent in from_us:
+            writer.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            # A server that no longer reads is found out by its end, or by the limit of the call.
+            await writer.drain()
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def _lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
+    """Each byte is looked at once, however long a line is."""
+    pieces: list[bytes] = []
+    size = 0
+    while data := await reader.read(_STEP):
+        *whole, rest = data.split(b"\n")
+        for line in whole:
+            yield b"".join((*pieces, line))
+            pieces, size = [], 0
+        pieces.append(rest)
+        size += len(rest)
+        if size > LONGEST_LINE:
+            raise ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")

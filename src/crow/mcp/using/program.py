@@ -1,0 +1,132 @@
+"""A server's process: started under the keeper, so that it and all it starts end with the session, or with Crow."""
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from crow.config.settings import McpServerSettings
+from crow.mcp.using.failures import ServerFailed
+from crow.visible import one_line
+from crow.workspace.keeper import Request
+from crow.workspace.processes import Keeper, Supervised
+
+PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"})
+"""What a server gets of the environment, and the `LC_` variables: keys are none of its business."""
+POLITE = 0.5
+"""Seconds that a server gets to end by itself once its input has ended."""
+PATIENCE = 3.9
+"""Seconds until nothing of it is left: the keeper's grace and its struggle with what is stubborn."""
+_STEP = 64 * 1024
+
+
+def environment_for(settings: McpServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    passed = {name: value for name, value in environ.items() if name in PASSED_ON or name.startswith("LC_")}
+    return {**passed, **settings.env}
+
+
+def find_program(command: str, path: str, folder: str) -> str:
+    """The absolute path of a command. A relative one with a slash in it is meant from the session's folder."""
+    if "\0" in command:
+        raise ServerFailed("its command has a null character in it", lasting=True)
+    spelled = os.path.expanduser(command)
+    places = [folder] if "/" in spelled else [place for place in path.split(os.pathsep) if os.path.isabs(place)]
+    for place in places:
+        candidate = os.path.join(place, spelled)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    if "/" in spelled and os.path.exists(os.path.join(folder, spelled)):
+        raise ServerFailed(f"`{one_line(command)}` cannot be run", lasting=True)
+    raise ServerFailed(f"there is no command `{one_line(command)}`", lasting=True)
+
+
+class Program:
+    """Its input and output as streams; what it writes to standard error goes to `on_errors`."""
+
+    def __init__(self, process: Supervised, output: int, entry: int, errors: int) -> None:
+        self.process = process
+        self._output = output
+        self._entry = entry
+        self._errors = errors
+        self._error_reader: asyncio.BaseTransport | None = None
+
+    async def streams(self, on_errors: "ErrorSink") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(_STEP)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        await loop.connect_read_pipe(lambda: protocol, os.fdopen(self._output, "rb", 0))
+        transport, flow = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(self._entry, "wb", 0)
+        )
+        self._error_reader, _ = await loop.connect_read_pipe(lambda: on_errors, os.fdopen(self._errors, "rb", 0))
+        return reader, asyncio.StreamWriter(transport, flow, None, loop)
+
+    async def how_it_ended(self) -> str:
+        """Asked once its output has ended: the process may need a moment longer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLITE):
+                ending = await asyncio.shield(self.process.exited)
+                if ending.signal:
+                    return f"it was ended by {ending.signal}"
+                return f"it ended with exit status {ending.code}" if ending.code is not None else "it was killed"
+        return "it closed its output"
+
+    async def end(self) -> None:
+        """Its input has been closed: it gets a moment to end by itself, then it and all it started are ended."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLITE):
+                await asyncio.shield(self.process.exited)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await self.process.end()
+        finally:
+            # With its socket closed, the supervisor goes on ending what may be left.
+            self.process.close()
+            if self._error_reader is not None:
+                self._error_reader.close()
+
+
+class ErrorSink(asyncio.Protocol):
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+
+async def start_program(
+    keeper: Keeper, settings: McpServerSettings, folder: str, environ: Mapping[str, str]
+) -> Program:
+    """ServerFailed says why it could not be started."""
+    environment = environment_for(settings, environ)
+    program = find_program(settings.command, environment.get("PATH", os.defpath), folder)
+    words: Sequence[str] = (program, *settings.args)
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    if any("\0" in text for text in (*words, *variables)):
+        raise ServerFailed("its arguments or variables have a null character in them", lasting=True)
+    request = Request(
+        os.fsencode(os.path.realpath(folder)),
+        [os.fsencode(word) for word in words],
+        [os.fsencode(variable) for variable in variables],
+    )
+    (output, its_output), (its_entry, entry), (errors, its_errors) = os.pipe(), os.pipe(), os.pipe()
+    ours, theirs = (output, entry, errors), (its_output, its_entry, its_errors)
+    try:
+        process = await keeper.run(request, *theirs)
+    except BaseException as error:
+        for descriptor in ours:
+            os.close(descriptor)
+        if isinstance(error, OSError):
+            raise _could_not_start(error, settings.command) from None
+        raise
+    finally:
+        for descriptor in theirs:
+            os.close(descriptor)
+    return Program(process, *ours)
+
+
+def _could_not_start(error: OSError, command: str) -> ServerFailed:
+    reason = "it is no program" if error.errno == errno.ENOEXEC else os.strerror(error.errno or 0).lower()
+    return ServerFailed(f"`{one_line(command)}` could not be started: {reason}", lasting=True)

@@ -1,0 +1,144 @@
+"""A server's tool as one of the session's own."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from mcp_types import Tool as McpToolDefinition
+from mcp_types import ToolAnnotations
+
+from crow.actions import Deed
+from crow.events import CallProgressed, Journal
+from crow.mcp.using.approvals import digest_of
+from crow.mcp.using.connection import Connection
+from crow.mcp.using.content import result_of
+from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.schemas import fit_for_models
+from crow.messages import ToolCall, ToolSpec
+from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.base import BadArguments
+from crow.visible import one_line
+from crow.workspace.base import Workspace
+
+LONGEST_DESCRIPTION = 2000
+BETWEEN_SIGNS = 0.1
+"""Seconds between two signs of progress that are shown."""
+BYTES_A_TOKEN = 3
+PER_TOOL = 8
+"""Tokens that a tool costs beside its text."""
+
+
+class McpTool:
+    """SchemaUnfit if no model could be told how to call it."""
+
+    def __init__(
+        self, name: str, definition: McpToolDefinition, connection: Connection, on_allowed: "Callable[[McpTool], None]"
+    ) -> None:
+        self.connection = connection
+        self.definition = definition
+        self.spec = ToolSpec(name, _described(definition), fit_for_models(definition.input_schema))
+        self.kind = _kind(definition.annotations)
+        self.digest = digest_of(self.spec)
+        self.cost = cost_of(self.spec)
+        self.is_current = True
+        """Whether the server still has it as it is described here."""
+        self._on_allowed = on_allowed
+
+    @property
+    def shown_name(self) -> str:
+        return one_line(f"{self.connection.name}: {self.definition.name}", 150)
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return self.shown_name
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        return ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
+        try:
+            arguments = msgspec.json.decode(call.arguments or "{}")
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
+        if not isinstance(arguments, dict):
+            raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
+        missing = [name for name in self.spec.schema.get("required", ()) if name not in arguments]
+        if missing:
+            raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(map(str, missing))}.")
+        return McpAction(self, call.id, arguments)  # pyright: ignore[reportUnknownArgumentType] -- JSON
+
+    def allowed(self) -> None:
+        self._on_allowed(self)
+
+
+class McpAction:
+    locations: tuple[Location, ...] = ()
+
+    def __init__(self, tool: McpTool, call_id: str, arguments: dict[str, Any]) -> None:
+        self._tool = tool
+        self._call_id = call_id
+        self._arguments = arguments
+        self.title = tool.shown_name
+        self.deed = Deed(tool.spec.name, tool.kind)
+        self.display: tuple[DisplayBlock, ...] = (TextBlock(_question(tool, arguments)),)
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        tool = self._tool
+        if not tool.is_current:
+            text = f"The server changed its tool `{tool.spec.name}` in the meantime. Nothing was called."
+            return ToolResult.failed(text)
+        tool.allowed()
+        signs = _Signs(journal, self._call_id)
+        try:
+            given = await tool.connection.call(tool.definition.name, self._arguments, self._call_id, signs.show)
+        except ServerFailed as failed:
+            name = one_line(tool.connection.name, 100)
+            return ToolResult.failed(f"The MCP server `{name}` gave no result: {failed.message.rstrip('.')}.")
+        return result_of(given)
+
+
+class _Signs:
+    """Progress, shown as often as an eye can follow."""
+
+    def __init__(self, journal: Journal, call_id: str) -> None:
+        self._journal = journal
+        self._call_id = call_id
+        self._next = 0.0
+
+    async def show(self, progress: float, total: float | None, message: str | None) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._next:
+            return
+        self._next = now + BETWEEN_SIGNS
+        amount = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        text = f"{one_line(message, 300)} ({amount})" if message else amount
+        self._journal.append(CallProgressed(self._call_id, (TextBlock(text),)))
+
+
+def cost_of(spec: ToolSpec) -> int:
+    """Tokens that it takes in every request, estimated rather too high than too low."""
+    size = len(spec.name) + len(spec.description) + len(msgspec.json.encode(spec.schema))
+    return -(-size // BYTES_A_TOKEN) + PER_TOOL
+
+
+def _described(definition: McpToolDefinition) -> str:
+    text = (definition.description or definition.title or "").strip()
+    return text if len(text) <= LONGEST_DESCRIPTION else text[:LONGEST_DESCRIPTION] + "… (cut)"
+
+
+def _kind(hints: ToolAnnotations | None) -> ToolKind:
+    """For the eye alone: what may run is decided by rules, whatever a server says of itself."""
+    if hints is None or not hints.read_only_hint:
+        return ToolKind.OTHER
+    return ToolKind.FETCH if hints.open_world_hint else ToolKind.READ
+
+
+def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
+    """Everything that will be sent, with nothing that hides."""
+    written = msgspec.json.format(msgspec.json.encode(arguments)).decode()
+    lines = [f"server: {tool.connection.name} (from {tool.connection.wanted.origin})", f"tool: {tool.definition.name}"]
+    hints = tool.definition.annotations
+    if hints is not None and hints.destructive_hint and not hints.read_only_hint:
+        lines.append("the server says: it may destroy things")
+    lines += ["arguments:", *written.split("\n")]
+    return "\n".join(one_line(line, len(line)) for line in lines)

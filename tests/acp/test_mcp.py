@@ -1,0 +1,205 @@
+"""The client hands over MCP servers: good ones, broken ones, far too many tools."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.mcp.guests import (
+    PATIENT,
+    are_gone,
+    bad,
+    calling,
+    children_of,
+    configured,
+    editing,
+    good,
+    is_alive,
+    listening,
+    offered,
+    one_call,
+    over_http,
+    pids_in,
+    shown,
+    told_model,
+    until,
+)
+from tests.support.editor import Editor, chose
+from tests.support.scripts import DONE, call, reply, say
+
+
+def notice_about(editor: Editor, *words: str) -> str:
+    """The first notice with all these words in it, past or to come."""
+
+    def is_it(message: dict) -> bool:
+        update = message.get("params", {}).get("update", {})
+        return update.get("sessionUpdate") == "notice" and all(word in update["title"] for word in words)
+
+    return editor.wait_for(is_it, f"a notice about {words}")["params"]["update"]["title"]
+
+
+@pytest.mark.rule("R154", "R155", "R156")
+@pytest.mark.timeout(120)
+def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
+    script = calling(("mcp__good__add", {"a": 1, "b": 2}), ("mcp__web__add", {"a": 3, "b": 4}), ("mcp__dies__go", {}))
+    pids = tmp_path / "pids"
+    # What hangs is told of in time; the good ones get as long as a busy machine takes.
+    config = "[limits]\nmcp_start = 15\n"
+    with listening("http") as (url, _):
+        editor = editing(tmp_path, script, config=config)
+        assert editor.initialized["agentCapabilities"]["mcpCapabilities"] == {"http": True, "sse": True}
+        missing = {"name": "missing", "command": "/no/such/command", "args": [], "env": []}
+        editor.new_session(
+            mcpServers=[good(), over_http(url), bad("hangs", pids), bad("dies-in-call", name="dies"), missing]
+        )
+        assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+
+        came = editor.received
+        opened = next(number for number, message in enumerate(came) if "sessionId" in message.get("result", {}))
+        told = next(number for number, message in enumerate(came) if "`missing`" in json.dumps(message))
+        assert opened < told, "the session was there before anything was known of any server"
+
+        first, second, third = editor.tool_calls().values()
+        assert (first["status"], shown(first)) == ("completed", "```\nthe sum is 3\n```")
+        assert (second["status"], shown(second)) == ("completed", "```\nthe sum is 7\n```")
+        assert third["status"] == "failed"
+        assert "exit status 3" in shown(third)
+        assert "the oven exploded" in shown(third)
+        assert "there is no command `/no/such/command`" in notice_about(editor, "`missing`")
+        assert "has not answered within 15 s" in notice_about(editor, "`hangs`")
+        assert "exit status 3" in notice_about(editor, "`dies`")
+
+        below = children_of(editor.process.pid)
+        assert set(pids_in(pids)) <= below
+        editor.request("session/close", {"sessionId": editor.session_id})
+        are_gone(pids_in(pids))
+        until(lambda: len(children_of(editor.process.pid)) <= 1, "only the keeper is left", 5)
+        editor.close()
+
+
+@pytest.mark.timeout(120)
+def test_the_question_shows_server_tool_and_arguments_in_full(tmp_path):
+    long = "bread " * 500
+    call_shown, editor = one_call(tmp_path, bad("plain"), "go", note=f"\u202e{long}")
+    [request] = editor.permissions
+    text = shown(request["toolCall"])
+    assert "server: plain (from your editor)" in text
+    assert "tool: go" in text
+    assert long in text
+    assert "⟨U+202E⟩" in text
+    assert [option["kind"] for option in request["options"]] == [
+        "allow_once",
+        "allow_always",
+        "allow_always",
+        "reject_once",
+    ]
+    assert call_shown["status"] == "completed"
+
+
+@pytest.mark.timeout(120)
+def test_a_rule_for_all_tools_of_a_server_covers_them(tmp_path):
+    rule = '[[permission.rules]]\ntool = "mcp__plain__*"\ndecision = "allow"\n'
+    done, editor = one_call(tmp_path, bad("plain"), "go", {"config": PATIENT + rule})
+    assert editor.permissions == []
+    assert done["status"] == "completed"
+
+
+@pytest.mark.timeout(120)
+def test_three_hundred_tools_cost_a_tenth_of_the_window_at_most_and_the_one_that_is_found_can_be_called(tmp_path):
+    script = (
+        reply(call("find_tools", query="weigh an elephant"))
+        + reply(call("mcp__many__weigh_elephant"))
+        + reply(call("mcp__many__bake_7"))
+        + DONE
+    )
+    alone, crowded = tmp_path / "alone", tmp_path / "crowded"
+    sizes = []
+    for folder, servers in ((alone, []), (crowded, [bad("many")])):
+        editor = editing(folder, script, config="context_window = 100000\n" + PATIENT)
+        editor.new_session(mcpServers=servers)
+        editor.prompt("Go.")
+        sizes.append(len(json.dumps(editor.model_requests()[0]["tools"])))
+        editor.close()
+    assert sizes[1] - sizes[0] <= 100_000 * 3 / 10  # three bytes a token is the most there are
+
+    requests = editor.model_requests()
+    assert "find_tools" in offered(requests[0])
+    assert not any(name.startswith("mcp__") for name in offered(requests[0]))
+    assert "mcp__many__weigh_elephant" in offered(requests[1])
+    found, elephant, by_name = editor.tool_calls().values()
+    assert "mcp__many__weigh_elephant" in shown(found).splitlines()[1]
+    assert shown(elephant) == "```\ncalled weigh_elephant\n```"
+    assert shown(by_name) == "```\ncalled bake_7\n```"
+
+
+@pytest.mark.timeout(120)
+def test_killing_crow_leaves_no_server_behind(tmp_path):
+    pids = tmp_path / "pids"
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[bad("plain", pids)])
+    below = pids_in(pids)
+    assert all(is_alive(pid) for pid in below)
+    os.kill(editor.process.pid, signal.SIGKILL)
+    are_gone(below)
+    editor.kill()
+
+
+@pytest.mark.timeout(120)
+def test_a_servers_environment_has_no_key_and_what_its_configuration_names(tmp_path):
+    environment = {"OPENAI_API_KEY": "sk-secret", "SOMETHING_ELSE": "x", "LC_TIME": "C"}
+    _, editor = one_call(tmp_path, good(BAKERY="open"), "environment", {"environment": environment})
+    names = set(told_model(editor).split())
+    assert {"PATH", "HOME", "BAKERY", "LC_TIME"} <= names
+    assert names <= {
+        *("PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "BAKERY", "LC_TIME"),
+        *("LC_CTYPE",),  # Python sets it by itself
+    }
+
+
+@pytest.mark.timeout(120)
+def test_the_clients_server_takes_the_place_of_the_configured_one_of_its_name(tmp_path):
+    config = PATIENT + configured({**bad("plain"), "name": "mine"}) + configured(bad("dies-at-start", name="other"))
+    editor = editing(tmp_path, calling(("mcp__mine__add", {"a": 2, "b": 2})), config=config)
+    editor.new_session(mcpServers=[good("mine")])
+    editor.prompt("Go.")
+    assert shown(editor.the_call()) == "```\nthe sum is 4\n```"
+    assert "(from your configuration)" in notice_about(editor, "`other`", "no flour in the house")
+    editor.prompt("/mcp")
+    assert "**mine** (from your editor): ready" in editor.text()
+    editor.close()
+
+
+@pytest.mark.timeout(120)
+def test_the_servers_of_a_project_start_once_it_is_trusted(tmp_path):
+    pids = tmp_path / "pids"
+    work = tmp_path / "work"
+    work.mkdir()
+    server = bad("plain", pids)
+    (work / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"plain": {"command": server["command"], "args": server["args"]}}})
+    )
+    started_before = []
+
+    def permit(request: dict) -> dict:
+        started_before.append(pids.exists())
+        return chose("once")
+
+    editor = editing(tmp_path, calling(("mcp__plain__go", {})), permit=permit)
+    editor.new_session()
+    editor.prompt("Go.")
+    assert started_before[0] is False
+    *_, done = editor.tool_calls().values()
+    assert done["status"] == "completed"
+    editor.close()
+    are_gone(pids_in(pids))
+
+
+@pytest.mark.rule("R157")
+@pytest.mark.timeout(120)
+def test_a_server_of_a_kind_that_is_not_known_is_named(tmp_path):
+    editor = editing(tmp_path, reply(say("Fine.")) + DONE)
+    editor.new_session(mcpServers=[{"type": "acp", "name": "odd", "serverId": "x"}])
+    assert "`acp` is not supported" in notice_about(editor, "`odd`")
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    editor.close()

@@ -1,0 +1,48 @@
+"""Crow as an MCP host of Crow's own server: two processes and two protocols between the model and the file."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.guests import are_gone, calling, children_of, editing, told_model
+from tests.support.editor import CROW
+
+EDITOR = "mcp__crow__file_editor"
+ITSELF = {"name": "crow", "command": CROW, "args": ["mcp"], "env": []}
+
+
+@pytest.mark.rule("R155")
+@pytest.mark.timeout(120)
+def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_to_the_byte(tmp_path: Path):
+    script = calling(
+        (EDITOR, {"command": "view", "path": "notes.txt"}),
+        (EDITOR, {"command": "str_replace", "path": "notes.txt", "old_str": "two", "new_str": "2"}),
+        (EDITOR, {"command": "undo_edit", "path": "notes.txt"}),
+        (EDITOR, {"command": "view", "path": "/etc/passwd"}),
+    )
+    editor = editing(tmp_path, script)
+    notes = Path(editor.workspace) / "notes.txt"
+    before = b"\xef\xbb\xbfone\r\ntwo\r\n"
+    notes.write_bytes(before)
+    editor.new_session(mcpServers=[ITSELF])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+
+    viewed, edited, undone, outside = editor.tool_calls().values()
+    assert viewed["status"] == "completed"
+    there = {"type": "diff", "path": str(notes), "oldText": "one\r\ntwo\r\n", "newText": "one\r\n2\r\n"}
+    back = {**there, "oldText": there["newText"], "newText": there["oldText"]}
+    assert [without_meta(item) for item in edited["content"]] == [there]
+    assert [without_meta(item) for item in undone["content"]] == [back]
+    assert notes.read_bytes() == before
+    # The workspace's folders are the server's: Crow, as its host, named them.
+    assert outside["status"] == "failed"
+    assert "lies outside the folders that may be used" in told_model(editor)
+
+    started = children_of(editor.process.pid)
+    editor.request("session/close", {"sessionId": editor.session_id})
+    editor.close()
+    are_gone(list(started))
+
+
+def without_meta(item: dict) -> dict:
+    return {name: value for name, value in item.items() if name != "_meta"}

@@ -1,0 +1,125 @@
+"""An MCP server by hand, that misbehaves as it is told: `bad.py BEHAVIOUR [PATH]`. See `main` for what there is."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+OBJECT = {"type": "object", "properties": {}}
+
+
+def send(**message: Any) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def tool(name: str, description: str = "A tool.", schema: Any = OBJECT) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": schema}
+
+
+class Server:
+    def __init__(self, behaviour: str, path: str) -> None:
+        self.behaviour = behaviour
+        self.path = Path(path)
+        self.calls = 0
+
+    def serve(self) -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "method" in message and "id" in message:
+                getattr(self, "on_" + message["method"].replace("/", "_"))(message["id"], message.get("params") or {})
+
+    def on_initialize(self, id: Any, params: Any) -> None:
+        info = {"name": "bad", "version": "1"}
+        capabilities = {"tools": {"listChanged": True}}
+        send(id=id, result={"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+
+    def on_tools_list(self, id: Any, params: Any) -> None:
+        send(id=id, result={"tools": self.tools()})
+
+    def tools(self) -> list[Any]:
+        match self.behaviour:
+            case "many":
+                words = "Bakes, kneads and sells whatever the customer of the bakery has ordered for the day. " * 4
+                fields = {f"field_{n}": {"type": "string", "description": "What goes into it."} for n in range(8)}
+                schema = {"type": "object", "properties": fields}
+                return [tool(f"bake_{n}", f"Number {n}. {words}", schema) for n in range(299)] + [
+                    tool("weigh_elephant", "Puts an elephant on the scales.")
+                ]
+            case "schemas":
+                cycle = {"type": "object", "properties": {"child": {"$ref": "#/$defs/node"}}}
+                cycle["$defs"] = {"node": {"type": "object", "properties": {"child": {"$ref": "#/$defs/node"}}}}
+                huge = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5000)}}
+                return [
+                    tool("fine"),
+                    tool("a text", schema="none"),
+                    tool("an array", schema={"type": "array"}),
+                    tool("cycle", schema=cycle),
+                    tool("huge", schema=huge),
+                    tool("long", "word " * 5000),
+                    {"description": "nameless", "inputSchema": OBJECT},
+                    "no tool",
+                    tool("x.y/z" + "é" * 80),
+                ]
+            case "changing":
+                said = self.path.read_text() if self.path.exists() else "first"
+                return [tool("shift", f"It is the {said} version.")]
+            case _:
+                return [tool("go")]
+
+    def on_tools_call(self, id: Any, params: Any) -> None:
+        self.calls += 1
+        match self.behaviour:
+            case "dies-in-call":
+                print("the oven exploded", file=sys.stderr, flush=True)
+                os._exit(3)
+            case "malformed":
+                send(id=id, result={"content": [{"type": "text"}, 5]})
+            case "silent":
+                return
+            case "huge-line":
+                send(id=id, result={"content": [{"type": "text", "text": "x" * 40_000_000}]})
+            case "changing":
+                self.path.write_text("second")
+                send(method="notifications/tools/list_changed")
+                send(id=id, result={"content": [{"type": "text", "text": "shifted"}]})
+            case "many":
+                send(id=id, result={"content": [{"type": "text", "text": f"called {params['name']}"}]})
+            case _:
+                send(id=id, result={"content": [{"type": "text", "text": "gone"}]})
+
+
+def main() -> None:
+    behaviour, path = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    match behaviour:
+        case "hangs":
+            if path:
+                child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+                Path(path).write_text(f"{os.getpid()} {child.pid}")
+            time.sleep(1000)
+        case "dies-at-start":
+            print("no flour in the house", file=sys.stderr)
+            sys.exit(4)
+        case "garbage":
+            print("Welcome to the bakery!\n{not json", flush=True)
+            time.sleep(1000)
+        case "floods":
+            while True:
+                sys.stdout.write(
+                    '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n'
+                )
+        case "greets":
+            print("Welcome to the bakery!", flush=True)
+            Server("plain", path).serve()
+        case _:
+            if path and behaviour not in ("changing",):
+                child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+                Path(path).write_text(f"{os.getpid()} {child.pid}")
+            Server(behaviour, path).serve()
+
+
+if __name__ == "__main__":
+    main()

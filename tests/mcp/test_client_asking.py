@@ -1,0 +1,100 @@
+"""What servers ask: the person's answers, the folders. And tools that are no longer what was allowed."""
+
+import time
+
+import pytest
+
+from tests.mcp.guests import bad, calling, editing, good, one_call, shown, told_model
+from tests.mcp.test_client_life import notice_about
+from tests.support.editor import EVERYTHING, NOTICES, chose
+from tests.support.scripts import DONE, call, reply, say
+
+pytestmark = pytest.mark.timeout(120)
+FORMS = {**NOTICES, "elicitation": {"form": {}}}
+
+
+@pytest.mark.rule("R131")
+def test_a_servers_question_reaches_the_person_as_a_form(tmp_path):
+    forms = []
+
+    def answer(request: dict) -> dict:
+        forms.append(request)
+        return {"action": "accept", "content": {"flavour": "rye", "amount": 3}}
+
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
+    done, editor = one_call(tmp_path, good(), "order", more)
+    [form] = forms
+    assert form["message"] == "The MCP server good asks: What shall it be?"
+    assert form["toolCallId"] == done["toolCallId"]
+    assert form["requestedSchema"]["type"] == "object"
+    assert set(form["requestedSchema"]["properties"]) == {"flavour", "amount"}
+    assert told_model(editor) == "accept Order(flavour='rye', amount=3)"
+
+
+def test_a_declined_form_and_a_client_without_forms_are_a_no(tmp_path):
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": lambda request: {"action": "decline"}}}
+    _, editor = one_call(tmp_path / "declined", good(), "order", more)
+    assert told_model(editor) == "decline None"
+    _, editor = one_call(tmp_path / "without", good(), "order")
+    assert told_model(editor) == "decline None"
+
+
+def test_the_clock_of_a_call_stands_still_while_the_person_thinks(tmp_path):
+    def answer(request: dict) -> dict:
+        time.sleep(1.5)
+        return {"action": "accept", "content": {"flavour": "rye", "amount": 3}}
+
+    config = "[limits]\nmcp_start = 50\nmcp_call = 1\n"
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}, "config": config}
+    _, editor = one_call(tmp_path, good(), "order", more)
+    assert told_model(editor).startswith("accept")
+
+
+def test_a_server_learns_the_folders_of_the_session(tmp_path):
+    _, editor = one_call(tmp_path, good(), "roots")
+    assert told_model(editor) == (tmp_path / "work").as_uri()
+
+
+def test_a_tool_that_changed_is_asked_about_again_and_the_person_is_told(tmp_path):
+    says = iter(["session", "once"])
+    version = tmp_path / "version"
+    shift = reply(call("mcp__changing__shift"))
+    editor = editing(tmp_path, shift + reply(say("So far.")) + shift + DONE, permit=lambda request: chose(next(says)))
+    editor.new_session(mcpServers=[bad("changing", version)])
+    editor.prompt("Go.")  # it changes with this call
+    assert "You had allowed it; you will be asked again." in notice_about(editor, "`mcp__changing__shift`")
+    editor.prompt("Once more.")
+    assert len(editor.permissions) == 2
+    assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
+    editor.close()
+
+
+def test_what_was_allowed_for_the_project_counts_in_the_next_session_only_if_the_tool_is_the_same(tmp_path):
+    version = tmp_path / "version"
+    version.write_text("second")
+    asked = []
+
+    def permit(request: dict) -> dict:
+        asked.append(request)
+        return chose("project")
+
+    def session() -> None:
+        editor = editing(tmp_path, calling(("mcp__changing__shift", {})), permit=permit)
+        editor.new_session(mcpServers=[bad("changing", version)])
+        editor.prompt("Go.")
+        *_, done = editor.tool_calls().values()
+        assert shown(done) == "```\nshifted\n```"
+        editor.close()
+
+    session()
+    session()
+    assert len(asked) == 1, "allowed in this project"
+    version.write_text("third")
+    session()
+    assert len(asked) == 2, "it is no longer the tool that was allowed"
+
+
+def test_a_client_that_can_show_everything_is_asked_nothing_by_a_quiet_server(tmp_path):
+    done, editor = one_call(tmp_path, bad("plain"), "go", {"capabilities": EVERYTHING})
+    assert done["status"] == "completed"
+    assert not [message for message in editor.received if message.get("method") == "elicitation/create"]

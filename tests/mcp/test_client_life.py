@@ -1,0 +1,207 @@
+"""A server's life: however it misbehaves, it costs its own tools alone, and the person learns why."""
+
+import time
+
+import pytest
+
+from tests.mcp.guests import (
+    PATIENT,
+    are_gone,
+    bad,
+    calling,
+    configured,
+    editing,
+    good,
+    listening,
+    one_call,
+    over_http,
+    pids_in,
+    shown,
+    told_model,
+    until,
+)
+from tests.support.editor import Editor, chose
+from tests.support.scripts import DONE, reply, say
+
+pytestmark = pytest.mark.timeout(120)
+SOON = "[limits]\nmcp_start = 1\n"
+
+
+def notice_about(editor: Editor, *words: str) -> str:
+    def is_it(message: dict) -> bool:
+        update = message.get("params", {}).get("update", {})
+        return update.get("sessionUpdate") == "notice" and all(word in update["title"] for word in words)
+
+    return editor.wait_for(is_it, f"a notice about {words}")["params"]["update"]["title"]
+
+
+def test_one_that_dies_at_start_is_named_with_its_last_words(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[bad("dies-at-start")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    notice = notice_about(editor, "`dies-at-start`")
+    assert "it ended with exit status 4. It said: no flour in the house" in notice
+    log = editor.home / "mcp" / "log" / "dies-at-start.log"
+    assert log.read_text().startswith("no flour in the house\n")
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert log.parent.stat().st_mode & 0o777 == 0o700
+    editor.close()
+
+
+def test_one_that_writes_garbage_is_named_with_what_it_wrote(tmp_path):
+    editor = editing(tmp_path, DONE, config=SOON)
+    editor.new_session(mcpServers=[bad("garbage")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    assert "Its output begins with: Welcome to the bakery!" in notice_about(editor, "`garbage`")
+    editor.close()
+
+
+def test_one_that_greets_first_is_used_all_the_same(tmp_path):
+    call, _ = one_call(tmp_path, bad("greets"), "go")
+    assert call["status"] == "completed"
+
+
+def test_one_that_floods_is_stopped(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[bad("floods"), bad("plain")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    assert "it sends more than 2,000 messages a second" in notice_about(editor, "`floods`")
+    editor.close()
+
+
+def test_a_message_that_is_far_too_long_ends_the_server_and_fails_the_call(tmp_path):
+    call, _ = one_call(tmp_path, bad("huge-line"), "go")
+    assert call["status"] == "failed"
+    assert "more than 32 MB" in shown(call)
+
+
+def test_a_malformed_result_is_a_failed_call(tmp_path):
+    call, editor = one_call(tmp_path, bad("malformed"), "go")
+    assert call["status"] == "failed"
+    assert "its answer is malformed" in told_model(editor)
+
+
+def test_a_call_that_is_not_answered_ends_at_its_limit(tmp_path):
+    config = PATIENT + "mcp_call = 0.5\n"
+    call, _ = one_call(tmp_path, bad("silent"), "go", {"config": config})
+    assert call["status"] == "failed"
+    assert "it did not answer within 0.5 s" in shown(call)
+
+
+def test_a_server_has_limits_of_its_own(tmp_path):
+    config = PATIENT + configured(bad("silent")) + "mcp_call = 0.25\n"
+    editor = editing(tmp_path, calling(("mcp__silent__go", {})), config=config)
+    editor.new_session()
+    editor.prompt("Go.")
+    assert "within 0.25 s" in shown(editor.the_call())
+    editor.close()
+
+
+def test_one_that_died_is_started_again_for_the_next_call(tmp_path):
+    editor = editing(tmp_path, calling(("mcp__dies__go", {}), ("mcp__dies__go", {})))
+    editor.new_session(mcpServers=[bad("dies-in-call", name="dies")])
+    editor.prompt("Go.")
+    first, second = editor.tool_calls().values()
+    for call in (first, second):
+        assert "it was lost during the call: it ended with exit status 3" in shown(call)
+    assert "It is started again." in notice_about(editor, "`dies`", "has stopped")
+    assert "is ready now" in notice_about(editor, "`dies`", "is ready now")
+    editor.close()
+
+
+def test_a_person_can_start_one_again(tmp_path):
+    pids = tmp_path / "pids"
+    editor = editing(tmp_path, calling(("mcp__plain__go", {})))
+    editor.new_session(mcpServers=[bad("plain", pids)])
+    editor.prompt("/mcp restart nobody")
+    assert "There is no MCP server of that name. There is: `plain`." in editor.text()
+    before = pids_in(pids)
+    editor.prompt("/mcp restart plain")
+    notice_about(editor, "`plain`", "is ready now")
+    are_gone(before)
+    assert pids_in(pids) != before
+    editor.prompt("Go.")
+    assert editor.the_call()["status"] == "completed"
+    editor.close()
+
+
+def test_one_that_hangs_can_be_started_again_too(tmp_path):
+    pids = tmp_path / "pids"
+    editor = editing(tmp_path, DONE, config=SOON)
+    editor.new_session(mcpServers=[bad("hangs", pids)])
+    before = pids_in(pids)
+    editor.prompt("/mcp restart hangs")
+    are_gone(before)
+    until(lambda: pids_in(pids) != before, "it was started again")
+    editor.close()
+    are_gone(pids_in(pids))
+
+
+def test_one_that_was_late_brings_its_tools_when_it_is_ready(tmp_path):
+    config = "[limits]\nmcp_start = 0.05\n"
+    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__good__add", {"a": 1, "b": 1})), config=config)
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("Go.")
+    assert "has not answered within 0.05 s" in notice_about(editor, "`good`", "is not ready")
+    notice_about(editor, "`good`", "is ready now")
+    editor.prompt("Go on.")
+    assert shown(editor.the_call()) == "```\nthe sum is 2\n```"
+    editor.close()
+
+
+def test_what_is_waited_for_is_named(tmp_path):
+    editor = editing(tmp_path, DONE, config="[limits]\nmcp_start = 4\n", environment={"CROW_PATIENCE": "0.2"})
+    editor.new_session(mcpServers=[bad("hangs")])
+    editor.prompt("Go.")
+    assert any(notice.startswith("Waiting for the MCP server hangs (") for notice in editor.notices)
+    editor.close()
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_one_over_http_that_was_started_anew_is_reached_again(tmp_path, kind):
+    script = calling(("mcp__web__add", {"a": 1, "b": 1})) + "".join(
+        calling(("mcp__web__add", {"a": number, "b": 2})).removesuffix(DONE) for number in range(20)
+    )
+    script = script.replace(DONE, reply(say("So far."))) + DONE
+    editor = editing(tmp_path, script)
+    with listening(kind) as (url, _):
+        editor.new_session(mcpServers=[over_http(url, kind=kind)])
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```\nthe sum is 2\n```"
+    port = int(url.split(":")[2].split("/")[0])
+    with listening(kind, port):
+        end = time.monotonic() + 30
+        while [call["status"] for call in editor.tool_calls().values()].count("completed") < 2:
+            assert time.monotonic() < end, [shown(call) for call in editor.tool_calls().values()]
+            editor.prompt("Go on.")
+        editor.close()
+
+
+def test_an_address_where_nobody_listens_is_named(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[over_http("http://127.0.0.1:9/mcp")])
+    editor.prompt("Go.")
+    assert "it cannot be reached" in notice_about(editor, "`web`")
+    editor.close()
+
+
+def test_cancelling_the_turn_cancels_the_call_at_the_server(tmp_path):
+    witness = tmp_path / "witness"
+    editor = editing(tmp_path, calling(("mcp__good__slow", {"path": str(witness)})))
+    editor.new_session(mcpServers=[good()])
+    pending = editor.start_prompt("Go.")
+    editor.wait_until(lambda: "kneading (3 of 10)" in str(editor.tool_calls()), "progress is shown")
+    editor.cancel()
+    assert pending.answer() == {"stopReason": "cancelled"}
+    editor.wait_until(witness.exists, "the server learned of it")
+    editor.close()
+
+
+def test_a_rejected_call_never_reaches_the_server(tmp_path):
+    editor = editing(tmp_path, calling(("mcp__dies__go", {})), permit=lambda request: chose("reject"))
+    editor.new_session(mcpServers=[bad("dies-in-call", name="dies")])
+    editor.prompt("Go.")
+    assert "exit status" not in shown(editor.the_call())
+    editor.prompt("/mcp")
+    assert "**dies** (from your editor): ready" in editor.text()
+    editor.close()

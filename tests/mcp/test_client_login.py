@@ -1,0 +1,132 @@
+"""Servers that want a login: through the client where it can show an address, else in a terminal."""
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.guests import PATIENT, PROGRAMS, calling, editing, over_http, shown
+from tests.mcp.test_client_life import notice_about
+from tests.support.editor import CROW, NOTICES, clean_environment
+from tests.support.scripts import DONE
+
+pytestmark = pytest.mark.timeout(120)
+LINKS = {**NOTICES, "elicitation": {"url": {}}}
+
+
+@contextmanager
+def guarded(seconds: int = 3600) -> Generator[str]:
+    command = [sys.executable, "-W", "ignore", str(PROGRAMS / "guarded.py"), str(seconds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def browse(url: str) -> str:
+    """What a browser does with the login page of this server: it is sent on to Crow."""
+    with urllib.request.urlopen(url) as page:
+        return page.read().decode()
+
+
+def everything_below(folder: Path) -> str:
+    return "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.rule("R133")
+def test_the_client_shows_the_login_page_and_learns_when_it_is_done(tmp_path):
+    links = []
+
+    def answer(request: dict) -> dict:
+        links.append(request)
+        assert browse(request["url"]) == "Crow is logged in. You can close this page."
+        return {"action": "accept"}
+
+    with guarded() as url:
+        editor = editing(
+            tmp_path,
+            calling(("mcp__web__open_safe", {})),
+            capabilities=LINKS,
+            answers={"elicitation/create": answer},
+        )
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```\na cake\n```"
+        [link] = links
+        assert link["mode"] == "url"
+        assert link["message"] == "Log in to the MCP server web."
+        done = editor.wait_for_call("elicitation/complete")
+        assert done["params"]["elicitationId"] == link["elicitationId"]
+        editor.close()
+        [tokens] = (editor.home / "mcp" / "tokens").iterdir()
+        assert tokens.stat().st_mode & 0o777 == 0o600
+        assert "secret-access-0" in tokens.read_text()
+        assert "secret-" not in everything_below(editor.home / "log")
+
+
+def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
+    with guarded() as url:
+        editor = editing(
+            tmp_path, DONE, capabilities=LINKS, answers={"elicitation/create": lambda request: {"action": "decline"}}
+        )
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        assert "you did not log in" in notice_about(editor, "`web`", "login did not work")
+        assert f"crow mcp login {url}" in notice_about(editor, "`web`", "cannot be used")
+        editor.close()
+
+
+def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path):
+    with guarded(seconds=1) as url:  # so short that the token has to be renewed as well
+        config = PATIENT + f'[mcp_servers.cakes]\nurl = "{url}"\n'
+        editor = editing(tmp_path, calling(("mcp__cakes__open_safe", {})), config=config)
+        editor.new_session()
+        assert "`crow mcp login cakes`" in notice_about(editor, "`cakes`")
+        editor.close()
+
+        login = subprocess.Popen(
+            [CROW, "mcp", "login", "cakes"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=clean_environment(editor.home, tmp_path),
+        )
+        assert login.stdout is not None
+        page = next(line for line in login.stdout if line.startswith("http"))
+        browse(page.strip())
+        rest, errors = login.communicate(timeout=60)
+        assert (login.returncode, errors) == (0, "")
+        assert rest.strip() == "Logged in to cakes."
+
+        editor = editing(tmp_path, calling(("mcp__cakes__open_safe", {})), config=config)
+        editor.new_session()
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```\na cake\n```"
+        editor.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["login"], 2, "say which server"),
+        (["login", "nobody"], 1, "There is no MCP server nobody"),
+        (["login", "local"], 1, "there is nothing to log in to"),
+        (["login", "http://127.0.0.1:9/mcp"], 1, "it cannot be reached"),
+    ],
+)
+def test_a_login_that_cannot_be_says_why(tmp_path, arguments, status, said):
+    (tmp_path / "config.toml").write_text('[mcp_servers.local]\ncommand = "x"\n')
+    done = subprocess.run(
+        [CROW, "mcp", *arguments], capture_output=True, text=True, env=clean_environment(tmp_path, tmp_path)
+    )
+    assert done.returncode == status
+    assert said in done.stderr

@@ -1,0 +1,98 @@
+"""Small parts of the client side: schemas, names, finding tools, what a session without servers loads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.config.settings import McpServerSettings
+from crow.mcp.using.answering import flat
+from crow.mcp.using.content import shortened
+from crow.mcp.using.naming import tool_name
+from crow.mcp.using.schemas import SchemaUnfit, fit_for_models
+from crow.mcp.using.wanted import Origin, all_wanted
+from tests.mcp.guests import editing
+from tests.support.scripts import DONE
+
+
+def test_references_in_a_schema_are_put_in_place():
+    schema = {
+        "$schema": "x",
+        "properties": {"flour": {"$ref": "#/$defs/kind", "description": "of it"}},
+        "$defs": {"kind": {"type": "string", "description": "any"}},
+    }
+    assert fit_for_models(schema) == {
+        "properties": {"flour": {"type": "string", "description": "of it"}},
+        "type": "object",
+    }
+
+
+def test_a_schema_that_leads_into_itself_ends_in_anything():
+    schema: dict[str, Any] = {"properties": {"next": {"$ref": "#"}}}
+    assert fit_for_models(schema) == {"properties": {"next": {"properties": {"next": {}}}}, "type": "object"}
+
+
+@pytest.mark.parametrize("reference", ["http://elsewhere/schema", "#/nowhere", "#/properties/x/y/z", ""])
+def test_a_reference_to_nowhere_stands_for_anything(reference):
+    assert fit_for_models({"properties": {"x": {"$ref": reference}}})["properties"]["x"] == {}
+
+
+def test_a_schema_that_grows_without_end_is_unfit():
+    doubling: dict[str, Any] = {"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": {}}
+    for number in range(30):
+        doubling["$defs"][str(number)] = {"anyOf": [{"$ref": f"#/$defs/{number + 1}"}] * 2}
+    with pytest.raises(SchemaUnfit):
+        fit_for_models(doubling)
+
+
+def test_a_schema_that_is_too_deep_is_unfit():
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"items": deep}
+    with pytest.raises(SchemaUnfit, match="too deep"):
+        fit_for_models({"properties": {"x": deep}})
+
+
+def test_names_are_made_plain_and_kept_apart():
+    assert tool_name("my docs", "find.it") == "mcp__my_docs__find_it"
+    first = tool_name("a", "x.y")
+    second = tool_name("a", "x_y", {first})
+    assert first == "mcp__a__x_y"
+    assert second.startswith("mcp__a__x_y_")
+    long = tool_name("a", "b" * 100)
+    assert len(long) == 64
+    assert long != tool_name("a", "b" * 101)
+
+
+def test_the_editors_servers_come_first_and_a_projects_last():
+    one, two, three = (McpServerSettings(command=name) for name in "123")
+    wanted = all_wanted({"a": one}, {"a": two, "b": two}, {"a": three, "b": three, "c": three})
+    assert {name: (server.origin, server.settings) for name, server in wanted.items()} == {
+        "a": (Origin.EDITOR, one),
+        "b": (Origin.CONFIG, two),
+        "c": (Origin.PROJECT, three),
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [None, {}, {"properties": {}}, {"properties": {"a": {"type": "object"}}}, {"properties": {"a": 5}}],
+)
+def test_what_is_no_form_is_not_shown_as_one(schema):
+    assert flat(schema) is None
+
+
+def test_a_text_that_is_just_short_enough_stays_whole():
+    assert shortened("x" * 40_000) == "x" * 40_000
+    assert "1 characters left out" in shortened("x" * 40_001)
+
+
+def test_a_session_without_servers_never_loads_the_library(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session()
+    editor.prompt("Hi.")
+    editor.prompt("/mcp")
+    maps = Path(f"/proc/{editor.process.pid}/maps").read_text()
+    assert "msgspec" in maps
+    assert "pydantic_core" not in maps
+    editor.close()

@@ -1,0 +1,133 @@
+"""What a server's tool gave, for the model and for the person; prompts and resources too."""
+
+import pytest
+
+from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
+from tests.mcp.test_client_life import notice_about
+from tests.support.editor import chose
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_content_of_every_kind_reaches_both(tmp_path):
+    call, editor = one_call(tmp_path, good(), "everything", {"images": True})
+    text = told_model(editor)
+    assert text.startswith("some text\n\n")
+    assert "not shown: it is damaged" in text
+    assert "a sound, audio/wav" in text
+    assert "a link <file:///a/link>" in text
+    assert "note://1:\nan embedded text" in text
+    [message] = [one for one in editor.model_requests()[-1]["messages"] if one["role"] == "tool"]
+    assert [image["mime_type"] for image in message["images"]] == ["image/png"]
+    kinds = [item["content"]["type"] for item in call["content"]]
+    assert kinds == ["text", "image"]
+
+
+def test_structured_content_alone_is_told_as_json(tmp_path):
+    _, editor = one_call(tmp_path, good(), "structured")
+    assert told_model(editor) == '{\n  "answer": 42\n}'
+
+
+def test_a_long_text_is_cut_in_the_middle_and_says_so(tmp_path):
+    _, editor = one_call(tmp_path, good(), "long")
+    text = told_model(editor)
+    assert len(text) < 41_000
+    assert text.startswith("beginx")
+    assert text.endswith("xend")
+    assert "characters left out" in text
+
+
+def test_an_error_of_the_tool_is_a_failed_call(tmp_path):
+    call, editor = one_call(tmp_path, good(), "failing")
+    assert call["status"] == "failed"
+    assert "the flour is gone" in told_model(editor)
+
+
+def test_a_diff_in_the_result_is_shown_as_one(tmp_path):
+    call, editor = one_call(tmp_path, good(), "diff", path="/tmp/bread.txt")
+    assert call["content"] == [{"type": "diff", "path": "/tmp/bread.txt", "oldText": "a\n", "newText": "b\n"}]
+    assert told_model(editor) == "changed"
+
+
+def test_a_diff_of_a_relative_path_is_not_trusted(tmp_path):
+    call, _ = one_call(tmp_path, good(), "diff", path="bread.txt")
+    assert shown(call) == "```\nchanged\n```"
+
+
+def test_tools_with_unfit_schemas_are_left_out_or_mended_and_the_others_stay(tmp_path):
+    long_name = "mcp__schemas__x_y_z" + "_" * 80
+    editor = editing(tmp_path, calling(("mcp__schemas__fine", {})))
+    editor.new_session(mcpServers=[bad("schemas")])
+    editor.prompt("Go.")
+    tools = {tool["name"]: tool for tool in editor.model_requests()[0]["tools"] if tool["name"].startswith("mcp__")}
+    *known, hashed = tools
+    assert known == ["mcp__schemas__fine", "mcp__schemas__cycle", "mcp__schemas__long"]
+    assert len(hashed) == 64
+    assert hashed[:55] == long_name[:55]
+    assert "$ref" not in str(tools["mcp__schemas__cycle"])
+    assert len(tools["mcp__schemas__long"]["description"]) < 2100
+    for name, fault in [("a text", "not an object"), ("an array", "not that of an object"), ("huge", "larger than")]:
+        assert fault in notice_about(editor, f"tool {name}", "left out")
+    assert editor.the_call()["status"] == "completed"
+    editor.close()
+
+
+def test_resources_are_listed_unasked_and_read_after_asking(tmp_path):
+    asked = []
+
+    def permit(request: dict) -> dict:
+        asked.append(request["toolCall"]["title"])
+        return chose("once")
+
+    wanted = [{}, {"uri": "note://today"}, {"uri": "x:"}]
+    script = calling(*(("mcp_resources", arguments) for arguments in wanted))
+    editor = editing(tmp_path, script, permit=permit)
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("Go.")
+    listed, read, missing = editor.tool_calls().values()
+    assert "note://today" in shown(listed)
+    assert "bake bread" in shown(read)
+    assert missing["status"] == "failed"
+    assert asked == ["Read note://today from good", "Read x: from good"]
+    editor.close()
+
+
+def test_without_resources_there_is_no_tool_for_them(tmp_path):
+    _, editor = one_call(tmp_path, bad("plain"), "go")
+    assert "mcp_resources" not in offered(editor.model_requests()[0])
+    assert "find_tools" not in offered(editor.model_requests()[0])
+
+
+def test_a_prompt_of_a_server_is_a_command(tmp_path):
+    editor = editing(tmp_path, calling())
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("Hi.")
+    [*_, update] = [
+        update
+        for update in editor.all_updates_of(editor.session_id)
+        if update["sessionUpdate"] == "available_commands_update"
+    ]
+    [command] = [command for command in update["availableCommands"] if command["name"] == "mcp:good:recipe"]
+    assert command["input"] == {"hint": "dish [people]"}
+    editor.prompt("/mcp:good:recipe people=6 apple pie")
+    assert editor.last_prompt()[0]["text"] == "Give me a recipe of apple pie for 6."
+    editor.prompt("/mcp:good:recipe")
+    assert "needs: dish" in editor.text()
+    editor.close()
+
+
+def test_a_read_only_tool_looks_like_one_and_is_asked_about_all_the_same(tmp_path):
+    call, editor = one_call(tmp_path, good(), "add", {"config": PATIENT}, a=1, b=2)
+    assert call["kind"] == "read"
+    assert len(editor.permissions) == 1
+
+
+def test_what_the_server_says_of_a_tool_that_destroys_is_shown(tmp_path):
+    _, editor = one_call(tmp_path, good(), "environment")
+    assert "the server says: it may destroy things" in shown(editor.permissions[0]["toolCall"])
+
+
+def test_missing_arguments_are_told_to_the_model_unasked(tmp_path):
+    call, editor = one_call(tmp_path, good(), "add", a=1)
+    assert editor.permissions == []
+    assert "lack: b" in shown(call)
