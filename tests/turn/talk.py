@@ -1,6 +1,5 @@
 """A conversation in this process, of real parts: a scripted model, file tools, a folder, a list of what happened."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from crow.model.script import Reply
 from crow.model.scripted import ScriptedModel
 from crow.policy.rules import RulePolicy
 from crow.session.journal import SessionJournal
+from crow.session.unstored import RecentChanges
 from crow.tools.ask import Ask
 from crow.tools.read import Read
 from crow.tools.seen import Seen
@@ -23,29 +23,7 @@ from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.history import History
 from crow.turn.loop import run_turn
 from crow.workspace.local import LocalWorkspace
-
-
-class Listed:
-    """A sink that keeps what it is told."""
-
-    has_room = True
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self._changed = asyncio.Event()
-
-    def take(self, event: Event) -> None:
-        self.events.append(event)
-        self._changed.set()
-
-    async def until(self, wanted: Callable[[Event], bool]) -> None:
-        """Waits for such an event, past or to come."""
-        while not any(map(wanted, self.events)):
-            self._changed.clear()
-            await self._changed.wait()
-
-    async def room(self) -> None:
-        pass
+from tests.support.recording import RecordingSink
 
 
 class Someone:
@@ -79,8 +57,8 @@ class Talk:
     ) -> None:
         info = ModelInfo("scripted", "test", context_window=window)
         self.model: Any = ScriptedModel(script, info=info) if isinstance(script, Sequence) else script
-        self.journal = SessionJournal()
-        self.sink = Listed()
+        self.journal = SessionJournal(RecentChanges())
+        self.sink = RecordingSink()
         self.journal.subscribe(self.sink)
         self.person = person or Someone()
         seen = Seen()

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from crow.errors import ModelUnavailable
+from crow.errors import ModelError, ModelUnavailable
 from crow.events import (
     CompactionEnded,
     CompactionStarted,
     FileWritten,
     Notice,
     OutputsPruned,
+    TurnEnded,
     UsageReported,
 )
 from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage
@@ -226,6 +227,29 @@ def test_an_output_that_cannot_fit_ends_the_turn_and_the_next_prompt_goes_on_wit
     assert "Read all." in one_text(talk.history.messages()[0])
 
 
+def test_a_prompt_whose_turn_failed_makes_room_for_the_next(tmp_path):
+    script = [summary(), reply(Fail(status=401, message="no such key")), reply("Fine.")]
+    talk = Talk(tmp_path, script, window=8000)
+
+    async def both() -> StopReason:
+        with pytest.raises(ModelError):
+            await talk.turn("first " * 2500)
+        talk.journal.append(TurnEnded("t1", None, "no such key"))
+        return await talk.turn("second " * 2000)
+
+    assert asyncio.run(both()) is StopReason.END_TURN
+    first = one_text(talk.model.requests[-1].messages[0])
+    assert "characters left out" in first
+    assert first.endswith("second " * 2000)
+
+
+def test_what_leaves_no_room_is_named_when_there_is_nothing_to_compact(tmp_path):
+    talk = Talk(tmp_path, [reply("Never asked.", repeat=True)], window=8000, system="Rules. " * 2400)
+    asyncio.run(talk.turn("Hello."))
+    words = asyncio.run(compact(talk.conversation, talk.next_ids(), reason="You asked for it."))
+    assert "There is nothing to compact. What takes most is the system prompt with the tools" in words
+
+
 def test_a_system_prompt_that_fills_the_window_is_named(tmp_path):
     talk = Talk(tmp_path, [reply("Never asked.", repeat=True)], window=8000, system="Rules. " * 2400)
     assert asyncio.run(talk.turn("Hello.")) is StopReason.MAX_TOKENS
@@ -299,7 +323,7 @@ def test_the_last_count_of_the_provider_is_the_base_of_the_estimate(tmp_path):
     talk = Talk(tmp_path, [reply("Hello.", Usage(input_tokens=5000, output_tokens=70))])
     asyncio.run(talk.turn("Hi."))
     assert estimate(talk.conversation) == 5070
-    assert context_use(talk.conversation).reported == 5070
+    assert context_use(talk.conversation).total == 5070
 
 
 def test_what_fills_the_window_is_told_part_by_part(tmp_path):
@@ -312,5 +336,4 @@ def test_what_fills_the_window_is_told_part_by_part(tmp_path):
     assert 900 < use.outputs < 1400
     assert use.images == 0
     assert use.window == 20_000
-    assert use.reported == 0
     assert use.total == use.system_prompt + use.tools + use.person + use.model + use.outputs

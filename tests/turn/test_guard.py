@@ -47,9 +47,9 @@ def test_going_on_begins_the_count_anew(tmp_path):
 
 
 @pytest.mark.parametrize("answer", [None, Answer(""), Answer("whatever")])
-def test_nothing_but_a_clear_yes_goes_on(tmp_path, answer):
+def test_nothing_but_a_clear_yes_goes_on_and_without_an_answer_the_work_is_broken_off(tmp_path, answer):
     talk = talk_in(tmp_path, reading(times=7), answer)
-    assert asyncio.run(talk.turn("Read.")) is StopReason.END_TURN
+    assert asyncio.run(talk.turn("Read.")) is StopReason.MAX_TURN_REQUESTS
     assert len(talk.model.requests) == 5
 
 

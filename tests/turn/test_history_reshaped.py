@@ -1,8 +1,6 @@
 """The model's history after something left it: a turn undone, outputs pruned, a beginning summed up, all cleared."""
 
-import functools
 import itertools
-import operator
 import random
 
 import msgspec
@@ -30,6 +28,9 @@ from crow.events import (
 )
 from crow.messages import AssistantMessage, Image, Message, StopReason, Text, ToolMessage, UserMessage
 from crow.results import TextBlock, ToolKind, ToolResult
+from crow.store.base import PASSING
+from crow.store.pending import Pending
+from crow.store.records import events_of
 from crow.turn.history import INTERRUPTED, PRUNED, SUMMED_UP, UNANSWERED, History
 from tests.support.histories import assert_valid
 
@@ -107,17 +108,38 @@ def test_undoing_an_unanswered_turn_leaves_the_prompt_that_stood_beside_it():
     assert fold.messages() == [UserMessage((Text("prompt of t2"),)), AssistantMessage((Text("Two."),))]
 
 
-def test_a_turn_that_a_summary_stands_for_stays_in_it():
-    fold = history(*turn("t1", *answer("One.")), *turn("t2", *answer("Two.")), *summed_up(2))
-    before = fold.messages()
-    fold.apply(TurnUndone("t1"))
-    assert fold.messages() == before
+def test_a_summary_that_tells_of_an_undone_turn_goes_and_what_was_before_comes_back():
+    before = turn("t1", *answer("One."))
+    undone = [*turn("t2", *answer("Two.")), *summed_up(3, "t2 did it"), *summed_up(1, "still t2"), TurnUndone("t2")]
+    assert history(*before, *undone).messages() == history(*before).messages()
 
 
-def test_of_a_turn_that_was_summed_up_in_part_the_rest_is_taken_out():
-    fold = history(*turn("t1", *round_of("c1"), *round_of("c2"), *answer("Done.")), *summed_up(3), TurnUndone("t1"))
-    [summary] = fold.messages()
-    assert isinstance(summary, UserMessage)
+def test_a_summary_that_does_not_tell_of_the_undone_turn_stays():
+    before = [*turn("t1", *answer("One.")), *summed_up(2)]
+    fold = history(*before, *turn("t2", *answer("Two.")), TurnUndone("t2"))
+    assert fold.messages() == history(*before).messages()
+
+
+def test_a_turn_that_was_summed_up_in_its_middle_is_taken_out_whole():
+    before = turn("t1", *answer("One."))
+    middle = [*round_of("c1"), *summed_up(3), *round_of("c2"), *summed_up(2), *answer("Done.")]
+    assert history(*before, *turn("t2", *middle), TurnUndone("t2")).messages() == history(*before).messages()
+
+
+def test_what_comes_back_comes_without_what_tools_gave():
+    fold = history(*turn("t1", *round_of("c1"), *answer("One.")), *turn("t2", *answer("Two.")), *summed_up(5))
+    fold.apply(TurnUndone("t2"))
+    assert fold.messages()[2] == ToolMessage("c1", PRUNED)
+
+
+def test_each_undo_goes_one_turn_further_back_through_any_number_of_summaries():
+    fold = history(*turn("t1", *answer("One.")))
+    for number in range(2, 1500):
+        for event in (*turn(f"t{number}", *answer("More.")), *summed_up(3)):
+            fold.apply(event)
+    for number in range(1499, 1, -1):
+        fold.apply(TurnUndone(f"t{number}"))
+    assert fold.messages() == history(*turn("t1", *answer("One."))).messages()
 
 
 def test_undoing_a_turn_forgets_its_prompt_and_its_files():
@@ -184,13 +206,14 @@ def test_a_summary_before_a_prompt_is_one_message_with_it():
     assert fold.messages() == [UserMessage(first.parts[:1])]
 
 
-def test_prompts_that_were_sent_as_one_message_count_as_one():
-    happened = [*turn("t1", ends=StopReason.CANCELLED), *turn("t2", *answer("Two.")), *turn("t3", *answer("Three."))]
-    assert len(history(*happened).messages()) == 4
-    first, last = history(*happened, *summed_up(2)).messages()
+def test_of_prompts_that_are_sent_as_one_message_each_can_be_summed_up_by_itself():
+    happened = [*turn("t1", ends=StopReason.CANCELLED), *turn("t2", *answer("Two."))]
+    assert len(history(*happened).messages()) == 2
+    assert len(history(*happened).entries()) == 3
+    first, last = history(*happened, *summed_up(1)).messages()
     assert isinstance(first, UserMessage)
-    assert first.parts[1:] == (Text("prompt of t3"),)
-    assert last == AssistantMessage((Text("Three."),))
+    assert first.parts[1:] == (Text(UNANSWERED), Text("prompt of t2"))
+    assert last == AssistantMessage((Text("Two."),))
 
 
 def test_what_is_to_be_told_of_a_turns_end_outlives_its_summary():
@@ -278,7 +301,7 @@ class Chance:
 
     def reshape(self, id: str, number: int) -> None:
         """What may come before a request: room is made."""
-        messages = self.fold.messages()
+        messages = self.fold.entries()
         cuts = [n for n, message in enumerate(messages) if n and not isinstance(message, ToolMessage)]
         match self.random.choice(["nothing", "nothing", "prune", "sum up"]):
             case "prune" if self.calls:
@@ -327,16 +350,10 @@ def test_wherever_a_journal_is_cut_the_next_prompt_gets_a_history_that_any_provi
 @seeds
 def test_what_is_stored_of_a_journal_gives_the_same_history(seed):
     live = Chance(seed)
-    passing = (events.ArgumentsGrew, events.CallPreviewed, events.Notice)
-    stored: list[Event] = []
-    for event in live.events:
-        last = stored[-1] if stored else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta) and last.message_id == event.message_id:
-            stored[-1] = TextDelta(event.message_id, last.text + event.text)
-        elif not isinstance(event, passing):
-            stored.append(event)
-    kinds = functools.reduce(operator.or_, {type(event) for event in stored})
-    replayed = history(*msgspec.json.decode(msgspec.json.encode(stored), type=list[kinds]))
+    pending = Pending(key=1, epoch=1, last_seq=0)
+    pending.take([event for event in live.events if type(event) not in PASSING], time=0)
+    assert len(pending.rows) < len(live.events)
+    replayed = history(*events_of(pending.rows, "s"))
     assert replayed.messages() == live.fold.messages()
     assert replayed.measured() == live.fold.measured()
     assert replayed.essentials.prompts == live.fold.essentials.prompts

@@ -5,29 +5,14 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from crow.events import CallProgressed, Event, Notice, StillWaiting
+from crow.events import CallProgressed, Notice, StillWaiting
 from crow.messages import StopReason
 from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
 from crow.model.script import Call, Say, Wait, reply
 from crow.turn.waits import HeardJournal, patience_in
 from crow.turn.waits import Wait as NamedWait
+from tests.support.recording import RecordingJournal
 from tests.turn.talk import Someone, Talk
-
-
-class Kept:
-    has_room = True
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def append(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def record(self, event: Event) -> None:
-        self.append(event)
-
-    async def room(self) -> None:
-        pass
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -58,19 +43,19 @@ def clock():
     loop.close()
 
 
-def begun(clock: Clock, journal: Kept, patience: float = 5.0) -> NamedWait:
+def begun(clock: Clock, journal: RecordingJournal, patience: float = 5.0) -> NamedWait:
     async def begin() -> NamedWait:
         return NamedWait(journal, "the model's answer", "", patience).__enter__()
 
     return clock.run_until_complete(begin())
 
 
-def told(journal: Kept) -> list[int]:
+def told(journal: RecordingJournal) -> list[int]:
     return [event.seconds for event in journal.events if isinstance(event, StillWaiting)]
 
 
 def test_a_wait_is_named_after_5_15_30_and_60_seconds_and_then_each_minute(clock):
-    journal = Kept()
+    journal = RecordingJournal()
     begun(clock, journal)
     clock.advance(4.9)
     assert told(journal) == []
@@ -79,8 +64,8 @@ def test_a_wait_is_named_after_5_15_30_and_60_seconds_and_then_each_minute(clock
     assert journal.events[0] == StillWaiting("the model's answer", 5)
 
 
-def test_what_is_heard_begins_the_wait_anew(clock):
-    journal = Kept()
+def test_nothing_is_told_while_something_comes_and_a_gap_is_told(clock):
+    journal = RecordingJournal()
     wait = begun(clock, journal)
     for _ in range(10):
         clock.advance(4)
@@ -89,12 +74,24 @@ def test_what_is_heard_begins_the_wait_anew(clock):
     clock.advance(16)
     assert told(journal) == [5, 15]
     wait.heard()
-    clock.advance(5.1)
-    assert told(journal) == [5, 15, 5]
+    clock.advance(13.9)
+    assert told(journal) == [5, 15]
+    clock.advance(0.2)
+    assert told(journal) == [5, 15, 14], "no sooner than if nothing had come"
+
+
+def test_what_drips_is_told_no_more_often_than_what_is_silent(clock):
+    journal = RecordingJournal()
+    wait = begun(clock, journal)
+    for _ in range(100):
+        clock.advance(6)
+        wait.heard()
+    assert len(told(journal)) <= 13
+    assert set(told(journal)) == {5}, "each time after five seconds without a line"
 
 
 def test_a_pause_that_was_announced_is_not_named_again(clock):
-    journal = Kept()
+    journal = RecordingJournal()
     wait = begun(clock, journal)
     wait.rest(20)
     clock.advance(24)
@@ -104,7 +101,7 @@ def test_a_pause_that_was_announced_is_not_named_again(clock):
 
 
 def test_nothing_is_told_while_somebody_else_is_waited_for(clock):
-    journal = Kept()
+    journal = RecordingJournal()
     wait = begun(clock, journal)
     with wait.paused():
         clock.advance(60)
@@ -114,7 +111,7 @@ def test_nothing_is_told_while_somebody_else_is_waited_for(clock):
 
 
 def test_what_a_running_call_shows_is_heard(clock):
-    journal = Kept()
+    journal = RecordingJournal()
     heard = HeardJournal(journal, begun(clock, journal))
     for _ in range(5):
         clock.advance(4)
@@ -123,14 +120,17 @@ def test_what_a_running_call_shows_is_heard(clock):
 
 
 def test_a_wait_that_is_over_leaves_nothing_behind(clock):
-    journal = Kept()
+    journal = RecordingJournal()
     wait = begun(clock, journal)
     wait.__exit__(None, None, None)
     clock.advance(100)
     assert journal.events == []
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("0.2", 0.2), ("", 5.0), ("soon", 5.0), ("-1", 5.0), ("inf", 5.0)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0.2", 0.2), ("0.0001", 0.05), ("", 5.0), ("soon", 5.0), ("-1", 5.0), ("inf", 5.0)],
+)
 def test_patience_is_taken_from_the_environment(text, seconds):
     assert patience_in({"CROW_PATIENCE": text}) == seconds
 
@@ -173,14 +173,6 @@ def test_a_permission_is_waited_for_by_name(tmp_path):
     asyncio.run(talk.turn("Write."))
     [*_, last] = [event for event in talk.of(StillWaiting) if event.what == "your permission"]
     assert last.call_id == "t1-c1"
-
-
-def test_preparations_are_waited_for_by_name(tmp_path):
-    async def prepare(ids: object) -> None:
-        await until(talk, "the preparations of this turn")
-
-    talk = Talk(tmp_path, [reply("Done.")], patience=0.01, prepare=prepare)
-    asyncio.run(talk.turn("Hi."))
 
 
 def test_a_quick_turn_names_no_wait(tmp_path):

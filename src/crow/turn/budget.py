@@ -9,6 +9,7 @@ from typing import assert_never
 
 import msgspec
 
+from crow.events import UsageReported
 from crow.messages import (
     AssistantMessage,
     Audio,
@@ -21,6 +22,8 @@ from crow.messages import (
     ToolSpec,
     UserMessage,
 )
+from crow.model.base import Usage
+from crow.model.prices import cost_of
 from crow.turn.conversation import Conversation
 
 BYTES_A_TOKEN = 3
@@ -46,8 +49,6 @@ class ContextUse(msgspec.Struct, frozen=True):
     total: int
     """What the next request will take."""
     window: int | None
-    reported: int
-    """The provider's count of the last request and its reply; 0 if there is none that still holds."""
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -59,8 +60,8 @@ class Room(msgspec.Struct, frozen=True):
     """The system prompt and the tools."""
 
     @property
-    def begin(self) -> int:
-        """A request from here on is too long for comfort: room is made."""
+    def comfortable(self) -> int:
+        """A longer request leaves little room for what follows: more is made before it is sent."""
         return self.fixed + self.share(0.85)
 
     @property
@@ -88,8 +89,8 @@ def estimate(conversation: Conversation) -> int:
     return counted + tokens if counted else tokens + overhead(conversation)
 
 
-def correction(conversation: Conversation) -> float:
-    """How the provider counts what we estimate: what is left after a change of the history is estimated with it."""
+def provider_ratio(conversation: Conversation) -> float:
+    """The provider's count by our estimate: what is left after a change of the history is estimated with it."""
     raw = overhead(conversation) + sum(tokens_of(message) for message in conversation.history.messages())
     return min(2.0, max(0.6, estimate(conversation) / raw)) if raw else 1.0
 
@@ -99,12 +100,33 @@ def overhead(conversation: Conversation) -> int:
     return tokens_of_text(conversation.system()) + _tokens_of_tools(conversation.tool_specs())
 
 
+def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | None = None) -> None:
+    """How full the window is now, where it has changed without a request: estimated, until a reply brings a count.
+
+    `ratio` is the provider's count by our estimate, for when the last count no longer holds. `asked` is what a summary
+    took, which costs as well.
+    """
+    info = conversation.model.info
+    counted, _ = conversation.history.measured()
+    tokens = estimate(conversation) if counted else int(estimate(conversation) * ratio)
+    price = info.price if asked else None
+    conversation.journal.append(
+        UsageReported(
+            tokens,
+            0,
+            context_window=info.context_window,
+            cost=cost_of(asked, price) if asked and price else None,
+            currency=price.currency if price else "",
+            estimated=True,
+        )
+    )
+
+
 def context_use(conversation: Conversation) -> ContextUse:
     messages = conversation.history.messages()
     outputs = [message for message in messages if isinstance(message, ToolMessage)]
     person = [message for message in messages if isinstance(message, UserMessage)]
     images = sum(_tokens_of_media(message) for message in messages)
-    counted, _ = conversation.history.measured()
     return ContextUse(
         system_prompt=tokens_of_text(conversation.system()),
         tools=_tokens_of_tools(conversation.tool_specs()),
@@ -114,7 +136,6 @@ def context_use(conversation: Conversation) -> ContextUse:
         images=images,
         total=estimate(conversation),
         window=conversation.model.info.context_window,
-        reported=counted,
     )
 
 

@@ -17,6 +17,7 @@ from crow.policy.base import Allow, Ask, Deny
 from crow.results import ToolKind, ToolResult
 from crow.tools.ask import AskAction
 from crow.tools.base import Action, HasTwoYeses, Look, LooksFirst
+from crow.tools.task import Task, TaskAction
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
@@ -37,6 +38,7 @@ class CallBatch:
         self._conversation = conversation
         self._journal = conversation.journal
         self._calls: dict[str, ArrivingCall] = {}
+        self._performed: dict[str, Action] = {}
         self._settled: set[str] = set()
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
         """What was run, and what came of it, in the order in which it ended."""
@@ -56,7 +58,7 @@ class CallBatch:
         for call_id in self._calls:
             if call_id not in self._settled:
                 with contextlib.suppress(StorageFailed):  # told by whoever ends the turn
-                    await self._settle(call_id, ToolResult.failed(INTERRUPTED if cancelled else CUT_OFF))
+                    await self._settle(call_id, self._cut_short(call_id, INTERRUPTED if cancelled else CUT_OFF))
         self._journal.append(events.ReplyEnded())
 
     def follow(self, event: events.Event) -> None:
@@ -73,23 +75,27 @@ class CallBatch:
                 pass
 
     async def run(self) -> None:
-        """Reads side by side, the rest one after the other, in the order that the model gave."""
+        """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
         calls = [ToolCall(id, call.name, call.arguments) for id, call in self._calls.items()]
         for call in calls:
             self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
-        for together, group in groupby(calls, self._can_run_together):
-            if together:
+        for company, group in groupby(calls, self._company):
+            if company:
                 await _all_of(self._run(call) for call in group)
             else:
                 for call in group:
                     await self._run(call)
 
-    def _can_run_together(self, call: ToolCall) -> bool:
-        return self._conversation.tools.find(call.name).kind in SIDE_BY_SIDE
+    def _company(self, call: ToolCall) -> str:
+        """Neighbours that keep the same company run at once; empty if a call runs alone."""
+        tool = self._conversation.tools.find(call.name)
+        if isinstance(tool, Task):
+            return "subagents"
+        return "reads" if tool.kind in SIDE_BY_SIDE else ""
 
     async def _run(self, call: ToolCall) -> None:
         try:
-            result = await run_call(self._conversation, call)
+            result = await run_call(self._conversation, call, self._performed)
         except (TurnCancelled, StorageFailed):
             raise
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
@@ -97,14 +103,21 @@ class CallBatch:
         self.outcomes.append((call, result))
         await self._settle(call.id, result)
 
+    def _cut_short(self, call_id: str, why: str) -> ToolResult:
+        action = self._performed.get(call_id)
+        return action.interrupted(why) if isinstance(action, TaskAction) else ToolResult.failed(why)
+
     async def _settle(self, call_id: str, result: ToolResult) -> None:
         self._settled.add(call_id)
         self.last_words = result.says or self.last_words
         await self._journal.record(events.CallSettled(call_id, result))
 
 
-async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
-    """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
+async def run_call(conversation: Conversation, call: ToolCall, performed: dict[str, Action]) -> ToolResult:
+    """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed.
+
+    What is performed is put among `performed`, by the call's id.
+    """
     journal = conversation.journal
     tool = conversation.tools.find(call.name)
     look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
@@ -116,6 +129,9 @@ async def run_call(conversation: Conversation, call: ToolCall) -> ToolResult:
     if isinstance(verdict := await _verdict(conversation, call, action), Deny):
         return ToolResult.refused(verdict.reason)
     await journal.record(events.CallStarted(call.id))
+    performed[call.id] = action
+    if isinstance(action, TaskAction):
+        return await action.perform(journal)  # a turn of its own, which names its waits by itself
     what = "your answer" if isinstance(action, AskAction) else _named(action.title)
     with waiting(conversation, what, call.id) as wait:
         return await action.perform(HeardJournal(journal, wait))
@@ -135,11 +151,14 @@ async def _verdict(conversation: Conversation, call: ToolCall, action: Action | 
         verdict = conversation.policy.judge(action.deed)
         if not isinstance(verdict, Ask):
             return verdict
-        return await _ask_person(conversation, call, action, verdict)
+        answer = await _ask_person(conversation, call, action, verdict)
+        # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
+        verdict = conversation.policy.judge(action.deed)
+        return verdict if isinstance(verdict, Deny) else answer
 
 
 async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
-    conversation.journal.append(events.PermissionAsked(call.id, ask.reason, action.display))
+    await conversation.journal.record(events.PermissionAsked(call.id, ask.reason, action.display))
     two_yeses = action if isinstance(action, HasTwoYeses) else None
     question = PermissionQuestion(
         call_id=call.id,

@@ -10,12 +10,19 @@ from collections.abc import Sequence
 from crow import events
 from crow.errors import ContextOverflow
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from crow.model import base as model
-from crow.model.prices import cost_of
-from crow.turn.budget import Room, correction, estimate, overhead, room_in, tokens_of, tokens_of_text
+from crow.turn.budget import (
+    Room,
+    estimate,
+    overhead,
+    provider_ratio,
+    room_in,
+    tell_usage,
+    tokens_of,
+    tokens_of_text,
+)
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.history import PRUNED
-from crow.turn.summary import sum_up
+from crow.turn.summary import write_summary
 from crow.turn.waits import waiting
 
 ROUNDS_UNPRUNED = 4
@@ -39,11 +46,17 @@ BEGINNING = 0.35
 async def compact(conversation: Conversation, ids: TurnIds, *, focus: str = "", reason: str) -> str:
     """Sums up the beginning now, full or not. A sentence for the person says what was won."""
     before = estimate(conversation)
-    room = room_in(conversation) or Room(before, overhead(conversation))
+    known = room_in(conversation)
+    full = known is not None and before > known.comfortable
+    room = known or Room(before, overhead(conversation))
     cut = _beginning(conversation, min(room.share(TAIL), max(0, before - room.fixed) // 3), SMALLEST)
+    if full and _left(conversation, cut) > room.enough:
+        cut = _everything(conversation) or cut
+    if not cut and full:
+        return f"There is nothing to compact. What takes most is {_largest(conversation)}."
     if not cut:
-        return "There is nothing to compact yet: the conversation is short."
-    await _sum_up_beginning(conversation, ids, room, cut, focus, reason)
+        return "There is nothing to compact yet: what was said before the last message is short."
+    await _replace_beginning(conversation, ids, room, cut, focus, reason)
     after = estimate(conversation)
     return f"The conversation was compacted: it takes about {after:,} tokens now, {before:,} before."
 
@@ -66,12 +79,12 @@ class RoomKeeper:
         """Called before each request."""
         self._requests += 1
         room = room_in(self._conversation)
-        if room is None or (before := estimate(self._conversation)) <= room.begin:
+        if room is None or (before := estimate(self._conversation)) <= room.comfortable:
             return
         if not await _prune(self._conversation, room, before):
             least = room.share(BEGINNING if before <= room.most else WORTHWHILE)
             reason = f"The conversation takes about {before:,} of the {room.most:,} tokens that there is room for."
-            await self._sum_up(room, least, reason)
+            await self._replace_if_worthwhile(room, least, reason)
         if (after := estimate(self._conversation)) > room.most:
             raise self._too_large(room, after)
 
@@ -83,14 +96,14 @@ class RoomKeeper:
         fixed = overhead(self._conversation)
         room = Room(max(fixed, estimate(self._conversation) * 6 // 10), fixed)
         reason = "The provider says that the conversation no longer fits the model's window."
-        if not await self._sum_up(room, room.share(WORTHWHILE), reason):
+        if not await self._replace_if_worthwhile(room, room.share(WORTHWHILE), reason):
             raise overflow
 
-    async def _sum_up(self, room: Room, least: int, reason: str) -> bool:
+    async def _replace_if_worthwhile(self, room: Room, least: int, reason: str) -> bool:
         """False if there is no beginning that is worth it."""
         cut = _beginning(self._conversation, room.share(TAIL), max(least, SMALLEST))
         if cut:
-            await _sum_up_beginning(self._conversation, self._ids, room, cut, "", reason)
+            await _replace_beginning(self._conversation, self._ids, room, cut, "", reason)
         return bool(cut)
 
     def _too_large(self, room: Room, tokens: int) -> ContextOverflow:
@@ -100,14 +113,15 @@ class RoomKeeper:
             f"tokens, there is room for {room.most:,}, and compacting it did not help. "
             f"What takes most is {_largest(self._conversation)}.",
             provider=info.provider,
-            remedy="Ask for less at once, choose a model with a larger window, or begin afresh with `/clear`.",
+            remedy="`/undo` takes this prompt back; then ask for less at once. Or choose a model with a larger window, "
+            "or begin afresh with `/clear`.",
         )
 
 
 async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
     """Old outputs, oldest first, until enough is free; none if that would not be enough, or not worth it."""
-    messages = conversation.history.messages()
-    counts_as = correction(conversation)
+    messages = conversation.history.entries()
+    ratio = provider_ratio(conversation)
     left = tokens_of_text(PRUNED)
     pruned: list[str] = []
     freed = 0.0
@@ -116,29 +130,29 @@ async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
             break
         if isinstance(message, ToolMessage) and (tokens := tokens_of(message)) > SMALL_OUTPUT:
             pruned.append(message.call_id)
-            freed += (tokens - left) * counts_as
+            freed += (tokens - left) * ratio
     if before - freed > room.enough or freed < room.share(WORTHWHILE):
         return False
     await conversation.journal.record(events.OutputsPruned(tuple(pruned)))
     number = "one older call" if len(pruned) == 1 else f"{len(pruned)} older calls"
     title = f"To make room, the output of {number} is no longer sent to the model."
     conversation.journal.append(events.Notice("info", title))
-    _tell_usage(conversation, counts_as, None)
+    tell_usage(conversation, ratio)
     return True
 
 
-async def _sum_up_beginning(
+async def _replace_beginning(
     conversation: Conversation, ids: TurnIds, room: Room, cut: int, focus: str, reason: str
 ) -> None:
     """A summary takes the place of the first messages. If it is cancelled or fails, the history is as it was."""
     journal = conversation.journal
-    messages = conversation.history.messages()
-    counts_as = correction(conversation)
+    messages = conversation.history.entries()
+    ratio = provider_ratio(conversation)
     compaction_id = ids.compaction()
     await journal.record(events.CompactionStarted(compaction_id, reason))
     try:
         with waiting(conversation, "a summary of the conversation"):
-            summary = await sum_up(conversation, messages[:cut], messages[cut:], room, focus)
+            summary = await write_summary(conversation, messages[:cut], messages[cut:], room, focus)
     except asyncio.CancelledError:
         journal.append(events.CompactionEnded(compaction_id, "cancelled"))
         raise
@@ -149,23 +163,7 @@ async def _sum_up_beginning(
         title = f"{conversation.model.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
         journal.append(events.Notice("warning", title, "The prompts, the changed files and its last words were kept."))
     await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
-    _tell_usage(conversation, counts_as, summary.usage)
-
-
-def _tell_usage(conversation: Conversation, counts_as: float, asked: model.Usage | None) -> None:
-    """How full the window is now: estimated, until the next reply brings a count. What the summary cost is told."""
-    info = conversation.model.info
-    price = info.price if asked else None
-    conversation.journal.append(
-        events.UsageReported(
-            int(estimate(conversation) * counts_as),
-            0,
-            context_window=info.context_window,
-            cost=cost_of(asked, price) if asked and price else None,
-            currency=price.currency if price else "",
-            estimated=True,
-        )
-    )
+    tell_usage(conversation, ratio, summary.usage)
 
 
 def _rounds(messages: Sequence[Message]) -> list[int]:
@@ -178,22 +176,35 @@ def _beginning(conversation: Conversation, tail: int, least: int) -> int:
 
     0 if they take less than `least`. Both are counted as the provider counts.
     """
-    messages = conversation.history.messages()
-    counts_as = correction(conversation)
+    messages = conversation.history.entries()
+    ratio = provider_ratio(conversation)
     cut = len(messages)
     taken = 0.0
     for start in reversed(_rounds(messages)):
-        taken += sum(tokens_of(message) for message in messages[start:cut]) * counts_as
+        taken += sum(tokens_of(message) for message in messages[start:cut]) * ratio
         if taken > tail and cut < len(messages):
             break
         cut = start
-    return cut if sum(tokens_of(message) for message in messages[:cut]) * counts_as >= least else 0
+    return cut if sum(tokens_of(message) for message in messages[:cut]) * ratio >= least else 0
+
+
+def _left(conversation: Conversation, cut: int) -> float:
+    """What a request would still take without the first messages, a summary of them aside."""
+    messages = conversation.history.entries()[cut:]
+    return overhead(conversation) + sum(tokens_of(message) for message in messages) * provider_ratio(conversation)
+
+
+def _everything(conversation: Conversation) -> int:
+    """All messages, the last round among them: it is what does not fit. 0 if they take next to nothing."""
+    messages = conversation.history.entries()
+    return len(messages) if sum(tokens_of(message) for message in messages) >= SMALLEST else 0
 
 
 def _largest(conversation: Conversation) -> str:
-    messages = conversation.history.messages()
-    largest = max(messages, key=tokens_of)
-    if (fixed := overhead(conversation)) > tokens_of(largest):
+    messages = conversation.history.entries()
+    largest = max(messages, key=tokens_of, default=None)
+    fixed = overhead(conversation)
+    if largest is None or fixed > tokens_of(largest):
         return f"the system prompt with the tools (about {fixed:,} tokens)"
     size = f"(about {tokens_of(largest):,} tokens)"
     match largest:

@@ -36,7 +36,8 @@ class Conversation(msgspec.Struct):
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
     prepare: "Callable[[TurnIds], Awaitable[None]] | None" = None
-    """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust."""
+    """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust.
+    Whoever does it names the wait."""
     patience: float = 5.0
     """Seconds after which a wait is named to the person."""
 
@@ -46,7 +47,8 @@ class Conversation(msgspec.Struct):
 
     def system(self) -> str:
         """The system prompt of the next request. What the mode adds comes last, so that caches know the rest."""
-        return self.system_prompt() + (PLAN_MODE if self.policy.mode == "plan" else "")
+        can_leave = self.policy.mode == "plan" and "leave_plan" in self.tools
+        return self.system_prompt() + (PLAN_MODE if can_leave else "")
 
     def tool_specs(self) -> list[ToolSpec]:
         """The tools that the next request offers."""

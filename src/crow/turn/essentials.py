@@ -6,6 +6,7 @@ Kept turn by turn beside the model's history, so that it outlives any number of 
 import msgspec
 
 from crow import events
+from crow.cutting import without_middle
 from crow.messages import Text
 
 LONGEST_PROMPT = 20_000
@@ -29,7 +30,7 @@ class Essentials:
                 self._turns.append(TurnEssentials(event.turn_id))
             case events.UserSaid():
                 turn = self._current()
-                turn.prompt = shortened(f"{turn.prompt}\n{_own_words(event)}".strip(), LONGEST_PROMPT)
+                turn.prompt = without_middle(f"{turn.prompt}\n{_own_words(event)}".strip(), LONGEST_PROMPT)
             case events.FileWritten():
                 self._current().files[event.path] = None
 
@@ -53,15 +54,6 @@ class Essentials:
         if not self._turns:
             self._turns.append(TurnEssentials(""))
         return self._turns[-1]
-
-
-def shortened(text: str, longest: int) -> str:
-    """The beginning and the end of a text that is too long, with the number of characters between them."""
-    if len(text) <= longest:
-        return text
-    head = longest * 2 // 3
-    tail = longest - head
-    return f"{text[:head]}\n[… {len(text) - longest:,} characters left out …]\n{text[len(text) - tail :]}"
 
 
 def _own_words(said: events.UserSaid) -> str:

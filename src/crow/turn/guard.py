@@ -1,11 +1,16 @@
-"""A model that goes round in circles: the same call with the same result, five times, and nothing changed between."""
+"""A model that goes round in circles: the same call with the same result, five times, and nothing changed between.
+
+Waiting is no circle: while a background command is still running, its output may be asked for as often as need be,
+with the same pauses between.
+"""
 
 import msgspec
 
 from crow.actions import Question
 from crow.errors import TurnCancelled
-from crow.messages import ToolCall
+from crow.messages import StopReason, ToolCall
 from crow.results import ToolKind, ToolResult
+from crow.tools.task import Task
 from crow.turn.conversation import Conversation
 from crow.turn.waits import waiting
 from crow.visible import one_line
@@ -16,6 +21,14 @@ STOP = "Stop"
 
 CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
 """After such a call the same question may have another answer."""
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The end of a turn that went round in circles."""
+
+    last_words: str
+    """They name the call that was repeated."""
+    reason: StopReason
 
 
 class LoopGuard:
@@ -30,17 +43,25 @@ class LoopGuard:
         self._deeds: set[tuple[str, bool, str]] = set()
         """Everything that was done in this turn: only what is not among it is new."""
 
-    async def check(self, outcomes: list[tuple[ToolCall, ToolResult]]) -> str:
-        """Empty if the turn may go on; otherwise the turn's last words, which name the call that was repeated."""
+    async def check(self, outcomes: list[tuple[ToolCall, ToolResult]]) -> Stop | None:
+        """None if the turn may go on."""
         for call, result in outcomes:
-            if self._count(call, result) >= TIMES and not await self._may_go_on(call):
-                return (
+            if self._count(call, result) < TIMES:
+                continue
+            answer = await self._ask(call)
+            if answer != GO_ON:
+                last_words = (
                     f"I stopped: {self._named(call)} was called {TIMES} times with the same result, "
                     "and nothing had changed. Tell me how to go on."
                 )
-        return ""
+                # Only a person can say that this was enough; with nobody there, the work was broken off.
+                return Stop(last_words, StopReason.END_TURN if answer == STOP else StopReason.MAX_TURN_REQUESTS)
+        return None
 
     def _count(self, call: ToolCall, result: ToolResult) -> int:
+        if result.still_running:
+            self._times.clear()
+            return 0
         key, outcome = _canonical(call), (result.ok, result.text)
         if self._last.get(key) != outcome:
             self._times.pop(key, None)
@@ -52,9 +73,11 @@ class LoopGuard:
         return self._times[key]
 
     def _changes_something(self, call: ToolCall) -> bool:
-        return self._conversation.tools.find(call.name).kind in CHANGING
+        tool = self._conversation.tools.find(call.name)
+        return tool.kind in CHANGING or isinstance(tool, Task)
 
-    async def _may_go_on(self, call: ToolCall) -> bool:
+    async def _ask(self, call: ToolCall) -> str:
+        """The person's answer; empty if there is none."""
         text = f"{self._named(call)} was called {TIMES} times with the same result. Shall it go on?"
         async with self._conversation.dialog:
             with waiting(self._conversation, "your answer", call.id):
@@ -62,10 +85,10 @@ class LoopGuard:
         if answer is not None and answer.cancelled:
             raise TurnCancelled
         self._times.clear()
-        return answer is not None and answer.text == GO_ON
+        return answer.text if answer is not None else ""
 
     def _named(self, call: ToolCall) -> str:
-        return f"`{one_line(self._conversation.tools.find(call.name).title(call.arguments_object()), 120)}`"
+        return f"“{one_line(self._conversation.tools.find(call.name).title(call.arguments_object()), 120)}”"
 
 
 def _canonical(call: ToolCall) -> str:

@@ -4,7 +4,8 @@ Whatever has happened so far (a reply cut in the middle, a call that never ended
 or summed up), the messages keep their shape: every call has one result directly after it, and the person's messages
 never stand side by side.
 
-Messages are kept turn by turn and joined when they are asked for, so that a turn can be taken out again.
+Messages are kept turn by turn and joined when they are asked for, so that a turn can be taken out again: also one
+that a summary stands for, since the summary keeps what it replaced.
 """
 
 import msgspec
@@ -41,10 +42,8 @@ class _Turn:
         self.messages: list[Message] = []
         self.remark = ""
         """What the next prompt is told of this turn's end."""
-
-    @property
-    def starts_with_user(self) -> bool:
-        return bool(self.messages) and isinstance(self.messages[0], UserMessage)
+        self.replaced: list[_Turn] = []
+        """Of a summary: what it stands for, without what the tools gave."""
 
     @property
     def answered(self) -> bool:
@@ -56,6 +55,23 @@ class _Turn:
             self.messages[-1] = UserMessage(last.parts + said)
         else:
             self.messages.append(UserMessage(said))
+
+    def beginning(self, length: int) -> "_Turn":
+        """Its first messages, to be put back one day: in little room, as what tools gave can be asked for again."""
+        kept = _Turn(self.id)
+        kept.messages = [_without_media(_pruned(message)) for message in self.messages[:length]]
+        kept.remark = self.remark
+        kept.replaced = self.replaced
+        return kept
+
+    def stands_for(self, turn_id: str) -> bool:
+        """Whether it is a summary that tells of the turn, be it through the summary before it."""
+        summary = self
+        while summary.replaced:
+            if any(turn.id == turn_id for turn in summary.replaced):
+                return True
+            summary = summary.replaced[0]
+        return False
 
 
 class _Measured(msgspec.Struct):
@@ -124,7 +140,11 @@ class History:
 
     def messages(self) -> list[Message]:
         """A history that can be sent as it is."""
-        return self._joined(self._turns, self._reply)
+        return _joined(self.entries())
+
+    def entries(self) -> list[Message]:
+        """The same, but prompts that got no answer stand by themselves: each can be summed up without the next."""
+        return self._entries(self._turns)
 
     def measured(self) -> tuple[int, list[Message]]:
         """The tokens of the last count, and the messages that it does not cover: all of them if there is none."""
@@ -132,7 +152,7 @@ class History:
         if last is None:
             return 0, self.messages()
         position = self._turns.index(last.turn)
-        later = self._joined(self._turns[position + 1 :], self._reply)
+        later = self._entries(self._turns[position + 1 :])
         return last.tokens, last.turn.messages[last.messages :] + later
 
     # --- turns and replies
@@ -158,7 +178,7 @@ class History:
         turn = self._current()
         if event.stop_reason is StopReason.REFUSAL:
             # What was refused would be refused again: the next prompt starts without it.
-            self._take_out(turn)
+            self._take_out(turn.id)
             return
         if event.rejected:
             self._drop_media()
@@ -174,10 +194,7 @@ class History:
         for number, turn in enumerate(reversed(self._turns)):
             if number and turn.answered:
                 return  # an earlier turn whose pictures were taken
-            for index, message in enumerate(turn.messages):
-                if isinstance(message, UserMessage):
-                    parts = tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts)
-                    turn.messages[index] = UserMessage(parts)
+            turn.messages = [_without_media(message) for message in turn.messages]
 
     # --- what leaves the history
 
@@ -188,24 +205,30 @@ class History:
         self.essentials.forget_all()
 
     def _undo(self, turn_id: str) -> None:
-        """If a summary stands for the turn by now, it stays in it: only what is left of the turn is taken out."""
         self._current().remark = TAKEN_BACK
-        for turn in self._turns:
-            if turn.id == turn_id:
-                self._take_out(turn)
-                return
+        self._take_out(turn_id)
+
+    def _take_out(self, turn_id: str) -> None:
+        """A summary that tells of the turn goes as well: what it stands for comes back without the turn."""
+        while self._turns and self._turns[0].stands_for(turn_id):
+            self._put_back(self._turns[0].replaced, self._turns[1:])
+        self._turns = [turn for turn in self._turns if turn.id != turn_id]
+        self._measured = None
         self.essentials.forget(turn_id)
 
-    def _take_out(self, turn: _Turn) -> None:
-        self._turns.remove(turn)
-        self._measured = None
-        self.essentials.forget(turn.id)
+    def _put_back(self, replaced: list[_Turn], left: list[_Turn]) -> None:
+        """A turn that was replaced in part becomes whole again."""
+        ends = {turn.id: turn for turn in left}
+        for turn in replaced:
+            if turn.id in ends:
+                ends[turn.id].messages[:0] = turn.messages
+        self._turns = [*(turn for turn in replaced if turn.id not in ends), *left]
 
     def _prune(self, call_ids: frozenset[str]) -> None:
         for turn in self._turns:
             for index, message in enumerate(turn.messages):
                 if isinstance(message, ToolMessage) and message.call_id in call_ids:
-                    turn.messages[index] = msgspec.structs.replace(message, text=PRUNED, images=())
+                    turn.messages[index] = _pruned(message)
         self._measured = None
 
     def _replace_beginning(self, dropped: int, summary: str) -> None:
@@ -213,17 +236,12 @@ class History:
         first = _Turn(SUMMARY)
         first.messages = [UserMessage((Text(f"{SUMMED_UP}\n{fence(summary)}"),))]
         left: list[_Turn] = []
-        ends_with_user = False
         for turn in self._turns:
-            # A prompt that follows an unanswered one was sent as one message with it, and counted as one.
-            joined = ends_with_user and turn.starts_with_user
-            cut = min(dropped + joined, len(turn.messages)) if dropped or joined else 0
-            dropped -= max(0, cut - joined)
+            cut = min(dropped, len(turn.messages))
+            dropped -= cut
             if cut:
-                ends_with_user = isinstance(turn.messages[cut - 1], UserMessage)
-                turn.messages = turn.messages[cut:]
-            if turn.messages:
-                ends_with_user = False
+                first.replaced.append(turn.beginning(cut))
+            turn.messages = turn.messages[cut:]
             if turn.messages or turn is self._turns[-1]:
                 left.append(turn)
             elif cut:
@@ -241,24 +259,39 @@ class History:
 
     # --- joining
 
-    @staticmethod
-    def _joined(turns: list[_Turn], reply: GrowingReply | None) -> list[Message]:
-        messages: list[Message] = []
+    def _entries(self, turns: list[_Turn]) -> list[Message]:
+        """The messages of the turns, with what is to be remarked of their ends, and of the reply that is growing."""
+        entries: list[Message] = []
         remarks: list[str] = []
         for turn in turns:
             if not turn.messages:
                 remarks += [turn.remark] if turn.remark and turn.remark not in remarks else []
                 continue  # what was to be remarked is still to be
-            first = turn.messages[0]
-            if isinstance(first, UserMessage):
-                parts = (*map(Text, remarks), *first.parts)
-                before = messages[-1] if messages else None
-                if isinstance(before, UserMessage):
-                    messages[-1] = UserMessage(before.parts + parts)
-                else:
-                    messages.append(UserMessage(parts) if remarks else first)
-                messages += turn.messages[1:]
-            else:
-                messages += turn.messages
+            first, *others = turn.messages
+            if remarks and isinstance(first, UserMessage):
+                first = UserMessage((*map(Text, remarks), *first.parts))
+            entries += [first, *others]
             remarks = [turn.remark] if turn.remark else []
-        return messages + (reply.messages() if reply else [])
+        return entries + (self._reply.messages() if self._reply else [])
+
+
+def _joined(entries: list[Message]) -> list[Message]:
+    """No two of the person's messages side by side: many providers refuse that."""
+    messages: list[Message] = []
+    for entry in entries:
+        before = messages[-1] if messages else None
+        if isinstance(before, UserMessage) and isinstance(entry, UserMessage):
+            messages[-1] = UserMessage(before.parts + entry.parts)
+        else:
+            messages.append(entry)
+    return messages
+
+
+def _pruned(message: Message) -> Message:
+    return msgspec.structs.replace(message, text=PRUNED, images=()) if isinstance(message, ToolMessage) else message
+
+
+def _without_media(message: Message) -> Message:
+    if not isinstance(message, UserMessage):
+        return message
+    return UserMessage(tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts))

@@ -39,8 +39,7 @@ async def run_turn(
     pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
     try:
         if conversation.prepare is not None:
-            with waiting(conversation, "the preparations of this turn"):
-                await conversation.prepare(ids)
+            await conversation.prepare(ids)
         for _ in range(conversation.limits.model_calls):
             await keeper.make_room()
             async with CallBatch(conversation) as calls:
@@ -55,9 +54,12 @@ async def run_turn(
                     _mention_silence(conversation, reply)
                     return reply.stop_reason
                 await calls.run()
-            if last_words := calls.last_words or await guard.check(calls.outcomes):
-                journal.append(events.TextDelta(ids.message(), last_words))
+            if calls.last_words:
+                journal.append(events.TextDelta(ids.message(), calls.last_words))
                 return StopReason.END_TURN
+            if (stop := await guard.check(calls.outcomes)) is not None:
+                journal.append(events.TextDelta(ids.message(), stop.last_words))
+                return stop.reason
     except TurnCancelled:
         return StopReason.CANCELLED
     except ContextOverflow as overflow:

@@ -55,7 +55,7 @@ class Summary(msgspec.Struct, frozen=True):
     """Why the model's own words are missing."""
 
 
-async def sum_up(
+async def write_summary(
     conversation: Conversation, dropped: Sequence[Message], kept: Sequence[Message], room: Room, focus: str
 ) -> Summary:
     """A summary of `dropped` that stands before `kept`. A provider that is down or refuses the key is a ModelError."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from crow.cutting import without_middle
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.turn.budget import BYTES_A_TOKEN, tokens_of_text
-from crow.turn.essentials import shortened
 
 
 class _Caps(NamedTuple):
@@ -36,18 +36,18 @@ def fitted(text: str, most_tokens: int) -> str:
     if tokens <= most_tokens:
         return text
     bytes_a_character = tokens * BYTES_A_TOKEN / len(text)
-    return shortened(text, int(most_tokens * BYTES_A_TOKEN / bytes_a_character))
+    return without_middle(text, int(most_tokens * BYTES_A_TOKEN / bytes_a_character))
 
 
 def _rendered(message: Message, caps: _Caps) -> str:
     match message:
         case UserMessage():
             said = [part.text if isinstance(part, Text) else "[an attachment]" for part in message.parts]
-            return f"USER: {shortened(chr(10).join(said), caps.text)}"
+            return f"USER: {without_middle(chr(10).join(said), caps.text)}"
         case AssistantMessage():
             return f"ASSISTANT: {chr(10).join(filter(None, (_spoken(part, caps) for part in message.parts)))}"
         case ToolMessage():
-            return f"RESULT{'' if message.ok else ' (failed)'}: {shortened(message.text, caps.output)}"
+            return f"RESULT{'' if message.ok else ' (failed)'}: {without_middle(message.text, caps.output)}"
         case _:
             raise TypeError(f"no kind of message: {type(message).__name__}")
 
@@ -55,8 +55,8 @@ def _rendered(message: Message, caps: _Caps) -> str:
 def _spoken(part: Text | Thought | ToolCall, caps: _Caps) -> str:
     match part:
         case Text():
-            return shortened(part.text, caps.text)
+            return without_middle(part.text, caps.text)
         case ToolCall():
-            return f"[calls {part.name} {shortened(part.arguments, caps.arguments)}]"
+            return f"[calls {part.name} {without_middle(part.arguments, caps.arguments)}]"
         case Thought():
             return ""

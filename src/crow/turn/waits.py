@@ -1,5 +1,8 @@
 """Waits that the person may wonder about: each is named after five seconds, and again while it lasts, ever less often.
 
+Nothing is said while something comes. What drips (a build that prints a line now and then) is named no more often than
+what is silent.
+
     with waiting(conversation, "the model's answer") as wait:
         async for event in stream:
             wait.heard()
@@ -17,8 +20,10 @@ from crow.events import CallProgressed, Event, Journal, StillWaiting
 from crow.turn.conversation import Conversation
 
 PATIENCE = 5.0
-TELL_AT = (1.0, 3.0, 6.0, 12.0)
-"""When a wait is named, in units of the conversation's patience: after 5, 15, 30 and 60 seconds, then each minute."""
+SHORTEST_PATIENCE = 0.05
+GAPS = (1.0, 2.0, 3.0, 6.0, 12.0)
+"""From one note to the next, in units of the conversation's patience; the last one again and again. A silent wait is
+so named after 5, 15, 30 and 60 seconds, then each minute."""
 
 
 def patience_in(environ: Mapping[str, str]) -> float:
@@ -27,7 +32,7 @@ def patience_in(environ: Mapping[str, str]) -> float:
         seconds = float(environ.get("CROW_PATIENCE", ""))
     except ValueError:
         return PATIENCE
-    return seconds if 0 < seconds < float("inf") else PATIENCE
+    return max(seconds, SHORTEST_PATIENCE) if 0 < seconds < float("inf") else PATIENCE
 
 
 def waiting(conversation: Conversation, what: str, call_id: str = "") -> "Wait":
@@ -43,7 +48,9 @@ class Wait:
         self._patience = patience
         self._loop = asyncio.get_running_loop()
         self._since = 0.0
+        """When something last came."""
         self._told = 0
+        self._last_told = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -56,10 +63,8 @@ class Wait:
         self._stop()
 
     def heard(self) -> None:
-        """Something came: the wait begins anew. Cheap enough for every token, since the timer is left where it is."""
+        """Something came. Cheap enough for every token, since the timer is left where it is."""
         self._since = self._loop.time()
-        if self._told:
-            self._begin(self._since)
 
     def rest(self, seconds: float) -> None:
         """The person was told of a pause: the wait begins after it."""
@@ -77,7 +82,6 @@ class Wait:
     def _begin(self, moment: float) -> None:
         self._stop()
         self._since = moment
-        self._told = 0
         self._set_timer()
 
     def _stop(self) -> None:
@@ -86,18 +90,21 @@ class Wait:
             self._timer = None
 
     def _set_timer(self) -> None:
-        self._timer = self._loop.call_at(self._since + self._next() * self._patience, self._look)
+        self._timer = self._loop.call_at(self._due(), self._look)
 
-    def _next(self) -> float:
-        if self._told < len(TELL_AT):
-            return TELL_AT[self._told]
-        return TELL_AT[-1] * (self._told - len(TELL_AT) + 2)
+    def _due(self) -> float:
+        """When the next note is due, if nothing comes until then."""
+        silent = self._since + self._patience
+        if not self._told:
+            return silent
+        return max(silent, self._last_told + GAPS[min(self._told, len(GAPS) - 1)] * self._patience)
 
     def _look(self) -> None:
-        waited = self._loop.time() - self._since
-        if waited >= self._next() * self._patience:
+        now = self._loop.time()
+        if now >= self._due():
             self._told += 1
-            self._journal.append(StillWaiting(self._what, round(waited), self._call_id))
+            self._last_told = now
+            self._journal.append(StillWaiting(self._what, round(now - self._since), self._call_id))
         self._set_timer()
 
 

@@ -1,0 +1,117 @@
+"""`task`: a piece of work for a subagent, which has a conversation of its own and gives back its last words.
+
+How a subagent works is not known here: `crow.turn.child` brings that.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+from crow.actions import Deed
+from crow.config.settings import Mode
+from crow.events import Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.base import ArgumentReader, BadArguments
+from crow.visible import one_line
+from crow.workspace.base import Workspace
+
+LONGEST_NAME = 60
+"""Characters of its title, or of its prompt where it has none, by which the person knows a subagent."""
+
+DESCRIPTION = (
+    "Give a piece of work to a subagent and get its report. It has a context of its own and knows nothing of this "
+    "conversation: say all that it needs. `explore` can only read, search and look on the web; `work` can also change "
+    "files and run commands. Several in one reply run at once: give them different files. "
+    "Not for what a few calls of your own would do."
+)
+
+Kind = Literal["explore", "work"]
+VERBS: dict[str, str] = {"explore": "Explore", "work": "Work"}
+
+
+class TaskArguments(msgspec.Struct, frozen=True, kw_only=True):
+    title: Annotated[str, msgspec.Meta(description="a few words for the user")] = ""
+    """Comes first, so that it is known while the prompt is written."""
+    kind: Kind
+    prompt: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+_reader = ArgumentReader(TaskArguments)
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What a subagent is to do, and for which call."""
+
+    call_id: str
+    kind: Kind
+    name: str
+    prompt: str
+
+    @property
+    def title(self) -> str:
+        return f"{VERBS[self.kind]}: {self.name}"
+
+
+class Subagent(Protocol):
+    """Someone who does one errand."""
+
+    async def work(self, journal: Journal) -> ToolResult:
+        """Does it, and shows each step in `journal` as the progress of the errand's call."""
+        ...
+
+    def interrupted(self, reason: str) -> ToolResult:
+        """What is told of an errand that was ended before it was done."""
+        ...
+
+
+class Task:
+    kind = ToolKind.OTHER
+
+    def __init__(self, hire: Callable[[Errand], Subagent], mode: Callable[[], Mode]) -> None:
+        self.spec = ToolSpec("task", DESCRIPTION, _reader.schema())
+        self._hire = hire
+        self._mode = mode
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        verb = VERBS.get(str(arguments.get("kind", "")), "Task")
+        name = _name(str(arguments.get("title") or ""), str(arguments.get("prompt") or ""))
+        return f"{verb}: {name}" if name else verb
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        prompt = arguments.get("prompt")
+        return prompt if isinstance(prompt, str) else ""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "TaskAction":
+        arguments, _ = _reader.read(call)
+        if not arguments.prompt.strip():
+            raise BadArguments("`prompt` is empty.")
+        if arguments.kind == "work" and self._mode() == "plan":
+            raise BadArguments(
+                "The mode is `plan`, in which nothing is changed: only a task of kind `explore` can run."
+            )
+        errand = Errand(call.id, arguments.kind, _name(arguments.title, arguments.prompt), arguments.prompt)
+        return TaskAction(errand, self._hire(errand))
+
+
+class TaskAction:
+    """It needs no permission: each call of the subagent is judged by itself."""
+
+    deed = Deed("task", ToolKind.OTHER)
+    locations: tuple[Location, ...] = ()
+    display: tuple[DisplayBlock, ...] = ()
+
+    def __init__(self, errand: Errand, subagent: Subagent) -> None:
+        self.title = errand.title
+        self._subagent = subagent
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        return await self._subagent.work(journal)
+
+    def interrupted(self, reason: str) -> ToolResult:
+        return self._subagent.interrupted(reason)
+
+
+def _name(title: str, prompt: str) -> str:
+    return one_line(" ".join((title.strip() or prompt).split()), LONGEST_NAME)

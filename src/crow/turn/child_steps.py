@@ -1,0 +1,183 @@
+"""What a subagent has done, step by step, as the person sees it inside the call that it works for. Always bounded."""
+
+import msgspec
+
+from crow import events
+from crow.results import DiffBlock, DisplayBlock, TerminalBlock, TextBlock
+from crow.visible import one_line
+
+DOING, DONE, FAILED, SAID, REMARK = "…", "✓", "✗", "·", "!"
+
+MOST_LIVE = 30
+"""Steps that are shown while it works: the last ones."""
+MOST_AT_END = 200
+LONGEST_STEP = 160
+LONGEST_NOTE = 80
+LAST_OUTPUT = 1000
+"""Characters of what a running call shows."""
+LAST_WORDS = 500
+"""Characters of what it is saying."""
+LARGEST_DIFFS = 64 * 1024
+"""Characters of all diffs that are shown at its end; a larger one is seen where it is asked about."""
+MOST_DIFFS = 50
+
+
+class _Step(msgspec.Struct):
+    sign: str
+    title: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        note = f" ({one_line(self.note, LONGEST_NOTE)})" if self.note else ""
+        return f"{self.sign} {one_line(self.title, LONGEST_STEP)}{note}"
+
+
+class Steps:
+    """Fed with every event of a subagent's conversation, in order."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, None] = {}
+        """Paths that it has changed, in the order of their first change."""
+        self.calls = 0
+        self.replies = 0
+        """How often its model has answered."""
+        self._steps: list[_Step] = []
+        self._open: dict[str, _Step] = {}
+        self._doing: dict[str, tuple[DisplayBlock, ...]] = {}
+        """What the running calls show of themselves."""
+        self._diffs: list[DiffBlock] = []
+        self._room = LARGEST_DIFFS
+        self._left_out = 0
+        self._message_id = ""
+        self._words: list[str] = []
+        self._first_words = ""
+
+    def apply(self, event: events.Event) -> None:
+        match event:
+            case events.TextDelta():
+                self._say(event)
+            case events.CallOpened():
+                self._note_words()
+                self.calls += 1
+                self._open[event.call_id] = self._add(DOING, event.title)
+            case events.ReplyEnded():
+                self.replies += 1
+            case events.FileWritten():
+                self.files[event.path] = None
+            case events.Notice():
+                self._add(REMARK, event.title)
+            case events.CompactionEnded(status="completed"):
+                self._add(DONE, "Summed up its conversation so far")
+            case (
+                events.CallPreviewed()
+                | events.CallDescribed()
+                | events.PermissionAsked()
+                | events.PermissionAnswered()
+                | events.CallProgressed()
+                | events.CallSettled()
+            ) if event.call_id in self._open:
+                self._go_on(self._open[event.call_id], event)
+            case _:
+                pass
+
+    def title(self, call_id: str) -> str:
+        """Of a call that has not ended."""
+        return self._open[call_id].title
+
+    def now(self) -> tuple[DisplayBlock, ...]:
+        """While it works: the last steps, what is being done, what is being said."""
+        words = "".join(self._words)[-LAST_WORDS:]
+        self._words = [words]
+        doing = (shown for blocks in self._doing.values() for block in blocks if (shown := _glimpse(block)))
+        return (*self._list(MOST_LIVE), *doing, *_prose(words))
+
+    def ended(self, *last: str) -> tuple[DisplayBlock, ...]:
+        """At its end: the steps, what was changed, and what is to be said of it, which is the model's Markdown."""
+        said = (block for text in last for block in _prose(text))
+        return (*self._list(MOST_AT_END), *self._shown_diffs(), *said)
+
+    def _say(self, event: events.TextDelta) -> None:
+        if event.message_id != self._message_id:
+            self._message_id = event.message_id
+            self._forget_words()
+        self._words.append(event.text)
+        if len(self._first_words) < LONGEST_STEP:
+            self._first_words += event.text
+
+    def _note_words(self) -> None:
+        """What was said before a call stands before it."""
+        if words := " ".join(self._first_words.split()):
+            self._add(SAID, words)
+        self._forget_words()
+
+    def _forget_words(self) -> None:
+        self._words.clear()
+        self._first_words = ""
+
+    def _add(self, sign: str, title: str) -> _Step:
+        step = _Step(sign, title)
+        self._steps.append(step)
+        return step
+
+    def _go_on(
+        self,
+        step: _Step,
+        event: events.CallPreviewed
+        | events.CallDescribed
+        | events.PermissionAsked
+        | events.PermissionAnswered
+        | events.CallProgressed
+        | events.CallSettled,
+    ) -> None:
+        match event:
+            case events.CallPreviewed() | events.CallDescribed():
+                step.title = event.title or step.title
+            case events.PermissionAsked():
+                step.note = "asks for your permission"
+            case events.PermissionAnswered():
+                step.note = ""
+            case events.CallProgressed():
+                self._doing[event.call_id] = event.display
+            case events.CallSettled(result=result):
+                step.sign, step.note = DONE if result.ok else FAILED, result.message
+                self._doing.pop(event.call_id, None)
+                del self._open[event.call_id]
+                for block in result.display:
+                    if result.ok and isinstance(block, DiffBlock):
+                        self._note_diff(block)
+
+    def _list(self, most: int) -> tuple[DisplayBlock, ...]:
+        if not self._steps:
+            return ()
+        left_out = len(self._steps) - most
+        earlier = [f"({left_out} earlier steps)"] if left_out > 0 else []
+        return (TextBlock("\n".join([*earlier, *map(str, self._steps[-most:])])),)
+
+    def _note_diff(self, diff: DiffBlock) -> None:
+        size = len(diff.old_text) + len(diff.new_text)
+        if size > self._room or len(self._diffs) == MOST_DIFFS:
+            self._left_out += 1
+        else:
+            self._room -= size
+            self._diffs.append(diff)
+
+    def _shown_diffs(self) -> list[DisplayBlock]:
+        if not self._left_out:
+            return [*self._diffs]
+        changes = "change" if self._left_out == 1 else "changes"
+        return [*self._diffs, TextBlock(f"({self._left_out} more {changes}: too much to be shown here)")]
+
+
+def _glimpse(block: DisplayBlock) -> DisplayBlock | None:
+    """Of what a running call shows: its terminal, or the end of its text."""
+    match block:
+        case TerminalBlock():
+            return block
+        case TextBlock() if block.text:
+            return TextBlock(block.text[-LAST_OUTPUT:])
+        case _:
+            return None
+
+
+def _prose(text: str) -> tuple[DisplayBlock, ...]:
+    return (TextBlock(text, prose=True),) if text.strip() else ()
