@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
+# The tests of several files at once: a process for each core, up to four.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help run test check format bench conformance soak lock clean
 
@@ -22,7 +24,7 @@ run: $(STAMP) ## set everything up and play the demo conversation
 	@$(BIN)/crow demo
 
 test: $(STAMP) ## set everything up and run every test
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## types, style
 	@$(BIN)/ruff check .
@@ -36,11 +38,15 @@ format: $(STAMP) ## lay out the code
 conformance: $(STAMP) ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@$(BIN)/python -m tests.conformance
 
-soak: $(STAMP) ## the long runs: many more hostile lines, edits and shell lines, each with a new seed
+soak: $(STAMP) ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
 	@for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/acp/test_hostile.py \
 			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
+		CROW_STORE_SECONDS=60 CROW_STORE_KILLS=200 CROW_STORE_DAMAGES=1500 CROW_STORE_SEED=$$seed \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/store || exit 1; \
+		CROW_KILLS=200 CROW_KILLS_SEED=$$seed \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/acp/test_kill.py || exit 1; \
 	done
 
 bench: $(STAMP) ## measure speed and memory against the targets

@@ -33,6 +33,15 @@ def open_editor(tmp_path: Path) -> "Iterator[Callable[..., Editor]]":
             editor.kill()
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    from tests.support.disks import mounted
+
+    with mounted(tmp_path / "small") as place:
+        yield place
+
+
 # --- which rules were shown, for the conformance report
 
 
@@ -41,8 +50,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if path := config.getoption("--rules-to"):
+    path = config.getoption("--rules-to")
+    if path and not hasattr(config, "workerinput"):  # where tests run side by side, one process hears of all of them
         config.pluginmanager.register(RuleOutcomes(Path(path)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's rules go with the reports of it, also from one process to another."""
+    for item in items:
+        rules = [str(id) for mark in item.iter_markers("rule") for id in mark.args]
+        if rules:
+            item.user_properties.append(("rules", rules))
 
 
 class RuleOutcomes:
@@ -50,15 +68,12 @@ class RuleOutcomes:
         self._path = path
         self._tests: dict[str, dict[str, Any]] = {}
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            rules = [str(id) for mark in item.iter_markers("rule") for id in mark.args]
-            if rules:
-                self._tests[item.nodeid] = {"rules": rules, "outcome": "not run"}
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        test = self._tests.get(report.nodeid)
-        if test is not None and test["outcome"] != "failed" and (report.when == "call" or not report.passed):
+        rules = dict(report.user_properties).get("rules")
+        if rules is None:
+            return
+        test = self._tests.setdefault(report.nodeid, {"rules": rules, "outcome": "not run"})
+        if test["outcome"] != "failed" and (report.when == "call" or not report.passed):
             test["outcome"] = report.outcome
 
     def pytest_sessionfinish(self) -> None:

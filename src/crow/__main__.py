@@ -10,6 +10,7 @@ COMMANDS = {
     "setup": "print or write the configuration that connects an editor",
     "login": "choose a provider and a model, and store the key",
     "sessions": "list, show, export or delete stored conversations",
+    "mcp": "offer the file and web tools to other programs, as an MCP server",
     "doctor": "check everything and say how to mend it",
 }
 """Name and help of each; the module of the same name has `add_arguments(parser)` and `main(arguments) -> int`."""
@@ -42,6 +43,10 @@ def _dispatch(arguments: list[str]) -> int:
         from crow.cli.acp import main as serve
 
         return serve(None)
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] -- so it is when it was closed at the start
+        from crow.errors import CrowError
+
+        raise CrowError("Standard output is closed: there is nowhere to print to.")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path may hold what the terminal's encoding lacks
             stream.reconfigure(errors="backslashreplace")

@@ -1,6 +1,6 @@
 """What an action is about to do, and asking the person about it: plain data that policy, turn and editor share."""
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -66,6 +66,31 @@ class Answer(msgspec.Struct, frozen=True):
     """The person ended the turn instead of answering."""
 
 
+class Form(msgspec.Struct, frozen=True):
+    """Several things that somebody wants to know at once, such as a server."""
+
+    call_id: str
+    """The call in which it is asked; empty if it is in none."""
+    text: str
+    schema: dict[str, Any]
+    """JSON schema of an object with plain fields."""
+
+
+class Filled(msgspec.Struct, frozen=True):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class Link(msgspec.Struct, frozen=True):
+    """An address that the person is to open, such as a page to log in on."""
+
+    call_id: str
+    text: str
+    url: str
+    id: str
+    """Unique among those that are open."""
+
+
 class Person(Protocol):
     """Whoever can be asked. Nothing but a clear yes is a yes: a broken answer or an absent person is a rejection."""
 
@@ -73,4 +98,24 @@ class Person(Protocol):
 
     async def ask(self, question: Question) -> Answer | None:
         """Their answer; None if they cannot be asked in a dialog, so that the question has to go into the chat."""
+        ...
+
+
+@runtime_checkable
+class FillsForms(Protocol):
+    """A person whose client can show more than a question."""
+
+    @property
+    def can_visit(self) -> bool: ...
+
+    async def fill_in(self, form: Form) -> Filled | None:
+        """None if the client has no forms."""
+        ...
+
+    async def visit(self, link: Link) -> bool:
+        """Whether they agreed to open the address; what they do there is another matter."""
+        ...
+
+    def visited(self, link_id: str) -> None:
+        """What was to be done there is done."""
         ...

@@ -7,7 +7,10 @@ CrowError                      a sentence for a person, and what to do about it
 │   └── SessionTaken           the session is another process's now: what is written here no longer counts
 ├── SessionUnknown             there is no such session in the store
 ├── SessionBusy                a turn of it is running in another process
+├── TurnRunning                a turn of it is running here, and a session has only one at a time
+├── OptionUnknown              there is no such option of a session, or it has no such value
 ├── BadCursor                  a place in a list that we never gave out
+├── WebError                   a page or a search service cannot be used, said in words
 ├── WorkspaceError             a path that cannot be used, said in words
 │   └── FileChanged            it is no longer as it was when the change was made: nothing was written
 └── ModelError                 the provider failed; knows provider, status and what was said
@@ -18,6 +21,10 @@ CrowError                      a sentence for a person, and what to do about it
     └── ReplyBroken            the stream stopped or became unreadable in the middle
 
 TurnCancelled                  no error: the person answered a question by ending the turn
+
+What only one file raises and its neighbours catch lives there: `SupervisorKilled` (a WorkspaceError, in
+workspace/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSession` (cli/sessions.py). The protocol's
+errors, `RpcError` and its kind, are in acp/jsonrpc.py: no other room knows of them.
 """
 
 
@@ -57,7 +64,19 @@ class SessionBusy(CrowError):
     pass
 
 
+class TurnRunning(CrowError):
+    pass
+
+
+class OptionUnknown(CrowError):
+    pass
+
+
 class BadCursor(CrowError):
+    pass
+
+
+class WebError(CrowError):
     pass
 
 

@@ -4,7 +4,8 @@ A session's journal is a sequence of these. The model's history (`crow.turn.hist
 (`crow.acp.translate`) are two folds of it, so neither can know something that the other does not. No protocol
 type appears here: a second protocol version is a second translator.
 
-Ids: a turn is `t1`, its messages `t1-m1`, its tool calls `t1-c1`; unique in the session and stable on replay.
+Ids: a turn is `t1`, its messages `t1-m1`, its tool calls `t1-c1`; unique in the session and stable on replay. What a
+subagent does for that call is below `t1-c1_t1`.
 """
 
 from typing import Literal, Protocol
@@ -99,7 +100,8 @@ class CallOpened(Event, frozen=True, tag="call_opened"):
     kind: ToolKind
     title: str
     own: bool = False
-    """Crow itself does this, such as taking back a change: shown like any call, not for the model."""
+    """Not the session's model does this but Crow itself, such as taking back a change, or a subagent: shown like any
+    call, not for the model."""
 
 
 class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
@@ -234,7 +236,10 @@ class CompactionStarted(Event, frozen=True, tag="compaction_started"):
 
 
 class CompactionEnded(Event, frozen=True, tag="compaction_ended"):
-    """If completed, the summary stands for the first `dropped` messages of the model's history as it was."""
+    """If completed, the summary stands for the first `dropped` messages of the model's history as it was.
+
+    Prompts that got no answer are messages of their own here, although they are sent as one.
+    """
 
     compaction_id: str
     status: Literal["completed", "failed", "cancelled"]
@@ -349,12 +354,46 @@ class TurnEnded(Event, frozen=True, tag="turn_ended"):
     """The provider will not take what it was sent: what may have been at fault is not sent again."""
 
 
+# --- what a subagent does
+
+SubagentEvent = (
+    TurnStarted
+    | UserSaid
+    | TextDelta
+    | ThoughtDelta
+    | ThoughtSealed
+    | CallOpened
+    | CallRequested
+    | CallDescribed
+    | CallStarted
+    | CallSettled
+    | ReplyEnded
+    | OutputsPruned
+    | CompactionStarted
+    | CompactionEnded
+    | UsageReported
+    | TurnEnded
+)
+
+
+class SubagentDid(Event, frozen=True, tag="subagent_did"):
+    """A step in a subagent's own conversation: kept, and no part of the session's. The call that it works for shows it.
+
+    Its changes to files, and the calls that it has to ask the person about, are events of the session like any other.
+    """
+
+    call_id: str
+    """The call that it works for."""
+    what: SubagentEvent
+
+
 class Journal(Protocol):
     """The one place where things happen in a session.
 
-    `append` keeps the event and hands it to every subscriber before it returns; it is stored within a second.
-    `record` stores it, and everything before it, first: for what will be acted on, and for what was done. It raises
-    StorageFailed if that cannot be done (everyone has been told of the event all the same).
+    `append` hands the event to every subscriber before it returns, unless an earlier one is still being stored: then
+    in order after that one. It is stored within a second. `record` stores it, and everything before it, first: for what
+    will be acted on, and for what was done. It raises StorageFailed if that cannot be done (everyone has been told of
+    the event all the same).
 
     `has_room` is false while some subscriber cannot keep up; whoever produces many events then waits in `room()`.
     """

@@ -75,6 +75,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     """For a model that sees."""
     says: str = ""
     """Said to the person as the end of the turn: it is theirs to go on."""
+    still_running: bool = False
+    """What it tells of goes on: asking again is waiting, not going round in circles."""
 
     @classmethod
     def refused(cls, reason: str) -> "ToolResult":

@@ -256,6 +256,7 @@ def test_noise_and_unknown_things_are_skipped(tmp_path: Path) -> None:
         update(sessionUpdate="agent_message_chunk", content={"type": "smell", "of": "toast"})
         send(method="session/dance", params={})
         send(id=7, method="fs/read_text_file", params={})
+        receive()  # the refusal: who leaves with an answer on its way has hung up
         say("still here")
         answer(prompt, {"stopReason": "end_turn"})
         """,

@@ -29,6 +29,7 @@ from crow.tools.terminal import RunCommand
 from crow.workspace.base import TerminalExit
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.terminals import Terminals
+from tests.support.recording import RecordingJournal
 
 DEADLINE = 20
 
@@ -132,29 +133,22 @@ class Client:
         self.complaints += [f"{id} is shown and not there" for id in shown if id not in self.open]
 
 
-class Stage:
+class Stage(RecordingJournal):
     """A client and what the agent has of it."""
 
     def __init__(self, folder: Path, client: Client, connection: Connection) -> None:
+        super().__init__()
         self.client = client
         self.connection = connection
         self.commands = ClientCommands(connection, "s1", withheld=["OPENAI_API_KEY"])
         self.terminals = Terminals(self.commands)
         self.workspace = LocalWorkspace([str(folder)])
         self.folder = folder
-        self.events: list[Event] = []
-        self.has_room = True
-
-    async def record(self, event: Event) -> None:
-        self.append(event)
 
     def append(self, event: Event) -> None:
-        self.events.append(event)
+        super().append(event)
         for update in translate.updates(event):
             self.connection.notify("session/update", wire.SessionNotification(session_id="s1", update=update))
-
-    async def room(self) -> None:
-        pass
 
     async def call(self, tool: Any, **arguments: Any) -> ToolResult:
         """As `crow.turn.calls` does it: the result is in the journal before anything else can happen."""

@@ -1,11 +1,14 @@
 """Slash commands, custom commands and skills, in conversations with a real `crow acp`."""
 
+import itertools
 import json
+import os
 import stat
 import threading
 
 import pytest
 
+from tests.support.disks import fill_up
 from tests.support.editor import NOTICES, SILENCE, chose
 from tests.support.scripts import DONE, call, reply, run, say
 
@@ -74,6 +77,7 @@ def test_all_commands_are_advertised_with_hints_after_a_session_was_opened(crow)
         "model": "[provider/model]",
         "permissions": "[revoke N | explain COMMAND]",
         "export": "[path]",
+        "mcp": "[restart NAME]",
     }
 
 
@@ -92,7 +96,7 @@ def test_help_lists_all_commands_in_groups_and_the_model_is_not_asked(crow):
     text = said(crow, "/help")
     assert "- `/permissions [revoke N | explain COMMAND]`: Lists" in text
     assert "**Skills**\n\n- `/pdf [what to do]`: Makes PDFs" in text
-    assert "**Own commands**\n\n- `/review BRANCH`: Reviews" in text
+    assert "**Commands from files**\n\n- `/review BRANCH`: Reviews" in text
     assert crow.model_requests() == []
 
 
@@ -113,6 +117,33 @@ def test_clear_lets_the_model_start_afresh(crow):
     assert [part["text"] for message in crow.model_requests()[-1]["messages"] for part in message["parts"]] == [
         "second"
     ]
+
+
+def test_how_full_the_window_is_is_told_again_when_it_changes_without_a_reply(open_editor):
+    config = "context_window = 50000\n[providers.scripted.models.small]\ncontext_window = 9000\n"
+    full = reply(say("A long answer. " * 500), "{ usage = { input_tokens = 6000, output_tokens = 2500 } }")
+    crow = open_editor(script=full * 3, config=config)
+    session = crow.new_session()
+
+    def told(after):
+        crow.wait_until(lambda: len(usages()) > after, "the usage")
+        return usages()[-1]
+
+    def usages():
+        return [(u["used"], u["size"]) for u in crow.updates if u["sessionUpdate"] == "usage_update"]
+
+    crow.prompt("one")
+    assert usages() == [(8500, 50_000)]
+    crow.request("session/set_config_option", {"sessionId": session, "configId": "model", "value": "scripted/small"})
+    assert told(1) == (8500, 9000)
+    said(crow, "/undo")
+    used, size = told(2)
+    assert used < 6000
+    assert size == 9000
+    crow.prompt("two")
+    said(crow, "/clear")
+    used, size = told(4)
+    assert used < 6000
 
 
 def test_context_says_what_fills_the_window(crow):
@@ -182,6 +213,7 @@ def test_permissions_are_listed_explained_and_taken_back(open_editor):
     said(crow, "go")
     listed = said(crow, "/permissions")
     assert "1. allow terminal: `npm test *` (your config)" in listed
+    assert "allowed in this session" not in listed, "what Crow allows itself is no rule of the person's"
     granted = [line.partition(". ") for line in listed.splitlines() if "(allowed in this project)" in line]
 
     assert "is written in your `config.toml`. Change it there." in said(crow, "/permissions revoke 1")
@@ -220,6 +252,13 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     assert "cannot be written" in said(crow, "/export missing/folder/x.md")
 
 
+def test_an_export_to_a_full_disk_says_so(crow, small_disk):
+    fill_up(small_disk / "filler")
+    path = small_disk / "x.md"
+    assert said(crow, f"/export {path}") == f"{path} cannot be written: no space left on device."
+    assert not path.exists()
+
+
 def test_undo_takes_back_the_last_turn_and_says_what_it_did(open_editor):
     script = reply(call("write", path="a.txt", content="new")) + DONE
     crow = open_editor(script=script, permit=lambda request: chose("once"))
@@ -234,12 +273,8 @@ def test_undo_takes_back_the_last_turn_and_says_what_it_did(open_editor):
     assert "write it" not in str(message)
 
 
-def test_mcp_says_honestly_that_there_are_none(open_editor):
-    crow = open_editor(script=DONE, config='[mcp_servers.docs]\ncommand = "docs-server"')
-    crow.new_session()
-    text = said(crow, "/mcp")
-    assert "No MCP servers are connected" in text
-    assert "`docs`" in text
+def test_mcp_says_that_there_are_no_servers_and_where_they_would_come_from(crow):
+    assert "There are no MCP servers in this session." in said(crow, "/mcp")
 
 
 # --- the user's own
@@ -254,7 +289,17 @@ def test_own_commands_and_skills_are_advertised_again_when_files_change(crow):
     write(crow.home / "skills/pdf/SKILL.md", "---\ndescription: PDFs\n---\nUse latex.")
     path.unlink()
     said(crow, "three")
-    assert advertised(crow) == [BUILT_IN, [*BUILT_IN, "git:review"], [*BUILT_IN, "pdf"]]
+    assert advertised(crow)[-1] == [*BUILT_IN, "pdf"]
+    told = advertised(crow)
+    assert all(before != after for before, after in itertools.pairwise(told)), "only when they have changed"
+
+
+def test_a_command_that_is_written_between_turns_is_advertised_without_a_prompt(crow):
+    wait_for_commands(crow)
+    path = write(crow.home / "commands/review.md", "Review $1.")
+    crow.wait_until(lambda: advertised(crow)[-1] == [*BUILT_IN, "review"], "the new command")
+    path.unlink()
+    crow.wait_until(lambda: advertised(crow)[-1] == BUILT_IN, "the command to go")
 
 
 def test_a_file_that_a_turn_makes_is_advertised_after_it(open_editor):
@@ -307,7 +352,29 @@ def test_a_built_in_name_cannot_be_taken_and_that_is_said_once(crow):
     assert said(crow, "/undo") == "There is no turn to take back."
     said(crow, "hello")
     assert crow.notices == [f"{path} is not used: /undo is a command of Crow's own. Give it another name."]
-    assert "Own commands" not in said(crow, "/help")
+    assert "Commands from files" not in said(crow, "/help")
+
+
+def test_files_that_make_no_command_are_named_once_and_in_help(crow):
+    folder = crow.home / "commands"
+    write(folder / "huge.md", "x" * 70_000)
+    write(folder / "empty.md", " ")
+    os.mkfifo(folder / "fifo.md")
+    (folder / "dir.md").mkdir()
+    (folder / "zero.md").symlink_to("/dev/zero")
+    said(crow, "hello")
+    said(crow, "hello again")
+    why = {
+        "dir.md": "is a directory",
+        "fifo.md": "it is no plain file",
+        "huge.md": "it is larger than 64 kB",
+        "zero.md": "it is no plain file",
+        "empty.md": "it has no text, or no name that can be typed",
+    }
+    expected = [f"Not used: {folder}/{name}: {reason}." for name, reason in why.items()]
+    assert crow.notices == expected
+    lines = "\n".join(f"- {line}" for line in expected)
+    assert f"**Files that are not used**\n\n{lines}" in said(crow, "/help")
 
 
 # --- a command in its turn

@@ -253,3 +253,101 @@ def test_the_person_still_sees_everything_after_a_restart(open_editor):
         assert other.text() == crow.text()
         assert list(other.tool_calls()) == list(crow.tool_calls())
         assert compactions(other) == ["completed"]
+
+
+# --- what could not be sent
+
+
+LOG = "2026-01-01 an error in line 17 of the build\n" * 1700
+"""About 74 kB: more than the window of 20,000 tokens takes."""
+
+
+def talking(body: Json) -> tuple[Spoken | Step, ...]:
+    return ("A log was sent.",) if is_summary(body) else ("Hi.",)
+
+
+def test_a_prompt_that_was_too_large_does_not_stand_in_the_way_of_the_next(open_editor):
+    with provider_with(20_000, talking) as provider:
+        crow = open_editor(base_url=provider.url, config=window_of(20_000))
+        crow.new_session()
+        assert crow.prompt("hello") == {"stopReason": "end_turn"}
+        assert crow.prompt(LOG) == {"stopReason": "max_tokens"}
+        assert "What takes most is a message of yours" in crow.text()
+        assert "`/undo` takes this prompt back" in crow.text()
+        assert crow.prompt("just say hi") == {"stopReason": "end_turn"}
+        sent = texts(provider.rounds[-1])
+        assert "hello" in sent
+        assert "characters left out" in sent, "the log is there by its beginning and its end"
+        assert provider.refused == 0
+
+
+def test_compacting_by_hand_makes_room_where_the_last_prompt_was_too_large(open_editor):
+    with provider_with(20_000, talking) as provider:
+        crow = open_editor(base_url=provider.url, config=window_of(20_000))
+        crow.new_session()
+        crow.prompt("hello")
+        crow.prompt(LOG)
+        crow.prompt("/compact")
+        assert "The conversation was compacted" in crow.text()
+        assert crow.prompt("just say hi") == {"stopReason": "end_turn"}
+        assert len(provider.summaries) == 1
+        assert "hello" in texts(provider.rounds[-1])
+
+
+def test_undo_takes_back_a_prompt_that_was_too_large(open_editor):
+    with provider_with(20_000, talking) as provider:
+        crow = open_editor(base_url=provider.url, config=window_of(20_000))
+        crow.new_session()
+        crow.prompt("hello")
+        crow.prompt(LOG)
+        crow.prompt("/undo")
+        assert crow.prompt("just say hi") == {"stopReason": "end_turn"}
+        assert provider.summaries == []
+        assert "error in line 17" not in texts(provider.rounds[-1])
+
+
+def test_a_prompt_that_was_never_answered_makes_room_for_the_next(open_editor):
+    def reply(body: Json) -> tuple[Spoken | Step, ...]:
+        return talking(body) if is_summary(body) or "Again" in texts(body) else (Stall(),)
+
+    with provider_with(20_000, reply) as provider:
+        crow = open_editor(base_url=provider.url, config=window_of(20_000))
+        crow.new_session()
+        turn = crow.start_prompt(LOG[:30_000])
+        assert provider.asked.wait(DEADLINE)
+        crow.cancel()
+        assert turn.answer() == {"stopReason": "cancelled"}
+        assert crow.prompt("Again: " + LOG[:30_000]) == {"stopReason": "end_turn"}
+        assert len(provider.summaries) == 1
+        assert "A log was sent." in texts(provider.rounds[-1])
+
+
+# --- what was taken back
+
+
+def test_the_model_does_not_know_an_undone_turn_from_a_summary(open_editor):
+    def reply(body: Json) -> tuple[Spoken | Step, ...]:
+        if is_summary(body):
+            return (f"The words were: {texts(body)[-4000:]}",)
+        if text_of(body["messages"][-1]).startswith("Write the secret plan"):
+            return (Call("write", {"path": "plan.md", "content": "# The secret plan\n" + "step\n" * 900}),)
+        return ("Done. " * 300,)
+
+    with provider_with(WINDOW, reply) as provider:
+        crow = open_editor(base_url=provider.url, config=window_of(WINDOW), permit=lambda request: chose("once"))
+        session = crow.new_session()
+        crow.prompt(f"{FACT}. Remember that.")
+        crow.prompt("Write the secret plan.")
+        crow.prompt("/compact")
+        assert "Write the secret plan." in texts(provider.summaries[0])
+        crow.prompt("/undo")
+        assert "The model no longer knows of it." in crow.text()
+        crow.prompt("Go on.")
+        crow.close()
+        other = open_editor(folder=crow.folder)
+        other.load_session(session)
+        other.prompt("Go on.")
+        for body in provider.rounds[-2:]:
+            assert "secret" not in texts(body)
+            assert "plan.md" not in texts(body)
+            assert f"{FACT}. Remember that." in text_of(body["messages"][1])

@@ -1,6 +1,7 @@
 """Copies of sessions, and the ways in which a session ends."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.support.editor import Editor, chose
 from tests.support.histories import assert_valid, said
-from tests.support.scripts import DONE, reply, run
+from tests.support.scripts import DONE, call, reply, run
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 HANGING = '[[reply]]\nwhen = "hang"\nevents = [{ text = "Once" }, { wait = 60 }]\n' + HELLO
@@ -117,6 +118,53 @@ def test_what_is_not_open_cannot_be_closed(open_editor, session):
 
 
 # --- delete
+
+
+@pytest.fixture
+def killed_with_outputs(open_editor: Any, tmp_path: Path) -> tuple[Any, str, Path]:
+    """A session whose long output a killed Crow has left, and how to open the next one."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+
+    def start(**options: Any) -> Editor:
+        return open_editor(
+            folder=tmp_path / "shared",
+            permit=lambda request: chose("once"),
+            environment={"TMPDIR": str(temporary)},
+            **options,
+        )
+
+    crow = start(script=reply(run("seq 100000")) + DONE)
+    session = crow.new_session()
+    crow.prompt("count")
+    crow.signal(signal.SIGKILL)
+    crow.exit_status()
+    (output,) = temporary.glob(f"crow-{session}/*.txt")
+    return start, session, output
+
+
+def test_outputs_go_with_a_session_that_is_deleted(killed_with_outputs):
+    start, session, output = killed_with_outputs
+    start().request("session/delete", {"sessionId": session})
+    assert not output.parent.exists()
+
+
+def test_outputs_that_are_gone_after_a_load_are_said_to_be(killed_with_outputs):
+    start, session, output = killed_with_outputs
+    crow = start(script=reply(call("read", path=str(output))) + DONE)
+    crow.load_session(session)
+    assert not output.parent.exists()
+    crow.prompt("look it up")
+    messages = str(crow.model_requests()[-1]["messages"])
+    assert f"{output} does not exist. What a command printed is kept until its session is closed" in messages
+
+
+def test_outputs_of_killed_sessions_are_swept_when_any_session_is_opened(killed_with_outputs):
+    start, _, output = killed_with_outputs
+    os.utime(output.parent, (1, 1))
+    crow = start()
+    crow.new_session()
+    crow.wait_until(lambda: not output.parent.exists(), "the sweep")
 
 
 @pytest.mark.rule("R56")

@@ -44,7 +44,8 @@ def open_editor(open_editor: Callable[..., Editor]) -> Iterator[Callable[..., Ed
 
     def start(kind: type[Editor] = Editor, **options: Any) -> Editor:
         editor = open_editor(kind, **options)
-        lived.append((editor, options.get("capabilities", {})))
+        if "folder" not in options:  # else it is itself another one
+            lived.append((editor, options.get("capabilities", {})))
         return editor
 
     yield start
@@ -58,12 +59,18 @@ def transcript(crow: Editor, *folders: Path) -> list[str]:
 
     What can be chosen in a session and which commands it has is the same in all of them, so that is left out.
     """
+    return _transcript(crow, *folders, is_left_out=_is_aside)
+
+
+def _transcript(
+    crow: Editor, *folders: Path, is_left_out: Callable[[Json], bool], names: dict[str, str] | None = None
+) -> list[str]:
     lines: list[Json] = []
     for entry in _in_order(crow.conversation):
         message = {
             key: value for key, value in entry.message.items() if key not in ("jsonrpc", "method of the request")
         }
-        if _is_aside(message) or (lines and _joined(lines[-1]["message"], message)):
+        if is_left_out(message) or (lines and _joined(lines[-1]["message"], message)):
             continue
         lines.append({"from": entry.sender, "message": _without_choices(json.loads(json.dumps(message)))})
     text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
@@ -71,6 +78,8 @@ def transcript(crow: Editor, *folders: Path) -> list[str]:
     for folder in folders:
         text = text.replace(str(folder), f"/{folder.name}")
     text = re.sub(r'"updatedAt": "[^"]*"', '"updatedAt": "TIME"', text)
+    for id, name in (names or {}).items():
+        text = text.replace(id, name)
     version = crow.initialized["agentInfo"]["version"]
     return (
         text.replace(crow.session_id, "SESSION").replace(f'"version": "{version}"', '"version": "VERSION"').split("\n")
@@ -193,6 +202,96 @@ def test_retry(open_editor, capabilities, request):
     crow.new_session()
     crow.prompt("hi")
     assert_golden("retry-" + request.node.callspec.id, transcript(crow))
+
+
+# --- sessions: what another process is shown of one
+
+
+@pytest.mark.rule("R39", "R40", "R41", "R42", "R46")
+def test_a_load(open_editor):
+    """A call with a diff, a plan, and a reply that was cancelled; how full the window is comes after the answer."""
+    work = reply(
+        *('{ thought = "A small change." }', say("I change it."), call("plan", entries=[{"content": "change it"}])),
+        *(edit("notes.txt", "one", "1"), "{ usage = { input_tokens = 12, output_tokens = 3 } }"),
+        when="change",
+    )
+    waiting = '[[reply]]\nwhen = "story"\nevents = [{ text = "Once" }, { wait = 600 }]\n'
+    crow = open_editor(script=work + waiting + DONE, permit=lambda request: chose("once"))
+    (crow.workspace / "notes.txt").write_text("one\n")
+    crow.new_session()
+    crow.prompt("change my notes")
+    story = crow.start_prompt("and tell me a story")
+    crow.wait_until(lambda: crow.text().endswith("Once"), "the story")
+    crow.cancel()
+    story.answer()
+    crow.close()
+    other = open_editor(folder=crow.folder)
+    other.load_session(crow.session_id)
+    other.wait_until(lambda: other.updates[-1]["sessionUpdate"] == "usage_update", "the usage")
+    assert_golden("load", transcript(other))
+
+
+@pytest.mark.rule("R50", "R51", "R143")
+def test_a_list(open_editor):
+    """A session in which nothing was said is not in it; the newest comes first."""
+    crow = open_editor(script=HELLO)
+    first, second, empty = (crow.new_session() for _ in range(3))
+    crow.prompt("hello\nthere", session=first)
+    crow.prompt("hello again", session=second)
+    crow.request("session/list", {"cwd": str(crow.workspace)})
+    crow.request("session/list", {"cwd": "/"})
+    crow.start("session/list", {"cursor": "nonsense"}).error()
+    crow.request("session/delete", {"sessionId": first})
+    crow.request("session/list")
+    names = {first: "FIRST", second: "SECOND", empty: "EMPTY"}
+    crow.session_id = second
+    assert_golden("list", _transcript(crow, is_left_out=_is_aside, names=names))
+
+
+# --- commands and modes
+
+
+@pytest.mark.rule("R127", "R128")
+def test_commands(open_editor):
+    """They are advertised after the answer, and answered by Crow; what is unknown goes to the model."""
+    crow = open_editor(script=HELLO)
+    crow.new_session()
+    crow.wait_until(lambda: len(crow.all_updates_of(crow.session_id)) == 1, "the commands")
+    for command in ("/help", "/mode", "/mode edit", "/permissions explain rm -rf build", "/unheard of"):
+        crow.prompt(command)
+    assert_golden("commands", _transcript(crow, is_left_out=lambda message: False))
+
+
+@pytest.mark.rule("R136", "R140", "R142")
+@pytest.mark.parametrize("option", ["session", "reject"])
+def test_plan_mode(open_editor, option):
+    """From the command to the plan, the question, and the work."""
+    plan = "1. Change `notes.txt`.\n2. Look at it again."
+    script = (
+        reply(call("read", path="notes.txt"), when="mend")
+        + reply(say("I know enough."), call("leave_plan", plan=plan), when="mend")
+        + reply(edit("notes.txt", "one", "1"), when="mend")
+    )
+    crow = open_editor(script=script + DONE, permit=lambda request: chose(option))
+    (crow.workspace / "notes.txt").write_text("one\n")
+    crow.new_session()
+    crow.prompt("/plan mend my notes")
+    assert_golden(f"plan-mode-{option}", transcript(crow))
+    assert (crow.workspace / "notes.txt").read_text() == ("1\n" if option == "session" else "one\n")
+
+
+@pytest.mark.rule("R93", "R94", "R128")
+def test_an_undo(open_editor):
+    """The last turn made a file and changed one; afterwards both are as they were."""
+    script = reply(edit("notes.txt", "one", "1"), call("write", path="new.txt", content="new\n")) + DONE
+    crow = open_editor(script=script, permit=lambda request: chose("once"))
+    (crow.workspace / "notes.txt").write_text("one\n")
+    crow.new_session()
+    crow.prompt("change them")
+    crow.prompt("/undo")
+    assert_golden("undo", transcript(crow))
+    assert [path.name for path in crow.workspace.iterdir()] == ["notes.txt"]
+    assert (crow.workspace / "notes.txt").read_text() == "one\n"
 
 
 # --- tools, with every kind of client

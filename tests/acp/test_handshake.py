@@ -38,6 +38,7 @@ def test_the_answer_says_who_we_are_and_offers_only_what_works(open_editor):
         "sessionCapabilities": {
             name: {} for name in ("list", "resume", "fork", "close", "delete", "additionalDirectories")
         },
+        "mcpCapabilities": {"http": True, "sse": True},
         "auth": {"logout": {}},
     }
     assert set(answer) == {"protocolVersion", "agentCapabilities", "authMethods", "agentInfo"}

@@ -30,7 +30,7 @@ def test_sessions_with_something_in_them_are_listed_newest_first(open_editor):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", entry["updatedAt"])
 
 
-@pytest.mark.rule("R50", "R164")
+@pytest.mark.rule("R50")
 def test_a_folder_filters_by_equality(open_editor, tmp_path):
     crow = open_editor(script=HELLO)
     one, two = tmp_path / "one", tmp_path / "one" / "two"
@@ -42,6 +42,18 @@ def test_a_folder_filters_by_equality(open_editor, tmp_path):
     assert listed(crow, cwd=f"{two}/") == [ids[two]]
     assert listed(crow, cwd="/nowhere/at/all") == []
     assert crow.start("session/list", {"cwd": "relative"}).error().code == -32602
+
+
+@pytest.mark.rule("R50")
+def test_a_folder_is_found_through_a_link_too(open_editor, tmp_path):
+    crow = open_editor(script=HELLO)
+    folder, link = tmp_path / "one", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    session = crow.new_session(folder)
+    crow.prompt("hi")
+    (entry,) = crow.request("session/list", {"cwd": str(link)})["sessions"]
+    assert (entry["sessionId"], entry["cwd"]) == (session, str(folder))
 
 
 @pytest.mark.rule("R51")

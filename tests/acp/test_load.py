@@ -4,12 +4,15 @@ That a load shows what was seen live is tested with every golden transcript, see
 """
 
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
+from crow.acp.translate_past import LARGEST_REPLAYED
+from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, chose
 from tests.support.histories import assert_valid, said
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
@@ -101,16 +104,30 @@ def test_a_prompt_comes_back_block_by_block_under_one_id(open_editor):
 @pytest.mark.rule("R40")
 def test_long_messages_come_back_whole_and_long_outputs_cut(open_editor):
     words = "".join(f"word{number} " for number in range(300_000))
+    prompt = words[:70_000]
+    file = "".join(f"{number:>99}\n" for number in range(800))
     script = reply(call("read", path="long.txt")) + f'[[reply]]\nevents = [{{ text = "{words}" }}]'
     crow = open_editor(script=script)
-    (crow.workspace / "long.txt").write_text("x" * 70 + "\n")
+    (crow.workspace / "long.txt").write_text(file)
     session = crow.new_session()
-    crow.prompt("go")
+    crow.prompt(prompt)
+    live = shown_of(crow.the_call())
+    assert len(live) > len(file)
     crow.close()
     other = again(open_editor, crow)
     other.load_session(session)
     assert other.text() == words
     assert len(texts(other, "agent_message_chunk")) == 1 + len(words) // 2**20
+    assert "".join(texts(other, "user_message_chunk")) == prompt
+    cut = shown_of(other.the_call())
+    assert cut.startswith(live[:LARGEST_REPLAYED])
+    assert LARGEST_REPLAYED < len(cut) < LARGEST_REPLAYED + 100
+    assert "the rest is not shown again" in cut
+
+
+def shown_of(call):
+    [block] = call["content"]
+    return block["content"]["text"]
 
 
 @pytest.mark.rule("R43")
@@ -190,8 +207,9 @@ def test_servers_come_from_the_request(open_editor):
     crow.close()
     other = again(open_editor, crow, capabilities=NOTICES)
     other.load_session(session, mcpServers=[{"name": "docs", "command": "/bin/docs", "args": [], "env": []}])
-    other.wait_until(lambda: bool(other.notices), "the notice")
-    assert other.notices == ["MCP servers are not supported yet and were not started: docs."]
+    other.prompt("hi")
+    assert [notice for notice in other.notices if "old" in notice] == []
+    assert any("docs" in notice and "/bin/docs" in notice for notice in other.notices)
 
 
 @pytest.mark.rule("R53", "R52")
@@ -252,6 +270,25 @@ def test_a_call_that_was_cut_off_by_kill_is_settled_and_the_model_is_told(open_e
     assert "Crow was stopped before it ended" in result["text"]
 
 
+@pytest.mark.rule("R42", "R99")
+def test_a_call_that_was_still_asked_about_is_replayed_and_known_not_to_have_begun(open_editor):
+    crow = open_editor(script=reply(call("write", path="a.txt", content="x")) + DONE, permit=lambda _: SILENCE)
+    session = crow.new_session()
+    crow.start_prompt("go")
+    crow.wait_until(lambda: len(crow.permissions) == 1, "the question")
+    other = killed(open_editor, crow)
+    (crow.home / "script.toml").write_text(HELLO)
+    other.load_session(session)
+    seen = other.the_call()
+    assert (seen["title"], seen["status"]) == ("Write a.txt", "failed")
+    assert "Not run: Crow was stopped before it began." in str(seen["content"])
+    other.prompt("and now?")
+    messages = other.model_requests()[-1]["messages"]
+    assert_valid(messages)
+    [result] = [message for message in messages if message["role"] == "tool"]
+    assert "Nothing of it was done." in result["text"]
+
+
 @pytest.mark.rule("R42")
 def test_what_was_settled_is_stored(open_editor):
     crow = open_editor(script=HANGING)
@@ -284,6 +321,36 @@ def test_a_crow_that_is_told_to_go_in_a_turn_stores_it_to_its_end(open_editor, l
 
 
 # --- a session that is open here, or elsewhere
+
+
+def test_what_comes_while_a_session_is_being_loaded_is_told_to_wait(open_editor):
+    crow = open_editor(script=HELLO)
+    session = crow.new_session()
+    crow.prompt("one")
+    params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
+    load = crow.start("session/load", params)
+    early = [crow.start_prompt("two"), crow.start("session/close", {"sessionId": session})]
+    for request in early:
+        error = request.error()
+        assert (error.code, error.message) == (
+            -32600,
+            "This session is being loaded. Send this again once the load is answered.",
+        )
+    load.answer()
+    assert crow.prompt("three") == {"stopReason": "end_turn"}
+    assert said(crow.model_requests()[-1]["messages"], "user") == ["one", "three"]
+
+
+def test_a_load_that_fails_leaves_the_session_that_is_open(open_editor):
+    crow = open_editor(script=HELLO)
+    session = crow.new_session()
+    crow.prompt("one")
+    with closing(sqlite3.connect(crow.home / STORE, isolation_level=None)) as store:
+        store.execute("UPDATE records SET version = 99 WHERE tag = 'user_said'")
+        params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
+        assert "newer" in crow.start("session/load", params).error().message
+    assert crow.prompt("two") == {"stopReason": "end_turn"}
+    assert said(crow.model_requests()[-1]["messages"], "user") == ["one", "two"]
 
 
 @pytest.mark.rule("R47")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.editor import DISMISSED, ErrorAnswer, chose
-from tests.support.scripts import DONE, call, reply
+from tests.support.scripts import DONE, call, reply, run
 
 SCRIPT = reply(call("read", path="a.txt")) * 7 + DONE
 
@@ -22,7 +22,7 @@ def test_the_fifth_time_is_asked_about_and_stopping_names_the_call(open_editor):
     assert [option["name"] for option in asked["options"][:2]] == ["Go on", "Stop"]
     assert "Read a.txt" in asked["toolCall"]["title"]
     assert len(crow.model_requests()) == 5
-    assert "`Read a.txt` was called 5 times with the same result" in crow.text()
+    assert "“Read a.txt” was called 5 times with the same result" in crow.text()
     assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}
 
 
@@ -47,12 +47,30 @@ def test_a_form_asks_where_there_are_forms(open_editor):
     assert len(crow.model_requests()) == 8
 
 
-def test_a_client_that_cannot_ask_ends_the_turn_with_words(open_editor):
+def test_a_client_that_cannot_ask_breaks_the_turn_off_with_words(open_editor):
     crow = opened(open_editor, permit=lambda request: ErrorAnswer(-32601))
     crow.answers["session/request_permission"] = lambda request: ErrorAnswer(-32601, "no such method")
-    assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+    assert crow.prompt("Read.") == {"stopReason": "max_turn_requests"}
     assert len(crow.model_requests()) == 5
-    assert "`Read a.txt` was called 5 times" in crow.text()
+    assert "“Read a.txt” was called 5 times" in crow.text()
+
+
+def test_a_command_is_named_in_its_own_marks(open_editor):
+    crow = open_editor(script=reply(run("echo `date +%Y`")) * 5 + DONE, permit=lambda request: chose("answer-1"))
+    crow.new_session()
+    crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "auto"})
+    crow.prompt("Run.")
+    assert "I stopped: “`` echo `date +%Y` ``” was called 5 times" in crow.text()
+
+
+def test_waiting_for_a_command_in_the_background_is_no_circle(open_editor):
+    polling = reply(call("terminal_read", id="b1")) + reply(run("sleep 0.01"))
+    crow = open_editor(script=reply(run("sleep 1000", background=True)) + polling * 8 + DONE)
+    crow.new_session()
+    crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "auto"})
+    assert crow.prompt("Wait for it.") == {"stopReason": "end_turn"}
+    assert crow.permissions == []
+    assert crow.text() == "Done."
 
 
 @pytest.mark.rule("R75")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.editor import EVERYTHING, Editor, Json, chose
+from tests.support.editor import EVERYTHING, Editor, Json, Later, chose
 from tests.support.scripts import DONE, edit, reply, say
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
@@ -34,7 +34,7 @@ def told(crow: Editor, kind: str) -> list[Json]:
     return [update for update in crow.updates if update["sessionUpdate"] == kind]
 
 
-@pytest.mark.rule("R32", "R37", "R137", "R141")
+@pytest.mark.rule("R32", "R37", "R137", "R138", "R141")
 def test_a_new_session_says_what_can_be_chosen(open_editor):
     answer = opened(open_editor(script=HELLO))
     assert answer["modes"]["currentModeId"] == "ask"
@@ -42,6 +42,7 @@ def test_a_new_session_says_what_can_be_chosen(open_editor):
     mode, model = answer["configOptions"][:2]
     assert (mode["id"], mode["type"], mode["category"], mode["currentValue"]) == ("mode", "select", "mode", "ask")
     assert [choice["value"] for choice in mode["options"]] == ["ask", "edit", "plan", "auto"]
+    assert {option["type"] for option in answer["configOptions"]} == {"select"}  # no boolean
     assert (model["id"], model["category"], model["currentValue"]) == ("model", "model", "scripted/test")
 
 
@@ -116,6 +117,23 @@ def test_a_mode_that_is_set_in_a_turn_applies_to_what_comes_next(open_editor):
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert len(crow.permissions) == 1
     assert (crow.workspace / "a.py").read_text() == "2\n"
+
+
+@pytest.mark.rule("R139")
+def test_a_yes_that_comes_after_the_change_to_plan_changes_nothing(open_editor):
+    crow = open_editor(script=CHANGE)
+    (crow.workspace / "a.py").write_text("one\n")
+    crow.new_session()
+
+    def permit(request: Json) -> Later:
+        return Later(lambda: [set_mode(crow, "plan"), chose("once")][1])
+
+    crow.permit = permit
+    assert crow.prompt("go") == {"stopReason": "end_turn"}
+    assert (crow.workspace / "a.py").read_text() == "one\n"
+    seen = crow.the_call()
+    assert seen["status"] == "failed"
+    assert "plan" in str(seen["content"])
 
 
 @pytest.mark.rule("R41", "R136")

@@ -11,7 +11,10 @@ PLAN = "1. Change `a.txt`.\n2. Look at it again."
 LEAVE = reply(say("I know enough."), call("leave_plan", plan=PLAN))
 CHANGE = reply(call("write", path="b.txt", content="new\n"))
 
-LOOKING = ["read", "find", "search", "terminal_read", "terminal_stop", "plan", "ask", "leave_plan"]
+LOOKING = [
+    *("read", "find", "search", "web_search", "web_fetch", "terminal_read", "terminal_stop", "plan", "ask", "task"),
+    "leave_plan",
+]
 CHANGING = ["write", "edit", "terminal"]
 
 
@@ -170,5 +173,5 @@ def test_entering_plan_mode_during_a_turn_counts_from_the_next_request_on(open_e
     first, second = crow.model_requests()
     assert "write" in offered(first)
     assert offered(second) == set(LOOKING)
-    # What the person agreed to while it was allowed is done.
-    assert (crow.workspace / "b.txt").read_text() == "new\n"
+    # The yes came after the change, and plan mode changes nothing.
+    assert not (crow.workspace / "b.txt").exists()

@@ -1,11 +1,14 @@
 """The protocol's own Python SDK as the client, on real stdio, while Crow changes files and runs commands.
 
-The SDK's client here keeps files and runs commands itself, as an editor written with it would. Other clients
+The SDK's client here keeps files and runs commands itself, as an editor written with it would; it also lists, loads,
+resumes, copies and closes sessions, and chooses modes and models. Other clients
 (acpx, the Jupyter kernel) need a network to be installed; `make conformance` runs them.
 """
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +159,98 @@ def test_a_cancel_in_a_running_command(tmp_path, offer):
     assert answer.stop_reason == "cancelled"
     assert client.statuses()[-1] == "failed"
     assert client.terminals.leftovers() == []
+
+
+# --- sessions, modes and options
+
+TWO_MODELS = "[providers.scripted.models.second]\n"
+
+
+@asynccontextmanager
+async def connected(folder: Path, client: SdkEditor) -> AsyncIterator[Any]:
+    """A new process with the same home: the SDK's connection to it."""
+    home = folder.parent / f"{folder.name}-home"
+    home.mkdir(exist_ok=True)
+    (home / "script.toml").write_text(reply(edit("a.py", "one", "1"), when="change") + DONE)
+    (home / "config.toml").write_text(CONFIG.format(images="false", more=TWO_MODELS))
+    spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
+    async with spawned as (connection, _):
+        await connection.initialize(protocol_version=1)
+        yield connection
+
+
+def chosen(options: list[Any]) -> dict[str, str]:
+    return {option.id: option.current_value for option in options}
+
+
+def said_by_the_person(client: SdkEditor) -> list[str]:
+    return [update.content.text for update in client.updates if isinstance(update, schema.UserMessageChunk)]
+
+
+@pytest.mark.rule("R37", "R39", "R40", "R41", "R50", "R136", "R139")
+def test_a_session_is_listed_and_loaded_by_another_process(tmp_path):
+    (tmp_path / "a.py").write_text("one\n")
+    live, loaded = SdkEditor(), SdkEditor()
+
+    async def talk() -> None:
+        async with connected(tmp_path, live) as connection:
+            session = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
+            assert session.modes.current_mode_id == "ask"
+            await connection.prompt(session_id=session.session_id, prompt=[acp.text_block("change it")])
+            await connection.set_session_mode(session_id=session.session_id, mode_id="plan")
+            answer = await connection.set_config_option("model", session.session_id, "scripted/second")
+            assert chosen(answer.config_options) == {"mode": "plan", "model": "scripted/second"}
+        async with connected(tmp_path, loaded) as connection:
+            [entry] = (await connection.list_sessions(cwd=str(tmp_path))).sessions
+            assert (entry.session_id, entry.title) == (session.session_id, "change it")
+            answer = await connection.load_session(cwd=str(tmp_path), session_id=session.session_id, mcp_servers=[])
+            assert answer.modes.current_mode_id == "plan"
+            assert chosen(answer.config_options) == {"mode": "plan", "model": "scripted/second"}
+
+    asyncio.run(talk())
+    assert said_by_the_person(loaded) == ["change it"]
+    assert loaded.text() == live.text() == "Done."
+    assert loaded.statuses() == ["completed"]
+
+
+@pytest.mark.rule("R48", "R49", "R57")
+def test_a_session_is_resumed_copied_and_closed(tmp_path):
+    client = SdkEditor()
+
+    async def talk() -> None:
+        async with connected(tmp_path, SdkEditor()) as connection:
+            source = (await connection.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
+            await connection.prompt(session_id=source, prompt=[acp.text_block("hello")])
+        async with connected(tmp_path, client) as connection:
+            await connection.resume_session(session_id=source, cwd=str(tmp_path), mcp_servers=[])
+            assert said_by_the_person(client) == []
+            copy = (await connection.fork_session(session_id=source, cwd=str(tmp_path), mcp_servers=[])).session_id
+            assert copy != source
+            answer = await connection.prompt(session_id=copy, prompt=[acp.text_block("and in the copy")])
+            assert answer.stop_reason == "end_turn"
+            await connection.close_session(session_id=source)
+            with pytest.raises(acp.RequestError) as refused:
+                await connection.prompt(session_id=source, prompt=[acp.text_block("gone")])
+            assert refused.value.code == -32002
+            listed = (await connection.list_sessions()).sessions
+            assert [entry.session_id for entry in listed] == [copy, source]
+
+    asyncio.run(talk())
+
+
+@pytest.mark.rule("R45", "R51", "R141")
+def test_what_is_refused_reaches_the_client_as_an_error(tmp_path):
+    async def talk() -> None:
+        async with connected(tmp_path, SdkEditor()) as connection:
+            session = (await connection.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id
+            for attempt, code in (
+                (connection.load_session(cwd=str(tmp_path), session_id="none", mcp_servers=[]), -32002),
+                (connection.list_sessions(cursor="nonsense"), -32602),
+                (connection.set_session_mode(session_id=session, mode_id="careless"), -32602),
+                (connection.set_config_option("model", session, "no/such"), -32602),
+            ):
+                with pytest.raises(acp.RequestError) as refused:
+                    await attempt
+                assert refused.value.code == code
+
+    asyncio.run(talk())

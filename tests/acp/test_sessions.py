@@ -23,7 +23,8 @@ def test_nothing_about_a_session_comes_before_its_id(open_editor):
     crow.wait_until(lambda: bool(crow.notices), "the notice")
     about = [message for message in crow.received if crow.session_id in str(message)]
     assert about[0]["result"]["sessionId"] == crow.session_id
-    assert crow.notices == ["MCP servers are not supported yet and were not started: docs."]
+    [notice] = crow.notices
+    assert "`docs` (from your editor) cannot be used: there is no command `/bin/docs`" in notice
 
 
 @pytest.mark.rule("R35", "R160")

@@ -1,6 +1,9 @@
 """A disk that is full in the middle of everything: told to the person, nothing lost, and work goes on afterwards."""
 
 import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -29,6 +32,46 @@ def full(open_editor: Any) -> Editor:
     crow.prompt("one")
     fill_disk(crow)
     return crow
+
+
+@pytest.fixture
+def locked(open_editor: Any) -> Iterator[tuple[Editor, sqlite3.Connection]]:
+    """A conversation whose store another program has locked."""
+    crow = open_editor(script=HELLO, capabilities=NOTICES, environment={"CROW_PATIENCE": "1"})
+    crow.new_session()
+    crow.prompt("one")
+    with closing(sqlite3.connect(crow.home / "sessions.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield crow, other
+
+
+def waits(crow: Editor) -> list[str]:
+    return [notice for notice in crow.notices if notice.startswith("Waiting for the session to be stored")]
+
+
+def test_a_wait_for_the_store_is_named_and_the_turn_goes_on_after_it(locked):
+    crow, other = locked
+    turn = crow.start_prompt("two")
+    crow.wait_until(lambda: waits(crow) != [], "a word of the wait")
+    other.execute("ROLLBACK")
+    assert turn.answer() == {"stopReason": "end_turn"}
+
+
+def test_a_list_does_not_wait_for_a_turn_that_waits_for_the_store(locked):
+    crow, other = locked
+    turn = crow.start_prompt("two")
+    (entry,) = crow.request("session/list")["sessions"]
+    assert entry["sessionId"] == crow.session_id
+    assert not turn.done
+    other.execute("ROLLBACK")
+    assert turn.answer() == {"stopReason": "end_turn"}
+
+
+def test_a_store_that_stays_locked_is_waited_for_once(locked):
+    crow, _ = locked
+    assert "another program has locked it" in crow.start_prompt("two").error().message
+    assert waits(crow)
+    assert waits(crow) == sorted(set(waits(crow)))  # the seconds are counted once
 
 
 @pytest.mark.rule("R62")
@@ -60,3 +103,22 @@ def test_a_cancelled_turn_is_answered_as_cancelled_all_the_same(open_editor):
     fill_disk(crow)
     crow.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("session/set_mode", {"modeId": "auto"}),
+        ("session/set_config_option", {"configId": "mode", "value": "auto"}),
+    ],
+)
+def test_a_mode_that_cannot_be_stored_is_not_in_force(full, open_editor, method, params):
+    full.start_prompt("x" * 100_000).error()  # nothing can be stored before this is
+    assert full.start(method, {"sessionId": full.session_id, **params}).error().code == -32603
+    make_room(full)
+    full.prompt("/mode")
+    assert "The mode is `ask`" in full.text()
+    full.close()
+    other = open_editor(folder=full.folder)
+    loaded = other.load_session(full.session_id)
+    assert loaded["modes"]["currentModeId"] == "ask"

@@ -301,6 +301,16 @@ def test_a_wrong_config_is_one_notice_and_the_session_goes_on(open_in_project):
     assert "ship" in commands(crow)
 
 
+@pytest.mark.parametrize("name", ["trust.json", "grants.json"])
+def test_a_pipe_in_crows_home_is_named_and_not_waited_for(open_in_project, name):
+    crow = open_in_project(permit=answering("once"))
+    os.mkfifo(crow.home / name)
+    crow.new_session()
+    assert crow.prompt("hello") == {"stopReason": "end_turn"}
+    (notice,) = crow.notices
+    assert notice.startswith(f"{crow.home / name} cannot be read: it is no plain file.")
+
+
 # --- a hostile repository
 
 
@@ -445,8 +455,8 @@ def test_opening_a_hostile_repository_starts_nothing_and_loosens_nothing(hostile
     assert nothing_was_started()
 
 
-def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile):
-    crow, nothing_was_started = hostile
+def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile, tmp_path):
+    crow, _ = hostile
     crow.permit = answering("project")
     crow.new_session()
     assert crow.prompt("look around") == {"stopReason": "end_turn"}
@@ -466,7 +476,8 @@ def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile):
     for word in ["providers", "web", "help.md is not used", "rules that allow", "the mode auto", "evil/m"]:
         assert word in notices
     assert crow.close() == 0
-    assert nothing_was_started()
+    # Its servers were in the question, with their whole commands: these were agreed to, and nothing else.
+    assert {path.name for path in (tmp_path / "markers").iterdir()} <= {"mcp-json", "mcp-toml"}
 
 
 def test_rejecting_in_mode_auto_still_loads_nothing(hostile):

@@ -1,5 +1,6 @@
 """No turn is silent: what is waited for is named, with its time, through whatever the client shows."""
 
+import re
 import threading
 
 from tests.support.editor import NOTICES, Later, chose
@@ -29,9 +30,24 @@ def test_or_in_a_message_where_the_client_knows_no_notices(open_editor):
         crow.new_session()
         turn = crow.start_prompt("Hi.")
         crow.wait_for_text("Waiting for the model's answer")
-        assert crow.text().startswith(("Well,", "> Waiting"))
+        assert "Well,> Waiting" not in crow.text()
         crow.cancel()
         turn.answer()
+
+
+def test_such_a_message_begins_on_a_line_of_its_own_and_comes_once_a_minute(open_editor):
+    with Provider() as provider:
+        provider.openai.answer("Well,", then=Stall())
+        crow = open_editor(base_url=provider.openai.url, environment={"CROW_PATIENCE": "0.4"})
+        crow.new_session()
+        turn = crow.start_prompt("Hi.")
+        crow.wait_for_text("Well,")
+        crow.wait_for_text("Waiting for the model's answer")
+        seen = crow.text()
+        crow.cancel()
+        assert turn.answer() == {"stopReason": "cancelled"}
+        assert re.fullmatch(r"(> Waiting for the model's answer \(\d s\)\n\n)?Well,(\n\n> Waiting.*\n\n)?", seen)
+        assert crow.text().count("Waiting for the model's answer") == 1
 
 
 def test_a_person_who_takes_their_time_is_told_what_is_waited_for(open_editor):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.cli.demo import SCENES
+from crow.cli.demo import LAST_SCENE, SCENES
 from crow.messages import StopReason, Text, UserMessage
 from crow.model import catalog, script
 from crow.model.base import CallBegan, Done, ModelRequest, Said, Thinking
@@ -131,6 +131,34 @@ Two old logs, nothing else. A no is a result like any other: I go on with what I
 ✓ done (end_turn)"""
 
 
+PLANNED = """\
+In plan mode I only look. I would change one line:
+
+? Permission needed: Carry out the plan
+  1. In `nest.py`, take the newest way: `pop()` is cheaper than `pop(0)`.
+  REASON
+  y  Yes, and ask before each change
+  a  Yes, and edit files without asking
+  n  Reject
+  → Yes, and edit files without asking (the demo answered by itself)
+
+✓ Carry out the plan · Agreed; the mode is now edit.
+✓ Edit nest.py · +1 −1
+"""  # noqa: RUF001 -- a minus sign
+
+TAKEN_BACK = """\
+  -         way = ways.pop()
+  +         way = ways.pop(0)  # the oldest is the shortest
+            if way[-1] == "nest":
+                return way
+            ways += [[*way, place] for place in NEIGHBOURS[way[-1]]]
+
+Took back the turn “/plan Make the search faster”. The model no longer knows of it.
+
+As before: `nest.py`.
+"""
+
+
 def without_chance(output: str, folder: Path) -> str:
     """The same on every machine: no times, no name of the throw-away folder, and no reasons, which are not ours."""
     output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
@@ -146,19 +174,22 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
 
     assert (said.returncode, said.stderr) == (0, "")
     shown = without_chance(said.stdout, folder)
-    for number, scene in enumerate(SCENES, start=1):
+    for number, scene in enumerate((*SCENES, LAST_SCENE), start=1):
         assert f"\n{number}. {scene.title}\n" in shown
         assert f"\n▸ {scene.prompt}\n" in shown
     assert MENDING in shown
     assert REFUSED in shown
+    assert PLANNED in shown
+    assert TAKEN_BACK in shown
     for line in (
         "? Permission needed: Read DEMO/team/style.md",
         "✓ Read DEMO/team/style.md · 3 lines",
         "! demo answered 503 (Service Unavailable): the model is overloaded. Trying again",
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
-        "■ stopped: the length limit was reached (max_tokens)",
-        "■ stopped: the model refused to answer (refusal)",
+        "| What the model said | ",
+        f"i {len(SCENES)} prompts, 13 messages and 16 calls came back",
+        "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",
         f"  {CROW} setup zed\n",
@@ -240,7 +271,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "CROW", program(tmp_path, "demo.COUNTDOWN = 3600"))
+    monkeypatch.setattr(support, "CROW", program(tmp_path, "demo_person.COUNTDOWN = 3600", "demo_person"))
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
         terminal.expect("Permission needed: `python3 test_nest.py`")

@@ -352,3 +352,12 @@ def test_the_terminal_is_left_as_it_was(tmp_path: Path) -> None:
         terminal.expect("Hello")
         assert termios.tcgetattr(terminal._master)[3] == before[3]
         assert terminal.ended() == 0
+
+
+def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
+    project = play(tmp_path, *['{ call = "read", arguments = { path = "a.txt" } }'] * 7)
+    (project / "a.txt").write_text("one\n")
+    said = run(tmp_path, "read it")
+    assert said.returncode == 1
+    assert "was called 5 times with the same result" in said.stdout
+    assert "max_turn_requests" in said.stdout + said.stderr

@@ -280,8 +280,8 @@ def test_a_store_of_a_newer_crow_is_left_alone(tmp_path):
     assert "newer" in complaint(sessions(tmp_path, "list"))
 
 
-def test_a_folder_that_may_only_be_read_is_told_in_a_sentence(tmp_path):
-    one_session(tmp_path)
+def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
+    session = one_session(tmp_path)
     home = tmp_path / "home"
     for path in (tmp_path, home, *home.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
@@ -290,21 +290,28 @@ def test_a_folder_that_may_only_be_read_is_told_in_a_sentence(tmp_path):
             parent.chmod(parent.stat().st_mode | 0o755)
     code = (
         "import argparse, importlib, os, sys\n"
-        "import crow.cli.failure, crow.cli.sessions, crow.store.sessions\n"  # another user may not read Python's files
+        # another user may not read Python's files
+        "import crow.cli.failure, crow.cli.sessions, crow.store.sessions, crow.store.read_only\n"
         "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
-        "sys.argv = ['crow', 'sessions', 'delete', '0', '--yes']\n"
+        "sys.argv = ['crow', 'sessions', *sys.argv[1:]]\n"
         "from crow.__main__ import main\n"
         "sys.exit(main())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "CROW_HOME": str(home), "HOME": "/"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        cwd="/",
-    )
-    assert "sessions.db" in complaint(done)
+
+    def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, "CROW_HOME": str(home), "HOME": "/"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            cwd="/",
+        )
+
+    assert "change it" in said(as_nobody("list"))
+    assert "Let me look." in said(as_nobody("show", session))
+    assert json.loads(said(as_nobody("export", session, "--format", "json")))["session"]["id"] == session
+    assert "Sessions cannot be kept in" in complaint(as_nobody("delete", session, "--yes"))
 
 
 def test_wrong_usage(tmp_path):

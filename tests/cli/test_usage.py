@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from crow import __version__
 from tests.config.support import CROW, PATIENCE, crow, environment, write_config
 
@@ -112,11 +114,25 @@ def test_text_that_the_terminal_cannot_show_does_not_fail(tmp_path: Path) -> Non
     assert "/kr\\xe4h/config.toml" in said.stdout
 
 
-def test_a_closed_standard_output_does_not_fail(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", ["", "sessions list", "sessions list --json", "doctor --offline", "--help"])
+@pytest.mark.parametrize(
+    ("output", "complaint"),
+    [
+        (">&-", "Standard output is closed: there is nowhere to print to."),
+        (">/dev/full", "Standard output cannot be written: no space left on device."),
+    ],
+)
+def test_an_output_that_takes_nothing_is_one_sentence(
+    tmp_path: Path, arguments: str, output: str, complaint: str
+) -> None:
     said = subprocess.run(
-        ["/bin/sh", "-c", f"exec {CROW} >&-"], env=environment(tmp_path), stderr=subprocess.PIPE, timeout=PATIENCE
+        ["/bin/sh", "-c", f"exec {CROW} {arguments} {output}"],
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
     )
-    assert (said.returncode, said.stderr) == (0, b"")
+    assert (said.returncode, said.stderr) == (1, f"crow: {complaint}\n")
 
 
 def imported(user: Path, *arguments: str) -> set[str]:

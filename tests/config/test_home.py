@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from crow.config.home import config_path, create_folder, home, log_path, write_file
-from crow.errors import ConfigError
+from crow.config.home import config_path, create_folder, home, log_path, write_file, write_new_file
+from crow.errors import ConfigError, CrowError
+from tests.support.disks import fill_up
 
 
 def mode(path: Path) -> int:
@@ -72,6 +73,25 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"/taken cannot be written: is a directory\.$"):
         write_file(str(tmp_path / "taken"), b"content")
     assert [entry.name for entry in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_new_file_is_its_owners_and_overwrites_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "new.md"
+    write_new_file(str(path), b"content")
+    assert (path.read_bytes(), mode(path)) == (b"content", 0o600)
+    with pytest.raises(CrowError, match=r"/new\.md is there already, and is not overwritten\.") as failure:
+        write_new_file(str(path), b"other")
+    assert failure.value.remedy == "Choose another name, or move it away."
+    assert path.read_bytes() == b"content"
+
+
+def test_a_new_file_for_which_the_disk_has_no_room_is_named_and_not_left_by_halves(small_disk: Path) -> None:
+    (small_disk / "other").write_bytes(b"x" * 100_000)
+    fill_up(small_disk / "filler")
+    (small_disk / "other").unlink()
+    with pytest.raises(CrowError, match=r"/new\.md cannot be written: no space left on device\.$"):
+        write_new_file(str(small_disk / "new.md"), b"x" * 200_000)
+    assert [entry.name for entry in small_disk.iterdir()] == ["filler"]
 
 
 def test_importing_and_reading_create_nothing(tmp_path: Path) -> None:

@@ -177,6 +177,12 @@ def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
         load_settings(str(tmp_path))
 
 
+def test_a_pipe_in_the_files_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(ConfigError, match=r"/config\.toml cannot be read: it is no plain file\.$"):
+        load_settings(str(tmp_path))
+
+
 def test_a_file_that_may_not_be_read() -> None:
     # The superuser may read anything, so a child without its rights tries.
     with tempfile.TemporaryDirectory() as folder:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crow import __version__
-from tests.conformance import conversations, outside, schema_check
+from tests.conformance import conversations, outside, recordings, schema_check, session_conversations
 from tests.conformance.clients import Judgement, judge_clients
+from tests.conformance.mcp_sdk import judge_mcp
 
 PROJECT = Path(__file__).parent.parent.parent
 REPORT = PROJECT / "docs" / "conformance.md"
@@ -49,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crow-conformance-") as name:
         folder = Path(name)
         outcomes = run_tests(folder / "outcomes.json")
-        judgements = [judge_recordings(folder), *judge_clients(folder)]
+        judgements = [judge_recordings(folder), *judge_clients(folder), *judge_mcp(folder)]
     rules = read_rules(outcomes)
     REPORT.write_text(report(rules, judgements, len(outcomes)))
     broken = [rule for rule in rules if not rule.ok]
@@ -65,7 +66,9 @@ def main() -> int:
 
 def run_tests(path: Path) -> dict[str, dict]:
     """Every test that carries a rule, by name: its rules and its outcome."""
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-m", "rule", f"--rules-to={path}"], cwd=PROJECT)
+    side_by_side = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "rule", f"--rules-to={path}", *side_by_side]
+    subprocess.run(command, cwd=PROJECT)
     return json.loads(path.read_text())
 
 
@@ -90,15 +93,16 @@ def tests_of(rule: str, outcomes: dict[str, dict]) -> dict[str, str]:
 
 def judge_recordings(folder: Path) -> Judgement:
     name = f"the protocol's JSON schema ({outside.SDK}) and its prose"
-    records = [*conversations.record_all(folder), *conversations.golden(folder)]
+    records = [*conversations.record_all(folder), *session_conversations.record_all(folder)]
+    unshown = recordings.missing(*records)
+    records += conversations.golden(folder)
     try:
         schema = outside.schema()
     except outside.Unavailable as why:
-        return Judgement(name, f"not asked: {why}", ok=True)
-    found = schema_check.findings(schema, *records)
-    verdict = (
-        "; ".join(found[:10]) or f"found nothing in {len(records)} recorded conversations, the golden ones included"
-    )
+        return Judgement(name, "; ".join([f"not asked: {why}", *unshown]), ok=not unshown)
+    found = schema_check.findings(schema, *records) + unshown
+    every = "every method and every kind of update is shown"
+    verdict = "; ".join(found[:10]) or f"found nothing in {len(records)} recorded conversations; {every}"
     return Judgement(name, verdict, ok=not found)
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.conformance import recordings
 from tests.support.editor import EVERYTHING, FILES, NOTHING, NOTICES, TERMINAL, Entry, chose
 from tests.support.scripts import call, edit, reply, run
 from tests.support.zed import Zed
@@ -72,7 +73,7 @@ def golden(folder: Path) -> list[Path]:
 def _as_record(folder: Path, golden: Path) -> Path:
     lines = [json.loads(line) for line in golden.read_text().splitlines()]
     messages = [Entry(line["from"], {"jsonrpc": "2.0", **line["message"]}, 0) for line in lines if "from" in line]
-    return _write(folder / f"golden-{golden.name}", golden.stem, messages)
+    return recordings.write(folder / f"golden-{golden.name}", messages)
 
 
 def record(folder: Path, client: str) -> Path:
@@ -103,7 +104,7 @@ def record(folder: Path, client: str) -> Path:
         editor.close()
     finally:
         editor.kill()
-    return _write(folder / f"{client}.jsonl", client, editor.conversation)
+    return recordings.write(folder / f"{client}.jsonl", editor.conversation)
 
 
 def _choice(request: dict, option: str) -> str:
@@ -116,11 +117,3 @@ def _running(editor: Zed) -> str:
     calls = list(editor.tool_calls().values())
     shown = calls[-1] if calls else {}
     return shown["title"] if shown.get("status") == "in_progress" and len(calls) >= LAST_CALL else ""
-
-
-def _write(path: Path, name: str, conversation: list[Entry]) -> Path:
-    with path.open("w") as file:
-        for entry in conversation:
-            sender = "client" if entry.sender == "editor" else "agent"
-            file.write(json.dumps({"run": name, "from": sender, "msg": entry.message}) + "\n")
-    return path

@@ -7,16 +7,23 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.support.editor import CONFIG, CROW, clean_environment
 
 SDK = "@agentclientprotocol/sdk@2.4.0"
 SCHEMA = "package/schema/v1/schema.json"
+UNSTABLE = "package/schema/v1/schema.unstable.json"
+FORK = ("ForkSessionRequest", "ForkSessionResponse", "SessionForkCapabilities")
+"""What Crow offers of the protocol's unstable part; nothing else of it is accepted."""
+MCP_SDK = "@modelcontextprotocol/sdk@1.29.0"
 ACPX = "acpx@0.19.1"
 KERNEL = ("agent-client-kernel==0.2.0", "agent-client-protocol==0.4.9", "jupyter-client", "metakernel")
 """It asks for any SDK since 0.4.0; 0.4.9 is of the generation that it was written for."""
+PATIENCE = 120.0
+"""Seconds that a client may take."""
 PROJECT = Path(__file__).parent.parent.parent
 
 
@@ -31,17 +38,27 @@ def cache() -> Path:
 
 
 def schema() -> Path:
-    """The protocol's own JSON schema, out of the package of its TypeScript SDK."""
-    path = cache() / f"{SDK.rpartition('@')[2]}.schema.json"
+    """The protocol's own JSON schema, out of the package of its TypeScript SDK: the stable one, and `session/fork`."""
+    path = cache() / f"{SDK.rpartition('@')[2]}.with-fork.schema.json"
     if not path.exists():
         name = _npm(cache(), "pack", SDK, "--json")
         archive = cache() / json.loads(name)[0]["filename"]
-        with tarfile.open(archive) as package:
-            content = package.extractfile(SCHEMA)
-            if content is None:
-                raise Unavailable(f"{SDK} has no {SCHEMA}")
-            path.write_bytes(content.read())
+        stable, unstable = _read_from(archive, SCHEMA), _read_from(archive, UNSTABLE)
+        types, unstable_types = stable["$defs"], unstable["$defs"]
+        types.update({name: unstable_types[name] for name in FORK})
+        types[FORK[0]]["properties"].pop("systemPrompt", None)  # unstable by itself
+        capabilities = unstable_types["SessionCapabilities"]["properties"]
+        types["SessionCapabilities"]["properties"]["fork"] = capabilities["fork"]
+        path.write_text(json.dumps(stable))
     return path
+
+
+def _read_from(archive: Path, name: str) -> dict[str, Any]:
+    with tarfile.open(archive) as package:
+        content = package.extractfile(name)
+        if content is None:
+            raise Unavailable(f"{SDK} has no {name}")
+        return json.load(content)
 
 
 def acpx() -> Path:
@@ -53,6 +70,16 @@ def acpx() -> Path:
         (folder / "package.json").write_text('{"private":true}')
         _npm(folder, "install", "--no-fund", "--no-audit", "--loglevel=error", "node@24", ACPX)
     return program
+
+
+def mcp_sdk() -> Path:
+    """The folder in which the Model Context Protocol's TypeScript SDK is installed."""
+    folder = cache() / MCP_SDK.replace("/", "-")
+    if not (folder / "node_modules").exists():
+        folder.mkdir(exist_ok=True)
+        (folder / "package.json").write_text('{"private":true}')
+        _npm(folder, "install", "--no-fund", "--no-audit", "--loglevel=error", MCP_SDK)
+    return folder
 
 
 def kernel() -> Path:
@@ -107,19 +134,62 @@ def kernel_cell(folder: Path, script: str) -> Exchange:
     return _converse([str(python), "-c", CELL, "go"], folder, variables)
 
 
-def _agent(folder: Path, script: str) -> list[str]:
+class AcpxSession:
+    """acpx in its session mode: each command is a process of its own, and so is each `crow acp` behind it."""
+
+    def __init__(self, folder: Path, script: str, *, may_resume: bool) -> None:
+        program = acpx()
+        agent = " ".join(_agent(folder, script, *([] if may_resume else ["--without-resume"])))
+        self._command = [str(program), "--agent", agent, "--cwd", str(folder), "--ttl", "60", "--approve-all"]
+        self._variables = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+        self._folder = folder
+
+    def run(self, *arguments: str) -> Exchange:
+        return _converse([*self._command, *arguments], self._folder, self._variables)
+
+    def cancel_after(self, words: str, *arguments: str) -> Exchange:
+        """Cancels a prompt when these words were shown; what came of the prompt."""
+        home, environment = _surroundings(self._folder, self._variables)
+        with subprocess.Popen(
+            [*self._command, *arguments],
+            cwd=self._folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as prompting:
+            patience = threading.Timer(PATIENCE, prompting.kill)
+            patience.start()
+            printed = b""
+            assert prompting.stdout is not None
+            while words.encode() not in printed and (more := os.read(prompting.stdout.fileno(), 65536)):
+                printed += more
+            cancelled = self.run("cancel")
+            printed += prompting.stdout.read()
+            patience.cancel()
+        text = printed.decode("utf-8", "replace") + cancelled.printed
+        return Exchange(prompting.returncode or cancelled.status, text, home / "traffic.jsonl")
+
+
+def _agent(folder: Path, script: str, *options: str) -> list[str]:
     home = folder.with_name(f"{folder.name}-home")
     home.mkdir()
     (home / "script.toml").write_text(script)
     (home / "config.toml").write_text(CONFIG.format(images="false", more=""))
-    return [sys.executable, "-m", "tests.conformance.tee_agent", str(home / "traffic.jsonl"), CROW, "acp"]
+    return [sys.executable, "-m", "tests.conformance.tee_agent", *options, str(home / "traffic.jsonl"), CROW, "acp"]
+
+
+def _surroundings(folder: Path, variables: dict[str, str]) -> tuple[Path, dict[str, str]]:
+    """The home of a client that works in a folder, and its environment."""
+    home = folder.with_name(f"{folder.name}-home")
+    environment = clean_environment(home, home) | {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | variables
+    return home, environment
 
 
 def _converse(command: list[str], folder: Path, variables: dict[str, str]) -> Exchange:
-    home = folder.with_name(f"{folder.name}-home")
-    environment = clean_environment(home, home) | {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | variables
+    home, environment = _surroundings(folder, variables)
     done = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
     )
     return Exchange(done.returncode, done.stdout + done.stderr, home / "traffic.jsonl")
 

@@ -5,7 +5,8 @@
 A record is what `tee_agent.py` writes. Reported are messages that the schema refuses, broken JSON-RPC (no JSON, a
 response to nothing, a second one, a request left unanswered), methods that the schema does not know, and the
 protocol's prose: a method used without its capability, an unknown session or tool call, a relative path, an update
-outside a turn, a call left open, a terminal that is used or shown after its release, or never released.
+outside a turn and outside a replay, a call left open, a terminal that is used or shown after its release, or never
+released.
 """
 
 import json
@@ -21,6 +22,10 @@ OTHER = {"client": "agent", "agent": "client"}
 FILE_CAPABILITIES = {"fs/read_text_file": "readTextFile", "fs/write_text_file": "writeTextFile"}
 OF_A_TURN = {"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
 OPEN = ("pending", "in_progress")
+OFFERED = {"notice": "notices", "compaction_update": "compaction", "compaction_summary_chunk": "compaction"}
+"""Updates that only some clients take, with the capability that says so."""
+OPENING = ("session/new", "session/fork")
+"""Requests whose answer names a session."""
 
 
 def findings(schema: Path, *records: Path) -> list[str]:
@@ -49,6 +54,8 @@ class Run:
         self._initialized = False
         self._sessions: set[Any] = set()
         self._turns: dict[Any, int] = {}
+        self._replays: dict[Any, int] = {}
+        """Loads that are not answered yet."""
         self._cancelled: set[Any] = set()
         self._calls: dict[tuple[Any, Any], str] = {}
         self._terminals: dict[Any, bool] = {}
@@ -107,6 +114,8 @@ class Run:
         self._answered.add(key)
         if method == "session/prompt":
             self._turns[params.get("sessionId")] -= 1
+        if method == "session/load":
+            self._replays[params.get("sessionId")] -= 1
         if ("result" in message) == ("error" in message):
             yield f"the response to {method} needs exactly one of result and error"
         elif "error" in message:
@@ -115,6 +124,8 @@ class Run:
             yield from self._result(method, params, message["result"])
 
     def _result(self, method: str, params: dict[str, Any], result: Any) -> Iterator[str]:
+        if method in OPENING and isinstance(result, dict):
+            self._sessions.add(result.get("sessionId"))
         name = self._schema.results.get(method)
         if name is None:
             return
@@ -123,8 +134,6 @@ class Run:
         yield from self._schema.complaints(name, result)
         if not isinstance(result, dict):
             return
-        if method == "session/new":
-            self._sessions.add(result.get("sessionId"))
         if method == "terminal/create":
             self._terminals[result.get("terminalId")] = True
         if method == "session/prompt":
@@ -140,8 +149,18 @@ class Run:
                 self._initialized, self._capabilities = True, params.get("clientCapabilities") or {}
             case "session/prompt":
                 self._turns[session] = self._turns.get(session, 0) + 1
+            case "session/load":
+                self._replays[session] = self._replays.get(session, 0) + 1
+                self._open(session)
+            case "session/resume":
+                self._open(session)
             case "session/cancel" if self._turns.get(session):
                 self._cancelled.add(session)
+
+    def _open(self, session: Any) -> None:
+        """A stored session is opened, perhaps once more: a replay begins from nothing."""
+        self._sessions.add(session)
+        self._calls = {key: status for key, status in self._calls.items() if key[0] != session or status in OPEN}
 
     def _rules(self, method: str, params: dict[str, Any]) -> Iterator[str]:
         session = params.get("sessionId")
@@ -195,10 +214,12 @@ class Run:
 
     def _update_rules(self, session: Any, update: dict[str, Any]) -> Iterator[str]:
         kind = update["sessionUpdate"]
-        if kind in OF_A_TURN and not self._turns.get(session):
+        if kind in OF_A_TURN and not self._turns.get(session) and not self._replays.get(session):
             yield f"{kind} outside a turn"
-        if kind == "notice" and "notices" not in (self._capabilities.get("session") or {}):
-            yield "a notice to a client that takes none"
+        if kind == "user_message_chunk" and not self._replays.get(session):
+            yield "the person's own message outside a replay"
+        if kind in OFFERED and OFFERED[kind] not in (self._capabilities.get("session") or {}):
+            yield f"{kind} to a client that takes none"
         if kind not in ("tool_call", "tool_call_update"):
             return
         key = (session, update["toolCallId"])

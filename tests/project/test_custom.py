@@ -5,7 +5,7 @@ import os
 import pytest
 
 from crow.project.custom import custom_command
-from crow.project.own import own_of
+from crow.project.prompt_files import prompt_files_in
 from crow.project.skills import LONGEST_LISTING, Skill, listing, skill
 from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, Watched
 
@@ -82,9 +82,9 @@ def test_only_a_change_makes_the_files_be_read_again(tmp_path):
     write(tmp_path / "skills/pdf/other.md")
     folder = Watched(str(tmp_path), OF_USER)
     assert folder.look()
-    own = own_of(folder.now, OF_USER)
-    assert [command.name for command in own.commands] == ["a"]
-    assert [(found.name, found.description) for found in own.skills] == [("pdf", "PDFs")]
+    files = prompt_files_in(folder.now, OF_USER)
+    assert [command.name for command in files.commands] == ["a"]
+    assert [(found.name, found.description) for found in files.skills] == [("pdf", "PDFs")]
     assert not folder.look()
     write(tmp_path / "commands/deep/er/b.md")
     assert folder.look()
@@ -140,9 +140,21 @@ def test_pipes_huge_files_and_too_many_are_left_out(tmp_path):
     folder.look()
     assert len(folder.now.files) == MOST_FILES - 2
     left_out = "\n".join(folder.now.left_out)
-    assert "huge.md: it is larger than 64 kb" in left_out.lower()
-    assert "pipe.md: it is no file" in left_out
+    assert "huge.md: it is larger than 64 kB" in left_out
+    assert "pipe.md: it is no plain file" in left_out
     assert "all files but 200" in left_out
+
+
+def test_a_link_that_leads_back_is_not_followed_round_and_round(tmp_path):
+    commands = tmp_path / "commands"
+    write(commands / "a.md")
+    (commands / "loop").symlink_to(".")
+    write(tmp_path / "one/b.md")
+    (tmp_path / "one/up").symlink_to(commands)
+    (commands / "one").symlink_to(tmp_path / "one")
+    folder = Watched(str(tmp_path), OF_USER)
+    folder.look()
+    assert list(folder.now.files) == ["commands/a.md", "commands/one/b.md"]
 
 
 def test_a_look_stays_quick_whatever_a_folder_holds(tmp_path):

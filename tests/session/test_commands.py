@@ -73,7 +73,7 @@ def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
 
 def test_commands_are_told_again_only_when_they_have_changed():
     files = Files()
-    commands = Commands([Fake("help")], files)
+    commands = Commands([Fake("help")], [files])
     assert [info.name for info in commands.changed() or ()] == ["help"]
     assert commands.changed() is None
     files.names = ["mine"]
@@ -88,6 +88,6 @@ def test_a_built_in_command_comes_before_a_file():
     files = Files()
     files.names = ["help", "mine"]
     built_in = Fake("help")
-    commands = Commands([built_in], files)
+    commands = Commands([built_in], [files])
     assert commands.find([SentText("/help")]) == (built_in, "")
     assert commands.find([SentText("/mine x")]) is not None

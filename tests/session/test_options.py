@@ -10,7 +10,7 @@ import pytest
 
 from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
 from crow.config.settings import Limits
-from crow.errors import ConfigError
+from crow.errors import ConfigError, OptionUnknown
 from crow.events import Event, OptionChosen, OptionsChanged, SentText, UserSaid
 from crow.messages import Text
 from crow.model.base import ModelEvent, Said
@@ -18,11 +18,13 @@ from crow.policy.rules import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, Models
-from crow.session.options import Options, OptionUnknown
+from crow.session.options import Options
+from crow.session.unstored import RecentChanges
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
 from crow.workspace.local import LocalWorkspace
 from tests.support.provider import Provider
+from tests.support.recording import RecordingSink
 
 NO_SERVERS = {"CROW_LOCAL_SERVERS": ""}
 
@@ -35,22 +37,8 @@ class Nobody:
         raise AssertionError(question)
 
 
-class Told:
-    """A sink that keeps what it was told."""
-
-    has_room = True
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.changed = asyncio.Event()
-
-    def take(self, event: Event) -> None:
-        self.events.append(event)
-        if isinstance(event, OptionsChanged):
-            self.changed.set()
-
-    async def room(self) -> None:
-        pass
+def options_changed(event: Event) -> bool:
+    return isinstance(event, OptionsChanged)
 
 
 class Opened:
@@ -59,11 +47,11 @@ class Opened:
     def __init__(self, models: Models, folder: Path) -> None:
         self._models = models
         self._folder = str(folder)
-        self.told = Told()
+        self.told = RecordingSink()
 
     async def begin(self) -> "Opened":
         choice = await self._models.choose()
-        journal = SessionJournal()
+        journal = SessionJournal(RecentChanges())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
         self.conversation = Conversation(
@@ -380,7 +368,7 @@ def test_what_providers_list_is_added_once_for_all_sessions(tmp_path: Path) -> N
             first = await Opened(shared, tmp_path).begin()
             assert "open/big" not in first.models()
             first.options.look_for_models(at_once)
-            await first.told.changed.wait()
+            await first.told.until(options_changed)
             assert first.models() == ["one/plain", "one/gpt-5", "two/o3", "open/big", "open/small"]
             assert first.told.events == [OptionsChanged(first.options.all())]
             await first.options.choose("model", "open/small")
@@ -402,7 +390,7 @@ def test_servers_on_this_machine_join_the_list(tmp_path: Path) -> None:
 
         async def story(session: Opened) -> None:
             session.options.look_for_models(at_once)
-            await session.told.changed.wait()
+            await session.told.until(options_changed)
             assert session.models() == ["one/plain", "one/gpt-5", "two/o3", "mine/qwen3"]
             await session.options.choose("model", "mine/qwen3")
             provider.openai.answer("Hello.")
@@ -464,7 +452,7 @@ def test_nobody_is_asked_while_the_session_is_busy(tmp_path: Path) -> None:
             await asked.wait()
             assert provider.connections == 0
             over.set()
-            await session.told.changed.wait()
+            await session.told.until(options_changed)
             assert "open/big" in session.models()
 
         play(tmp_path, TWO + provider_table("open", provider.openai.url), story)

@@ -9,6 +9,7 @@ from crow.events import (
     CallProgressed,
     CallRequested,
     CallSettled,
+    CallStarted,
     CommandGiven,
     CompactionEnded,
     CompactionStarted,
@@ -25,7 +26,7 @@ from crow.events import (
 )
 from crow.messages import StopReason, Text
 from crow.results import Location, TextBlock, ToolKind, ToolResult
-from crow.session.mending import INTERRUPTED, last_turn, missing_ends
+from crow.session.mending import INTERRUPTED, NOT_BEGUN, last_turn_number, missing_ends
 from crow.session.replay import PastCall, PastMessage, PastPrompt, PastThought, replayed
 
 GO = (SentText("go"),)
@@ -107,17 +108,20 @@ def test_whatever_was_cut_off_gets_its_end():
         CallOpened("c1", "read", ToolKind.READ, "Read"),
         CallOpened("c2", "read", ToolKind.READ, "Read"),
         CallSettled("c1", DONE),
+        CallOpened("c3", "read", ToolKind.READ, "Read"),
+        CallStarted("c3"),
         CompactionStarted("k1", "full"),
     ]
-    call, compaction, turn = missing_ends(past)
-    assert call == CallSettled("c2", INTERRUPTED)
+    call, begun, compaction, turn = missing_ends(past)
+    assert call == CallSettled("c2", NOT_BEGUN)
+    assert begun == CallSettled("c3", INTERRUPTED)
     assert isinstance(compaction, CompactionEnded)
     assert (compaction.compaction_id, compaction.status) == ("k1", "failed")
     assert isinstance(turn, TurnEnded)
     assert (turn.turn_id, turn.stop_reason) == ("t2", None)
-    assert missing_ends([*past, call, compaction, turn]) == []
+    assert missing_ends([*past, call, begun, compaction, turn]) == []
 
 
 def test_turns_are_counted_on():
-    assert last_turn([]) == 0
-    assert last_turn([TurnStarted("t9"), TurnStarted("t10"), TurnStarted("odd")]) == 10
+    assert last_turn_number([]) == 0
+    assert last_turn_number([TurnStarted("t9"), TurnStarted("t10"), TurnStarted("odd")]) == 10

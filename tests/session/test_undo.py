@@ -9,6 +9,7 @@ import pytest
 
 from crow.errors import StorageFailed, WorkspaceError
 from crow.events import (
+    Before,
     CallDescribed,
     CallOpened,
     CallSettled,
@@ -18,6 +19,7 @@ from crow.events import (
     FileChanging,
     FileWritten,
     SentText,
+    SubagentDid,
     TurnEnded,
     TurnStarted,
     TurnUndone,
@@ -25,39 +27,27 @@ from crow.events import (
 )
 from crow.messages import StopReason, Text
 from crow.results import DiffBlock, ToolKind, ToolResult
-from crow.session import undo
-from crow.session.journal import SessionJournal, Unkept
-from crow.session.undo import NOTHING, RecentChanges, last_turn, undo_last_turn
+from crow.session import unstored
+from crow.session.journal import SessionJournal
+from crow.session.undo import NOTHING, PastTurn, last_turn, undo_last_turn
+from crow.session.unstored import RecentChanges
+from crow.store.base import EventLog
 from crow.tools.changing import digest_of
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.file_cases import CASES
+from tests.support.recording import RecordingSink
 from tests.tools.calling import Hand
-
-
-class Everything:
-    """A sink that keeps all events."""
-
-    has_room = True
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def take(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def room(self) -> None:
-        pass
 
 
 class Talk:
     """A conversation in which the model changes files, without the model."""
 
-    def __init__(self, workspace: Workspace, record: Unkept | None = None) -> None:
+    def __init__(self, workspace: Workspace, log: EventLog | None = None) -> None:
         self.workspace = workspace
-        self.journal = SessionJournal(record)
-        self._sink = Everything()
+        self.journal = SessionJournal(log or RecentChanges())
+        self._sink = RecordingSink()
         self.journal.subscribe(self._sink)
         self.hand = Hand(workspace, self.journal)
         self._turns = 0
@@ -219,7 +209,7 @@ def test_a_turn_that_changed_nothing_is_taken_from_the_conversation(tmp_path):
 
 def test_a_command_that_stands_for_a_prompt_is_a_turn_of_the_models(tmp_path):
     async def story(talk: Talk) -> None:
-        for past in (lambda: talk.past, record.past):
+        for past in (lambda: talk.past, recent.past):
             talk.journal.append(TurnStarted("t1"))
             talk.journal.append(CommandGiven("t1-m1", (SentText("/review it"),)))
             talk.journal.append(UserSaid("t1-m2", (), (Text("Review it thoroughly."),)))
@@ -227,8 +217,8 @@ def test_a_command_that_stands_for_a_prompt_is_a_turn_of_the_models(tmp_path):
             assert turn is not None
             assert turn.name == "/review it"
 
-    record = RecentChanges()
-    asyncio.run(story(Talk(LocalWorkspace([str(tmp_path)]), record)))
+    recent = RecentChanges()
+    asyncio.run(story(Talk(LocalWorkspace([str(tmp_path)]), recent)))
 
 
 def test_commands_that_ran_are_said_to_stay(tmp_path):
@@ -524,17 +514,17 @@ def test_an_editor_that_formats_is_no_change_of_the_persons(tmp_path):
 # --- what is stored, and when
 
 
-class Broken(Unkept):
+class Broken(RecentChanges):
     """A store that fails when a change of a file is to be stored."""
 
-    def __init__(self) -> None:
-        self._fails = False
+    _fails = False
 
     def add(self, event: Event) -> None:
+        super().add(event)
         self._fails = isinstance(event, FileChanging)
 
-    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
-        future = super().kept()
+    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+        future = super().store_all()
         if self._fails:
             future = asyncio.get_running_loop().create_future()
             future.set_exception(StorageFailed("The disk is full."))
@@ -563,7 +553,7 @@ def test_a_change_is_told_before_the_write_and_what_became_of_it_after(tmp_path)
     path.write_bytes("größe\r\n".encode("latin-1"))
     seen: list[tuple[str, bytes]] = []
 
-    class Watching(Everything):
+    class Watching(RecordingSink):
         def take(self, event: Event) -> None:
             super().take(event)
             if isinstance(event, FileChanging | FileWritten):
@@ -593,33 +583,72 @@ def test_a_session_that_is_not_stored_can_take_back_too(tmp_path):
     path.write_text("one")
 
     async def story() -> None:
-        record = RecentChanges()
-        talk = Talk(LocalWorkspace([str(tmp_path)]), record)
+        recent = RecentChanges()
+        talk = Talk(LocalWorkspace([str(tmp_path)]), recent)
         talk.begin()
         await talk.hand.edit("a.txt", "one", "two")
-        told = await undo_last_turn(record.past(), talk.journal, talk.workspace)
+        told = await undo_last_turn(recent.past(), talk.journal, talk.workspace)
         assert told.startswith("Took back the last turn.")
         assert path.read_text() == "one"
-        assert last_turn(record.past()) is None
+        assert last_turn(recent.past()) is None
 
     asyncio.run(story())
 
 
 def test_what_is_kept_in_memory_has_a_limit_and_no_turn_is_kept_by_halves(monkeypatch):
-    monkeypatch.setattr(undo, "LARGEST_IN_MEMORY", 10_000)
-    record = RecentChanges()
+    monkeypatch.setattr(unstored, "LARGEST_IN_MEMORY", 10_000)
+    recent = RecentChanges()
     for number in range(1, 6):
-        record.add(TurnStarted(f"t{number}"))
-        record.add(FileChanging("c", f"/{number}/a", undo.Before("x" * 1500)))
-        record.add(FileChanging("c", f"/{number}/b", undo.Before("x" * 1500)))
-        record.add(UserSaid("m", (), ()))
-    past = record.past()
+        recent.add(TurnStarted(f"t{number}"))
+        recent.add(FileChanging("c", f"/{number}/a", Before("x" * 1500)))
+        recent.add(FileChanging("c", f"/{number}/b", Before("x" * 1500)))
+        recent.add(UserSaid("m", (), ()))
+    past = recent.past()
     assert sum(len(event.before.text) for event in past if isinstance(event, FileChanging) and event.before) <= 10_000
     turns = [event.turn_id for event in past if isinstance(event, TurnStarted)]
     assert turns[-1] == "t5"
     turn = last_turn(past)
     assert turn is not None
     assert [change.path for change in turn.changes()] == ["/5/b", "/5/a"]
-    record.add(TurnStarted("t6"))
-    record.add(FileChanging("c", "/6/a", undo.Before("x" * 9_900)))
-    assert last_turn(record.past()) is None
+    recent.add(TurnStarted("t6"))
+    recent.add(FileChanging("c", "/6/a", Before("x" * 9_900)))
+    assert last_turn(recent.past()) is None
+
+
+OLD, ONE, TWO = (Before(text) for text in ("old", "one", "two"))
+ONE_WRITTEN = FileWritten("c1", "/a", digest_of("one"))
+TWO_WRITTEN = FileWritten("c2", "/a", digest_of("two"))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [FileChanging("c1", "/a", OLD), FileChanging("c2", "/a", OLD), ONE_WRITTEN],
+        [FileChanging("c1", "/a", OLD), ONE_WRITTEN, FileChanging("c2", "/a", OLD)],
+        [FileChanging("c1", "/a", OLD), FileChanging("c2", "/a", ONE), ONE_WRITTEN, TWO_WRITTEN],
+    ],
+    ids=["the second wrote nothing", "the second began too late", "the second saw the first before it was told of"],
+)
+def test_calls_that_change_a_file_side_by_side_are_taken_back_to_what_was_before_both(events):
+    turn = PastTurn("t1")
+    turn.events += events
+    [change] = turn.changes()
+    last = TWO_WRITTEN if TWO_WRITTEN in events else ONE_WRITTEN
+    assert (change.before, change.mixed, change.digest) == (OLD, False, last.digest)
+
+
+def test_also_in_memory_a_turn_knows_of_the_commands_of_its_subagents():
+    recent = RecentChanges()
+    recent.add(TurnStarted("t1"))
+    recent.add(UserSaid("t1-m1", (), ()))
+    for event in (
+        TurnStarted("t1-c1_t1"),
+        UserSaid("t1-c1_t1-m1", (), ()),
+        CallOpened("t1-c1_t1-c1", "terminal", ToolKind.EXECUTE, "`true`"),
+        CallStarted("t1-c1_t1-c1"),
+        TurnEnded("t1-c1_t1", StopReason.END_TURN),
+    ):
+        recent.add(SubagentDid("t1-c1", event))
+    turn = last_turn(recent.past())
+    assert turn is not None
+    assert (turn.id, turn.ran_commands) == ("t1", True)

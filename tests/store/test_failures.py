@@ -14,8 +14,10 @@ import pytest
 
 from crow.errors import CrowError, StorageFailed
 from crow.events import Before, CallStarted, FileChanging, TextDelta, TurnStarted
-from crow.store.open import open_store
 from crow.store.pending import Pending
+from crow.store.store import open_store
+from tests.support.disks import fill_up
+from tests.support.folders import open_to_others
 from tests.support.store import say, turn, with_store
 
 DAMAGES = int(os.environ.get("CROW_STORE_DAMAGES", "60"))
@@ -23,23 +25,6 @@ DAMAGES = int(os.environ.get("CROW_STORE_DAMAGES", "60"))
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 
 BIG = [FileChanging(f"c{number}", "/p/a", Before(os.urandom(20_000).hex())) for number in range(40)]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of two megabytes."""
-    place = tmp_path / "small"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def fill_up(path):
-    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
 
 
 def assert_told(failure, path, cause, remedy):
@@ -55,24 +40,24 @@ def test_a_full_disk_is_named_and_what_waits_is_stored_in_order_once_there_is_ro
         await say(store, "before")
         session = await store.create("s", "/p", [])
         session.add(TextDelta("m1", "kept"))
-        await session.kept()
+        await session.store_all()
         fill_up(filler)
         session.add(CallStarted("c0"))
         for event in BIG[:15]:
             session.add(event)
         for _ in range(2):
             with pytest.raises(StorageFailed) as failure:
-                await session.kept(full=True)
+                await session.store_all(full=True)
             assert_told(failure.value, small_disk, "the disk is full", "Make room")
         assert len(await store.events("before")) == 4
         assert await store.events("s") == [TextDelta("m1", "kept"), CallStarted("c0")]
         assert len((await store.page(None, "", 9)).entries) == 1
         filler.unlink()
         session.add(CallStarted("c1"))
-        await session.kept()
+        await session.store_all()
 
     with_store(small_disk, talk)
-    events = with_store(small_disk, lambda store: store.events("s", images=True))
+    events = with_store(small_disk, lambda store: store.events("s", former_texts=True))
     assert events == [TextDelta("m1", "kept"), CallStarted("c0"), *BIG[:15], CallStarted("c1")]
 
 
@@ -99,17 +84,17 @@ def test_what_could_not_be_stored_is_tried_again_by_itself(tmp_path):
         session = await store.create("s", "/p", [])
         session.add(BIG[0])
         with pytest.raises(StorageFailed) as failure:
-            await session.kept()
+            await session.store_all()
         assert_told(failure.value, tmp_path, "the disk is full", "kept in memory")
         elsewhere = open_store(str(tmp_path))
-        assert await elsewhere.delete("big")
+        await elsewhere.delete("big")
         started = time.monotonic()
-        while not await elsewhere.events("s", images=True):
+        while not await elsewhere.events("s", former_texts=True):
             await asyncio.sleep(0.05)
             assert time.monotonic() < started + 30, "never tried again"
         await elsewhere.close()
-        await session.kept()
-        return await store.events("s", images=True)
+        await session.store_all()
+        return await store.events("s", former_texts=True)
 
     assert with_store(tmp_path, talk, max_pages=pages) == [BIG[0]]
 
@@ -122,7 +107,7 @@ def test_closing_on_a_full_disk_says_so(tmp_path):
 
     with pytest.raises(StorageFailed, match="the disk is full"):
         with_store(tmp_path, talk, max_pages=20)
-    assert with_store(tmp_path, lambda store: store.events("s", images=True)) == []
+    assert with_store(tmp_path, lambda store: store.events("s", former_texts=True)) == []
 
 
 def test_no_more_is_held_in_memory_than_a_limit_and_nothing_follows_a_gap():
@@ -147,31 +132,30 @@ def test_a_session_that_lost_something_can_be_loaded_again(tmp_path):
         for event in BIG[:5]:
             session.add(event)
         with pytest.raises(StorageFailed, match="the disk is full"):
-            await session.kept()
+            await session.store_all()
         await store.delete("big")
         for _ in range(2):
             with pytest.raises(StorageFailed, match="Not everything"):
-                await session.kept()
+                await session.store_all()
         again = await store.claim("s")
         again.add(CallStarted("c"))
-        await again.kept()
-        return await store.events("s", images=True)
+        await again.store_all()
+        return await store.events("s", former_texts=True)
 
     assert with_store(tmp_path, talk, max_pages=pages) == [*BIG[:2], CallStarted("c")]
 
 
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
-from crow.store.open import open_store
-import crow.store.sessions
+from crow.store.store import open_store
+import crow.store.read_only, crow.store.sessions
 asyncio.run(asyncio.to_thread(int))
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 async def main():
     store = open_store(sys.argv[1])
-    for asking in (store.create("new", "/p", []), store.claim("s"), store.events("s")):
+    for asking in (store.create("new", "/p", []), store.claim("s"), store.events("s"), store.page(None, "", 5)):
         try:
-            await asking
-            print("done")
+            print("done", await asking)
         except Exception as error:
             print(type(error).__name__, error)
     await store.close()
@@ -182,9 +166,7 @@ asyncio.run(main())
 @as_root
 @pytest.mark.parametrize("filled", [True, False])
 def test_a_folder_that_may_only_be_read_is_named(tmp_path, filled):
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(parent.stat().st_mode | 0o055)
+    open_to_others(tmp_path)
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     if filled:
@@ -196,14 +178,54 @@ def test_a_folder_that_may_only_be_read_is_named(tmp_path, filled):
         [sys.executable, "-c", AS_SOMEONE_ELSE, str(home)], capture_output=True, text=True, timeout=50
     )
     assert done.stderr == ""
-    for line in done.stdout.splitlines():
+    *writing, events, page = done.stdout.splitlines()
+    for line in writing:
         assert line.startswith(f"StorageFailed Sessions cannot be kept in {home}/sessions.db"), line
         assert "permission denied" in line or "may only be read" in line
         assert "set CROW_HOME" in line
+    assert events.startswith("done [TurnStarted(" if filled else "SessionUnknown There is no session s.")
+    assert page.startswith("done Page(entries=(SessionEntry(id='s'" if filled else "done Page(entries=()")
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
 
 
+@as_root
+def test_what_a_killed_process_left_in_the_write_ahead_file_can_be_read_without_writing(tmp_path):
+    """The newest of it is nowhere else."""
+    open_to_others(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+
+    async def talk(store):
+        await say(store, "s")
+        shutil.copytree(home, tmp_path / "copy")  # as the process would leave it, if it were killed now
+
+    with_store(home, talk)
+    copy = tmp_path / "copy"
+    assert (copy / "sessions.db-wal").stat().st_size
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", AS_SOMEONE_ELSE, str(copy)], capture_output=True, text=True)
+    assert "done [TurnStarted(" in done.stdout
+
+    (copy / "sessions.db-shm").unlink()
+    done = subprocess.run([sys.executable, "-c", AS_SOMEONE_ELSE, str(copy)], capture_output=True, text=True)
+    *_, events, _ = done.stdout.splitlines()
+    assert events.startswith(f"StorageFailed Sessions cannot be read from {copy}/sessions.db: it cannot be opened.")
+
+
 # --- files that are not as they should be
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_named_and_not_waited_for(tmp_path, make):
+    make(tmp_path / "sessions.db")
+
+    async def talk(store):
+        for asking, tried in ((store.create("s", "/p", []), "kept in"), (store.page(None, "", 5), "read from")):
+            with pytest.raises(StorageFailed, match=f"cannot be {tried} {tmp_path}/sessions.db: it is a folder"):
+                await asking
+
+    with_store(tmp_path, talk)
 
 
 def untouched(home):
@@ -255,7 +277,7 @@ def test_a_damaged_page_is_named_and_the_sessions_on_other_pages_load(tmp_path):
             session = await store.create(name, "/p", [])
             for number in range(60):
                 session.add(TextDelta(f"m{number}", f"<{name}>" * 200))
-            await session.kept()
+            await session.store_all()
 
     with_store(tmp_path, fill)
     content = bytearray(untouched(tmp_path))
@@ -307,7 +329,7 @@ def test_whatever_the_damage_it_is_said_in_words(tmp_path, seed):
         for number in range(5):
             for asking in (
                 store.find(f"s{number}"),
-                store.events(f"s{number}", images=True),
+                store.events(f"s{number}", former_texts=True),
                 store.page(None, "", 3),
                 store.claim(f"s{number}"),
                 store.fork(f"s{number}", f"f{number}", "/p", []),
@@ -327,10 +349,10 @@ def test_a_file_that_was_taken_away_is_missed(tmp_path):
         shutil.move(tmp_path / "sessions.db", tmp_path / "elsewhere.db")
         session.add(TurnStarted("t1"))
         with pytest.raises(StorageFailed) as failure:
-            await session.kept()
+            await session.store_all()
         assert_told(failure.value, tmp_path, "moved, removed or replaced", "Put sessions.db back")
         shutil.move(tmp_path / "elsewhere.db", tmp_path / "sessions.db")
-        await session.kept()
+        await session.store_all()
         return await store.events("s")
 
     assert with_store(tmp_path, talk) == [TurnStarted("t1")]

@@ -58,7 +58,22 @@ def test_sessions_of_the_same_moment_are_each_listed_once(tmp_path):
 def test_a_folder_lists_its_own_sessions_only(tmp_path):
     fill(tmp_path, [1, 2, 3, 4, 5, 6, 7])
     assert with_store(tmp_path, lambda store: pages(store, "/p")) == [["s5", "s3"], ["s1"]]
-    assert with_store(tmp_path, lambda store: pages(store, "/p/")) == [[]]
+    assert with_store(tmp_path, lambda store: pages(store, "/p/q")) == [[]]
+
+
+def test_a_folder_is_the_same_by_whatever_way_it_is_reached(tmp_path):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+
+    async def talk(store):
+        for number, cwd in enumerate((folder, link, tmp_path, link, folder)):
+            await say(store, f"s{number}", cwd=str(cwd))
+        return [await pages(store, str(cwd)) for cwd in (folder, link)], await store.find("s1")
+
+    found, entry = with_store(tmp_path / "home", talk)
+    assert found == [[["s4", "s3"], ["s1", "s0"]]] * 2
+    assert entry.cwd == str(link)
 
 
 def test_sessions_that_come_or_move_up_meanwhile_make_no_duplicates(tmp_path):
@@ -75,7 +90,7 @@ def test_sessions_that_come_or_move_up_meanwhile_make_no_duplicates(tmp_path):
                 old = await store.claim("s0")
                 for event in (TurnStarted("t2"), UserSaid("m", (SentText("x"),), ()), TurnEnded("t2", None)):
                     old.add(event)
-                await old.kept()
+                await old.store_all()
             if not cursor:
                 break
         return seen
@@ -132,8 +147,8 @@ def test_a_page_of_five_thousand_sessions_is_read_from_the_index_in_its_order(tm
     with_store(tmp_path, lambda store: say(store, "first"))
     with sqlite3.connect(tmp_path / "sessions.db") as connection:
         connection.executemany(
-            "INSERT INTO sessions SELECT NULL, ?, '/p', '[]', '', ?, ?, ?, 1, 0, '', 1",
-            [(f"s{number}", number, number, number) for number in range(5000)],
+            "INSERT INTO sessions SELECT NULL, ?, '/p', '[]', '', ?, ?, 1, 0, '', 1",
+            [(f"s{number}", number, number) for number in range(5000)],
         )
         plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", values))
     connection.close()

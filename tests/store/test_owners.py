@@ -18,11 +18,11 @@ END = TurnEnded("t1", StopReason.END_TURN)
 RUNS_A_TURN = """
 import asyncio, sys
 from crow.events import TurnStarted
-from crow.store.open import open_store
+from crow.store.store import open_store
 async def main():
     session = await open_store(sys.argv[1]).create("s", "/p", [])
     session.add(TurnStarted("t1"))
-    await session.kept()
+    await session.store_all()
     print("running", flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())
@@ -38,20 +38,20 @@ def test_an_idle_session_is_taken_over_and_the_old_owner_can_write_nothing_more(
         old = await one.create("s", "/p", [])
         for event in turn("t1", "hello"):
             old.add(event)
-        await old.kept()
+        await old.store_all()
         old.add(TextDelta("m", "not stored yet"))
         new = await two.claim("s")
         with pytest.raises(SessionTaken, match=f"another Crow \\(process {os.getpid()}\\)") as taken:
-            await old.kept()
+            await old.store_all()
         assert "Load it again" in taken.value.remedy
         for _ in range(2):
             old.add(TextDelta("m", "later still"))
             with pytest.raises(SessionTaken):
-                await old.kept(full=True)
+                await old.store_all(full=True)
             with pytest.raises(SessionTaken):
-                await old.kept()
+                await old.store_all()
         new.add(TextDelta("t2-m1", "mine"))
-        await new.kept()
+        await new.store_all()
         return await two.events("s"), await one.events("s")
 
     ours, theirs = in_two(tmp_path, talk)
@@ -62,14 +62,14 @@ def test_a_running_session_is_refused_and_the_person_told_where_it_runs(tmp_path
     async def talk(one, two):
         session = await one.create("s", "/p", [])
         session.add(TurnStarted("t1"))
-        await session.kept()
+        await session.store_all()
         for asking in (two.claim("s"), two.delete("s")):
             with pytest.raises(SessionBusy, match=rf"process {os.getpid()}\) since \d\d:\d\d:\d\d") as busy:
                 await asking
             assert "Wait for its end" in busy.value.remedy
         await two.fork("s", "copy", "/p", [])
         session.add(END)
-        await session.kept()
+        await session.store_all()
         await two.claim("s")
 
     in_two(tmp_path, talk)
@@ -82,9 +82,9 @@ def test_the_owner_itself_may_claim_a_session_that_runs(tmp_path):
         new = await store.claim("s")
         old.add(TextDelta("m", "late"))
         with pytest.raises(SessionTaken, match="continued elsewhere"):
-            await old.kept()
+            await old.store_all()
         new.add(END)
-        await new.kept()
+        await new.store_all()
         return await store.events("s")
 
     assert with_store(tmp_path, talk) == [TurnStarted("t1"), END]
@@ -102,7 +102,7 @@ def test_what_a_dead_process_left_running_is_taken_over(tmp_path, way):
     async def taken_over(store):
         session = await store.claim("s")
         session.add(END)
-        await session.kept()
+        await session.store_all()
         return await store.events("s")
 
     with child.stdout:
@@ -122,7 +122,7 @@ def test_a_released_session_is_nobodys(tmp_path):
         await session.release()
         session.add(END)
         with pytest.raises(SessionTaken):
-            await session.kept()
+            await session.store_all()
         await (await two.claim("s")).release()
         session.add(END)
         with pytest.raises(SessionTaken):
@@ -138,7 +138,7 @@ def test_releasing_what_another_process_took_leaves_it_to_that_process(tmp_path)
         new = await two.claim("s")
         await old.release()
         new.add(END)
-        await new.kept()
+        await new.store_all()
         return await two.events("s")
 
     assert in_two(tmp_path, talk) == [END]

@@ -51,8 +51,8 @@ def test_a_whole_session_comes_back_in_order(tmp_path):
         session = await store.create("s", "/p", [])
         for event in ONE_OF_EACH:
             session.add(event)
-        await session.kept()
-        return await store.events("s", images=True), await store.events("s")
+        await session.store_all()
+        return await store.events("s", former_texts=True), await store.events("s")
 
     whole, without_images = with_store(tmp_path, talk)
     expected = [event for event in ONE_OF_EACH if type(event) in STORED]
@@ -169,7 +169,7 @@ def test_what_is_passing_leaves_no_record(tmp_path):
         for event in ONE_OF_EACH:
             if type(event) in PASSING:
                 session.add(event)
-        await session.kept(full=True)
-        return await store.events("s", images=True)
+        await session.store_all(full=True)
+        return await store.events("s", former_texts=True)
 
     assert with_store(tmp_path, talk) == []

@@ -25,8 +25,9 @@ from crow.events import (
 )
 from crow.results import ToolResult
 from crow.session.journal import SessionJournal
-from crow.store.open import open_store
-from tests.support.store import say, turn, with_store
+from crow.store.store import open_store
+from tests.support.recording import RecordingSink
+from tests.support.store import say, turn, with_store, with_two
 
 
 def test_what_was_kept_is_there_in_the_next_process(tmp_path):
@@ -36,7 +37,7 @@ def test_what_was_kept_is_there_in_the_next_process(tmp_path):
         for event in turn("t1", "hello"):
             session.add(event)
         session.add(TitleChanged("Greeting"))
-        await session.kept()
+        await session.store_all()
 
     async def read(store):
         return await store.find("s"), await store.events("s")
@@ -75,7 +76,7 @@ def test_sqlite_is_loaded_with_the_first_use(tmp_path):
     code = """
 import asyncio, sys
 from crow.session.journal import SessionJournal
-from crow.store.open import open_store
+from crow.store.store import open_store
 async def main():
     store = open_store(sys.argv[1])
     print("sqlite3" in sys.modules)
@@ -116,7 +117,7 @@ def test_after_closing_nothing_can_be_kept(tmp_path):
         session = await store.create("s", "/p", [])
         await store.close()
         with pytest.raises(StorageFailed, match="Crow is ending"):
-            await session.kept()
+            await session.store_all()
         await store.close()
 
     asyncio.run(talk())
@@ -132,20 +133,8 @@ def test_a_session_is_read_with_what_was_just_added(tmp_path):
 
 
 def test_a_journal_that_is_kept_here_tells_of_what_is_stored(tmp_path):
-    class Told:
-        has_room = True
-
-        def __init__(self):
-            self.events = []
-
-        def take(self, event):
-            self.events.append(event)
-
-        async def room(self):
-            pass
-
     async def talk(store):
-        journal, told = SessionJournal(await store.create("s", "/p", [])), Told()
+        journal, told = SessionJournal(await store.create("s", "/p", [])), RecordingSink()
         journal.subscribe(told)
         for event in turn("t1", "hello")[:-1]:
             journal.append(event)
@@ -163,31 +152,31 @@ def test_going_on_with_a_session_keeps_the_order(tmp_path):
         await session.release()
         session = await store.claim("s")
         session.add(CallStarted("t2-c1"))
-        await session.kept()
-        return await store.events("s", images=True)
+        await session.store_all()
+        return await store.events("s", former_texts=True)
 
     with_store(tmp_path, lambda store: say(store, "s"))
     events = with_store(tmp_path, go_on)
     assert events == [*turn("t1", "hello"), FileChanging("t2-c1", "/p/a", None), CallStarted("t2-c1")]
 
 
-def test_before_images_are_not_read_unless_they_are_wanted(tmp_path):
+def test_former_texts_are_not_read_unless_they_are_wanted(tmp_path):
     """Their table may even be damaged: it is not looked at."""
 
     async def write(store):
         session = await store.create("s", "/p", [])
         session.add(FileChanging("c1", "/p/a", Before("x" * 100_000)))
         session.add(CallSettled("c1", ToolResult(True, "done")))
-        await session.kept()
+        await session.store_all()
 
     with_store(tmp_path, write)
-    assert (count(tmp_path, "records"), count(tmp_path, "images")) == (1, 1)
+    assert (count(tmp_path, "records"), count(tmp_path, "former_texts")) == (1, 1)
     with sqlite3.connect(tmp_path / "sessions.db") as connection:
-        connection.execute("UPDATE images SET body = 'broken'")
+        connection.execute("UPDATE former_texts SET body = 'broken'")
     connection.close()
     assert len(with_store(tmp_path, lambda store: store.events("s"))) == 1
     with pytest.raises(StorageFailed, match="damaged"):
-        with_store(tmp_path, lambda store: store.events("s", images=True))
+        with_store(tmp_path, lambda store: store.events("s", former_texts=True))
 
 
 def test_what_is_not_there_is_said_to_be_unknown(tmp_path):
@@ -201,7 +190,7 @@ def test_what_is_not_there_is_said_to_be_unknown(tmp_path):
         ):
             with pytest.raises(SessionUnknown, match="no session s"):
                 await asking
-        assert await store.delete("s") is False
+        await store.delete("s")
 
     with_store(tmp_path, talk)
 
@@ -231,7 +220,7 @@ def test_names_that_are_no_unicode_do_no_harm(tmp_path):
     async def talk(store):
         session = await store.create("s", "/p/\udcff", ["/\udcfe"])
         session.add(TitleChanged("half \ud83d"))
-        await session.kept()
+        await session.store_all()
         return await store.find("s")
 
     entry = with_store(tmp_path, talk)
@@ -249,11 +238,11 @@ def test_a_fork_is_a_copy_that_goes_its_own_way(tmp_path):
         copy = await store.fork("s", "copy", "/other", ["/r"])
         copy.add(TextDelta("t1-m9", "mine"))
         session.add(TextDelta("t2-m1", "theirs"))
-        await copy.kept()
-        await session.kept()
+        await copy.store_all()
+        await session.store_all()
         return (
-            await store.events("s", images=True),
-            await store.events("copy", images=True),
+            await store.events("s", former_texts=True),
+            await store.events("copy", former_texts=True),
             await store.find("copy"),
             await store.page(None, "", 10),
         )
@@ -280,26 +269,74 @@ def test_what_was_deleted_is_gone_and_cannot_come_back(tmp_path):
         session = await store.create("s", "/p", [])
         for event in (*turn("t1", "hello"), FileChanging("c", "/a", None)):
             session.add(event)
-        await session.kept()
+        await session.store_all()
         await say(store, "other")
-        assert await store.delete("s") is True
-        assert await store.delete("s") is False
+        await store.delete("s")
+        await store.delete("s")
         session.add(TextDelta("m1", "late"))
         with pytest.raises(SessionTaken, match="deleted"):
-            await session.kept()
+            await session.store_all()
         fresh = await store.create("s", "/p", [])
         session.add(TextDelta("m1", "later"))
         with pytest.raises(SessionTaken):
-            await session.kept()
-        await fresh.kept(full=True)
+            await session.store_all()
+        await fresh.store_all(full=True)
         return await store.events("s"), await store.events("other")
 
     again, other = with_store(tmp_path, talk)
     assert (again, len(other)) == ([], 4)
-    assert (count(tmp_path, "records"), count(tmp_path, "images")) == (4, 0)
+    assert (count(tmp_path, "records"), count(tmp_path, "former_texts")) == (4, 0)
 
 
 # --- the list's view
+
+
+def test_an_empty_session_is_removed_after_a_day_unless_somebody_has_it_open(tmp_path):
+    async def fill(store):
+        await say(store, "old")
+        for id in ("empty", "young"):
+            await (await store.create(id, "/p", [])).release()
+
+    async def talk(one, two):
+        await one.create("open", "/p", [])
+        with sqlite3.connect(tmp_path / "sessions.db") as connection:
+            connection.execute("UPDATE sessions SET created = created - 100000000 WHERE id != 'young'")
+        connection.close()
+        await two.create("new", "/p", [])  # its first write sweeps
+        for id in ("old", "young", "open", "new"):
+            assert (await two.find(id)).id == id
+        with pytest.raises(SessionUnknown):
+            await two.find("empty")
+
+    with_store(tmp_path, fill)
+    asyncio.run(with_two(tmp_path, talk))
+
+
+def test_who_reads_does_not_wait_for_a_write_that_is_held_up(tmp_path):
+    async def talk(store):
+        await say(store, "s")
+        other = sqlite3.connect(tmp_path / "sessions.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.ensure_future(store.create("new", "/p", []))
+        page = await store.page(None, "", 5)
+        events = await store.events("s")
+        assert not writing.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await writing
+        return [entry.id for entry in page.entries], events
+
+    assert with_store(tmp_path, talk) == (["s"], list(turn("t1", "hello")))
+
+
+def test_looking_makes_nothing(tmp_path):
+    async def look(store):
+        with pytest.raises(SessionUnknown):
+            await store.find("s")
+        return await store.page(None, "", 5)
+
+    assert with_store(tmp_path / "home", look).entries == ()
+    assert not (tmp_path / "home").exists()
 
 
 def test_only_sessions_in_which_something_was_said_are_listed(tmp_path):
@@ -307,10 +344,10 @@ def test_only_sessions_in_which_something_was_said_are_listed(tmp_path):
         await store.create("empty", "/p", [])
         chosen = await store.create("chosen", "/p", [])
         chosen.add(OptionChosen("mode", "plan"))
-        await chosen.kept()
+        await chosen.store_all()
         command = await store.create("command", "/p", [])
         command.add(CommandGiven("m1", (SentText("/help"),)))
-        await command.kept()
+        await command.store_all()
         await say(store, "said")
         return {entry.id for entry in (await store.page(None, "", 10)).entries}
 
@@ -330,7 +367,7 @@ def test_the_time_of_a_session_changes_with_its_turns_only(tmp_path):
             await asyncio.sleep(0.003)
             for event in events:
                 session.add(event)
-            await session.kept()
+            await session.store_all()
             times.append((await store.find("s")).updated_at)
         return times
 

@@ -29,6 +29,7 @@ PARAMS = {
     "terminal/kill": "KillTerminalRequest",
     "terminal/release": "ReleaseTerminalRequest",
     "elicitation/create": "CreateFormSessionElicitationRequest",
+    "elicitation/complete": "CompleteElicitationNotification",
     "$/cancel_request": "CancelRequestNotification",
 }
 RESULTS = {
@@ -59,6 +60,8 @@ def complaint_about_call(method: str, params: dict[str, Any]) -> str | None:
     if kind == "tool_call":
         # The programmatic name of a tool is newer than this SDK, which would drop it without a word.
         params = params | {"update": {key: value for key, value in update.items() if key != "name"}}
+    if method == "elicitation/create" and params.get("mode") == "url":
+        return _complaint("CreateUrlSessionElicitationRequest", params)
     return _complaint(PARAMS[method], params)
 
 

@@ -42,6 +42,7 @@ from crow.events import (
     SentText,
     SessionOption,
     StillWaiting,
+    SubagentDid,
     TextDelta,
     ThoughtDelta,
     ThoughtSealed,
@@ -64,7 +65,7 @@ from crow.results import (
     ToolResult,
 )
 from crow.store.base import SessionStore
-from crow.store.open import open_store
+from crow.store.store import open_store
 
 T = TypeVar("T")
 
@@ -119,6 +120,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     OptionsChanged((SessionOption("mode", "Mode", "How", "ask", (Choice("ask", "Ask", "first", "all"),)),)),
     CommandsChanged((CommandInfo("undo", "Takes back", "how many"),)),
     TitleChanged("A title"),
+    SubagentDid("t1-c1", CallSettled("t1-c1_t1-c1", ToolResult(True, "done", "Edited", BLOCKS))),
     TurnEnded("t1", StopReason.END_TURN, "no error", rejected=True),
 )
 
@@ -155,7 +157,7 @@ async def say(store: SessionStore, session_id: str, words: str = "hello", *, cwd
     session = await store.create(session_id, cwd, [])
     for event in turn("t1", words):
         session.add(event)
-    await session.kept()
+    await session.store_all()
     await session.release()
 
 

@@ -17,8 +17,8 @@ import time
 
 from crow.errors import SessionBusy, SessionTaken
 from crow.events import CallStarted, SentText, TextDelta, TurnEnded, TurnStarted, UserSaid
-from crow.store.base import SessionStore, StoredSession
-from crow.store.open import open_store
+from crow.store.base import EventLog, SessionStore
+from crow.store.store import open_store
 
 SHARED = [f"shared{number}" for number in range(6)]
 
@@ -34,7 +34,7 @@ async def keep(home: str, session_id: str) -> None:
         number += 1
         session.add(TextDelta(f"m{number}", "some words " * (number % 50)))
         session.add(CallStarted(str(number)))
-        await session.kept(full=number % 10 == 0)
+        await session.store_all(full=number % 10 == 0)
         tell(str(number))
 
 
@@ -62,24 +62,24 @@ class Busy:
         self.store = store
         self.name = name
         self.chance = chance
-        self.open: dict[str, tuple[StoredSession, int]] = {}
+        self.open: dict[str, tuple[EventLog, int]] = {}
         self.claims = 0
         self.number = 0
 
-    def hold(self, session: StoredSession) -> None:
+    def hold(self, session_id: str, session: EventLog) -> None:
         self.claims += 1
-        self.open[session.id] = session, self.claims
+        self.open[session_id] = session, self.claims
 
     async def claim(self) -> None:
         session_id = self.chance.choice(SHARED)
         with contextlib.suppress(SessionBusy):
-            self.hold(await self.store.claim(session_id))
+            self.hold(session_id, await self.store.claim(session_id))
 
     async def write(self) -> None:
         """Some records, some of them without waiting. That the session was taken is found out now or later."""
         if not self.open:
             return
-        session, claim = self.chance.choice(list(self.open.values()))
+        session_id, (session, claim) = self.chance.choice(list(self.open.items()))
         marks: list[str] = []
         for _ in range(self.chance.randint(1, 5)):
             self.number += 1
@@ -87,30 +87,30 @@ class Busy:
             session.add(CallStarted(marks[-1]))
         if self.chance.random() < 0.2:
             return
-        await self.kept(session, marks)
+        await self.store_all(session_id, session, marks)
 
     async def turn(self) -> None:
         if not self.open:
             return
-        session, _ = self.chance.choice(list(self.open.values()))
+        session_id, (session, _) = self.chance.choice(list(self.open.items()))
         session.add(TurnStarted("t"))
         session.add(UserSaid("m", (SentText("hello"),), ()))
-        if await self.kept(session, []):
+        if await self.store_all(session_id, session, []):
             await asyncio.sleep(self.chance.random() * 0.02)
             await self.write()
             session.add(TurnEnded("t", None))
-            await self.kept(session, [], full=True)
+            await self.store_all(session_id, session, [], full=True)
 
-    async def kept(self, session: StoredSession, marks: list[str], *, full: bool = False) -> bool:
+    async def store_all(self, session_id: str, session: EventLog, marks: list[str], *, full: bool = False) -> bool:
         try:
-            await session.kept(full=full)
+            await session.store_all(full=full)
         except SessionTaken:
             # Once in a while the old handle is used again, as a turn does that has not heard of it yet.
             if self.chance.random() < 0.5:
-                self.open.pop(session.id, None)
+                self.open.pop(session_id, None)
             return False
         for mark in marks:
-            tell(f"{session.id} {mark}")
+            tell(f"{session_id} {mark}")
         return True
 
     async def look(self) -> None:
@@ -120,8 +120,8 @@ class Busy:
     async def fork(self) -> None:
         if self.chance.random() < 0.1:
             self.claims += 1
-            session = await self.store.fork(self.chance.choice(SHARED), f"fork-{self.name}-{self.claims}", "/p", [])
-            self.hold(session)
+            new_id = f"fork-{self.name}-{self.claims}"
+            self.hold(new_id, await self.store.fork(self.chance.choice(SHARED), new_id, "/p", []))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class WindowedDialect(OpenAIDialect):
 
     @property
     def bodies(self) -> list[Json]:
-        return [request.body for request in self.requests]
+        return [request.body for request in self.requests if request.method != "GET"]
 
     @property
     def summaries(self) -> list[Json]:
@@ -48,6 +48,8 @@ class WindowedDialect(OpenAIDialect):
         return [body for body in self.bodies if not is_summary(body)]
 
     def respond(self, request: Request) -> Answer:
+        if request.method == "GET":  # the list of models, which is asked for in the background
+            return super().respond(request)
         tokens = len(json.dumps(request.body, ensure_ascii=False).encode()) // BYTES_A_TOKEN
         if tokens > self.window:
             self.refused += 1

@@ -13,21 +13,7 @@ from crow.tools.read import Read
 from crow.tools.seen import Seen
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
-
-
-class Unheard:
-    """A journal that nobody reads."""
-
-    has_room = True
-
-    async def record(self, event: Any) -> None:
-        self.append(event)
-
-    def append(self, event: Any) -> None:
-        pass
-
-    async def room(self) -> None:
-        pass
+from tests.support.recording import RecordingJournal
 
 
 class Hand:
@@ -35,7 +21,7 @@ class Hand:
 
     def __init__(self, workspace: Workspace, journal: Journal | None = None) -> None:
         self.workspace = workspace
-        self.journal = journal or Unheard()
+        self.journal = journal or RecordingJournal()
         self.call_id = "c1"
         self.seen = Seen()
         self._tools = {"read": Read(self.seen), "write": Write(self.seen), "edit": Edit(self.seen)}

@@ -13,7 +13,8 @@ from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
 from crow.tools.seen import Seen
 from crow.workspace.local import LocalWorkspace
-from tests.tools.calling import Hand, Unheard
+from tests.support.recording import RecordingJournal
+from tests.tools.calling import Hand
 
 Given = TypeVar("Given")
 
@@ -38,7 +39,7 @@ def test_it_shows_everything_before_anything_is_done(tmp_path):
         assert action.display == (DiffBlock(str(path), "modify", "one\ntwo\nthree\n", "one\n3\n"),)
         assert action.locations == (Location(str(path), 2),)
         assert path.read_text() == "one\ntwo\nthree\n"
-        result = await action.perform(Unheard())
+        result = await action.perform(RecordingJournal())
         assert (result.ok, result.text, result.message) == (True, "Edited src/app.py (+1 −2).", "+1 −2")  # noqa: RUF001
         assert result.display == action.display
 
@@ -93,7 +94,7 @@ def test_a_tolerant_match_is_shown_and_told(tmp_path):
         [shown] = action.display
         assert isinstance(shown, DiffBlock)
         assert shown.new_text == "def f():\n    x = 2\n"
-        return (await action.perform(Unheard())).text
+        return (await action.perform(RecordingJournal())).text
 
     told = play(tmp_path, run)
     assert told == "Edited a.py (+1 −1).\nThe edit matched at line 2 by overlooking indentation."  # noqa: RUF001
@@ -162,7 +163,7 @@ def test_a_large_file_is_shown_by_its_changes(tmp_path):
         assert isinstance(shown, DiffBlock)
         assert len(shown.old_text) < 200
         assert action.locations[0].line == 10
-        assert (await action.perform(Unheard())).message == "+1 −1"  # noqa: RUF001
+        assert (await action.perform(RecordingJournal())).message == "+1 −1"  # noqa: RUF001
 
     play(tmp_path, run)
 

@@ -16,19 +16,7 @@ from crow.tools.base import BadArguments
 from crow.tools.find import Find, FindAction, split_folder
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.search import Limits, Searcher
-
-
-class Unheard:
-    has_room = True
-
-    async def record(self, event: Any) -> None:
-        self.append(event)
-
-    def append(self, event: Any) -> None:
-        pass
-
-    async def room(self) -> None:
-        pass
+from tests.support.recording import RecordingJournal
 
 
 def prepare(folder: Path, limits: Limits | None = None, **arguments: Any) -> FindAction:
@@ -37,7 +25,7 @@ def prepare(folder: Path, limits: Limits | None = None, **arguments: Any) -> Fin
 
 
 def find(folder: Path, limits: Limits | None = None, **arguments: Any) -> ToolResult:
-    return asyncio.run(prepare(folder, limits, **arguments).perform(Unheard()))
+    return asyncio.run(prepare(folder, limits, **arguments).perform(RecordingJournal()))
 
 
 @pytest.fixture
@@ -78,7 +66,7 @@ def test_absolute_patterns_look_where_they_say(project):
     outside = prepare(project, pattern="../*.txt")
     assert outside.deed == Deed("find", ToolKind.SEARCH, reads=(str(project.parent),))
     (project.parent / "other.txt").touch()
-    assert asyncio.run(outside.perform(Unheard())).text == str(project.parent / "other.txt")
+    assert asyncio.run(outside.perform(RecordingJournal())).text == str(project.parent / "other.txt")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +97,7 @@ def test_how_it_shows_itself(project):
     assert action.title == "Find *.py in src"
     assert action.deed == Deed("find", ToolKind.SEARCH, reads=(str(project / "src"),))
     assert action.locations == (Location(str(project / "src")),)
-    result = asyncio.run(action.perform(Unheard()))
+    result = asyncio.run(action.perform(RecordingJournal()))
     assert result.message == "2 found"
     assert result.display == (TextBlock("src/app.py\nsrc/lib/app.py"),)
     assert action.locations == (Location(str(project / "src/app.py")), Location(str(project / "src/lib/app.py")))

@@ -11,7 +11,8 @@ from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import Place
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
-from tests.tools.calling import Hand, Unheard
+from tests.support.recording import RecordingJournal
+from tests.tools.calling import Hand
 
 TEXT = "first\n\nimport os\n\nvalue = 1\n\nlast\n"
 APART: dict[str, Callable[[str], str]] = {
@@ -109,7 +110,7 @@ async def play(
                 person.act()
             if moment == "right before the write":
                 act_right_before_the_write(person, editor, monkeypatch)
-            done = (await action.perform(Unheard())).ok
+            done = (await action.perform(RecordingJournal())).ok
         except WorkspaceError:
             done = False
         assert person.has_acted
@@ -182,7 +183,7 @@ def test_a_file_that_appears_while_the_permission_is_open_is_not_overwritten(tmp
             action = await Hand(workspace).prepare("write", path="new.py", content="ours\n")
             (tmp_path / "new.py").write_text("theirs\n")
             with pytest.raises(WorkspaceError, match="exists by now"):
-                await action.perform(Unheard())
+                await action.perform(RecordingJournal())
 
     asyncio.run(run())
     assert (tmp_path / "new.py").read_text() == "theirs\n"
@@ -196,7 +197,7 @@ def test_a_new_file_that_the_person_has_begun_in_the_editor_is_not_overwritten(t
             action = await Hand(workspace).prepare("write", path="new.py", content="ours\n")
             editor.unsaved[str(tmp_path / "new.py")] = "theirs\n"
             with pytest.raises(WorkspaceError, match="exists by now"):
-                await action.perform(Unheard())
+                await action.perform(RecordingJournal())
 
     asyncio.run(run())
     assert editor.unsaved == {str(tmp_path / "new.py"): "theirs\n"}
@@ -211,7 +212,7 @@ def test_a_file_that_was_removed_meanwhile_stays_removed(tmp_path, flavour):
             action = await Hand(workspace).prepare("edit", path="a.py", edits=[{"old": "last", "new": "end"}])
             (tmp_path / "a.py").unlink()
             with pytest.raises(WorkspaceError, match="Nothing was written"):
-                await action.perform(Unheard())
+                await action.perform(RecordingJournal())
 
     asyncio.run(run())
     assert not (tmp_path / "a.py").exists()
@@ -226,7 +227,7 @@ def test_the_model_is_told_what_the_person_changed(tmp_path):
             (tmp_path / "a.py").write_text(TEXT.replace("first", "very first"))
             action = await hand.prepare("edit", path="a.py", edits=[{"old": "value = 1", "new": "value = 2"}])
             (tmp_path / "a.py").write_text(TEXT.replace("first", "very first").replace("os", "sys"))
-            return (await action.perform(Unheard())).text
+            return (await action.perform(RecordingJournal())).text
 
     told = asyncio.run(run())
     assert told.startswith("Edited a.py (+1 −1).\n")  # noqa: RUF001 -- a minus sign

@@ -12,26 +12,14 @@ from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.read import MOST_LINES, Read, image_type, number_lines
 from crow.workspace.local import LocalWorkspace
-
-
-class Unheard:
-    has_room = True
-
-    async def record(self, event: Any) -> None:
-        self.append(event)
-
-    def append(self, event: Any) -> None:
-        pass
-
-    async def room(self) -> None:
-        pass
+from tests.support.recording import RecordingJournal
 
 
 def read(folder: Path, **arguments: Any) -> ToolResult:
     async def run() -> ToolResult:
         call = ToolCall("c1", "read", msgspec.json.encode(arguments).decode())
         action = await Read().prepare(call, LocalWorkspace([str(folder)]))
-        return await action.perform(Unheard())
+        return await action.perform(RecordingJournal())
 
     return asyncio.run(run())
 

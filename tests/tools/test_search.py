@@ -18,19 +18,8 @@ from crow.tools.base import BadArguments
 from crow.tools.search import LONGEST_LINE, MOST_BYTES, Search, SearchAction, around_match
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.search import Limits, Line, Searcher
-
-
-class Unheard:
-    has_room = True
-
-    async def record(self, event: Any) -> None:
-        self.append(event)
-
-    def append(self, event: Any) -> None:
-        pass
-
-    async def room(self) -> None:
-        pass
+from tests.support.folders import open_to_others
+from tests.support.recording import RecordingJournal
 
 
 def is_secret(path: str) -> bool:
@@ -44,7 +33,7 @@ def prepare(folder: Path, limits: Limits | None = None, **arguments: Any) -> Sea
 
 
 def search(folder: Path, limits: Limits | None = None, **arguments: Any) -> ToolResult:
-    return asyncio.run(prepare(folder, limits, **arguments).perform(Unheard()))
+    return asyncio.run(prepare(folder, limits, **arguments).perform(RecordingJournal()))
 
 
 @pytest.fixture
@@ -100,7 +89,7 @@ def test_how_it_shows_itself(project):
     assert action.title == 'Search "run" in src'
     assert action.deed == Deed("search", ToolKind.SEARCH, reads=(str(project / "src"),))
     assert action.locations == (Location(str(project / "src")),)
-    result = asyncio.run(action.perform(Unheard()))
+    result = asyncio.run(action.perform(RecordingJournal()))
     assert result.display == (TextBlock(result.text),)
     assert action.locations == (Location(str(project / "src/app.py"), 4), Location(str(project / "src/run.ts"), 1))
 
@@ -202,8 +191,7 @@ def test_what_may_not_be_read_is_said(project):
     file, closed = project / "README.md", project / "src"
     file.chmod(0o600)
     closed.chmod(0o700)
-    for parent in [project, *project.parents][:4]:
-        parent.chmod(parent.stat().st_mode | 0o055)
+    open_to_others(project)
     done = subprocess.run(
         [sys.executable, "-c", AS_SOMEONE_ELSE, str(file), str(closed)], capture_output=True, text=True
     )

@@ -22,21 +22,22 @@ from crow.workspace.local import LocalWorkspace
 from crow.workspace.processes import Keeper, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminals import Terminals
+from tests.support.recording import RecordingJournal
 
 DEADLINE = 20
 
 
-class Session:
+class Session(RecordingJournal):
     """What a session has of terminals. It remembers every command's mark, and is its own journal."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.workspace = LocalWorkspace([str(folder)])
         self.keeper = Keeper()
         self.commands = LocalCommands(self.keeper, str(folder / "outputs"), {"PATH": os.defpath, "SECRETLESS": "1"})
         self.terminals = Terminals(self)
         self.marks: list[str] = []
         self.shown: list[tuple[float, str]] = []
-        self.has_room = True
         self.changed = asyncio.Event()
 
     async def open_terminal(self, command: str, **options: Any) -> LocalTerminal:
@@ -47,19 +48,14 @@ class Session:
     async def close(self) -> None:
         await self.commands.close()
 
-    async def record(self, event: Event) -> None:
-        self.append(event)
-
     def append(self, event: Event) -> None:
         assert isinstance(event, CallProgressed)
         assert event.call_id == "c1"
         [block] = event.display
         assert isinstance(block, TextBlock)
+        super().append(event)
         self.shown.append((time.monotonic(), block.text))
         self.changed.set()
-
-    async def room(self) -> None:
-        pass
 
     async def prepare(self, tool: Any, **arguments: Any) -> Any:
         call = ToolCall("c1", tool.spec.name, msgspec.json.encode(arguments).decode())
@@ -315,6 +311,37 @@ async def says(session: Session, id: str, words: str) -> None:
     while words not in (await session.read(id)).text:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.005)
+
+
+def test_output_can_be_waited_for_and_so_can_the_end(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    async def story(session: Session) -> None:
+        started = await session.run(f"cat {fifo}; cat {fifo}; exit 3", background=True)
+        offset = int(started.text.rpartition(" ")[2].rstrip("]"))
+        for said, expected in (("up", "up\n[still running; offset 3]"), ("", "(nothing new)\n[exit code 3; offset 3]")):
+            reading = asyncio.ensure_future(session.read("b1", offset=offset, wait=50))
+            await asyncio.sleep(0)
+            assert not reading.done()
+            await asyncio.to_thread(fifo.write_text, f"{said}\n" if said else "")
+            result = await reading
+            assert result.text == expected
+            offset = 3
+        again = await session.read("b1", offset=3, wait=50)
+        assert again.text == expected, "what has ended is not waited for"
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_wait_for_output_that_does_not_come_has_an_end(tmp_path):
+    async def story(session: Session) -> None:
+        await session.run("exec sleep 1000", background=True)
+        result = await session.read("b1", wait=0.05)
+        assert result.text == "(nothing new)\n[still running; offset 0]"
+        assert result.still_running
+
+    in_a_session(tmp_path, story)
 
 
 def test_a_background_command_that_fails_at_once_says_so_at_once(tmp_path):

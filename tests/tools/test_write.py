@@ -14,7 +14,8 @@ from crow.tools.seen import Seen
 from crow.tools.write import Write
 from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import Zed, connected
-from tests.tools.calling import Hand, Unheard
+from tests.support.recording import RecordingJournal
+from tests.tools.calling import Hand
 
 Given = TypeVar("Given")
 
@@ -35,7 +36,7 @@ def test_it_shows_everything_before_anything_is_done(tmp_path):
         assert action.display == (DiffBlock(path, "add", "", "one\ntwo\n"),)
         assert action.locations == (Location(path, 1),)
         assert list(tmp_path.iterdir()) == []
-        result = await action.perform(Unheard())
+        result = await action.perform(RecordingJournal())
         assert (result.ok, result.text, result.message) == (True, "Created src/app.py (+2 −0).", "+2 −0")  # noqa: RUF001
         assert result.display == action.display
 

@@ -18,6 +18,7 @@ from crow.workspace import atomic
 from crow.workspace.atomic import replace_file, temporary_name
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace
+from tests.support.folders import open_to_others
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs to become someone else")
 
@@ -118,9 +119,7 @@ for path in sys.argv[1:]:
 
 @as_root
 def test_what_somebody_else_may_not_write_is_refused(tmp_path):
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(parent.stat().st_mode | 0o055)
+    open_to_others(tmp_path)
     closed, shared, own = tmp_path / "closed", tmp_path / "shared", tmp_path / "own"
     for folder, mode in ((closed, 0o755), (shared, 0o777), (own, 0o755)):
         folder.mkdir()

@@ -11,6 +11,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace, decode_text
+from tests.support.folders import open_to_others
 
 
 @pytest.fixture
@@ -97,8 +98,7 @@ def test_what_may_not_be_read_is_said(folder):
     file, closed = folder / "file.txt", folder / "sub"
     file.chmod(0o600)
     closed.chmod(0o700)
-    for parent in [folder, *folder.parents][:3]:
-        parent.chmod(parent.stat().st_mode | 0o055)
+    open_to_others(folder)
     done = subprocess.run(
         [sys.executable, "-c", AS_SOMEONE_ELSE, str(folder), str(file), str(closed)], capture_output=True, text=True
     )

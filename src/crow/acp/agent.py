@@ -10,9 +10,9 @@ from crow.acp.failures import answered, as_rpc_error
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sessions import Sessions
-from crow.errors import CrowError, SessionTaken, SetupNeeded
+from crow.errors import CrowError, SessionTaken, SetupNeeded, TurnRunning
 from crow.session.models import HOW_TO_SET_UP, ModelChoice, Models
-from crow.session.session import Busy, Session, Turn
+from crow.session.session import Session, Turn
 
 T = TypeVar("T")
 
@@ -75,6 +75,7 @@ class Agent:
                 session_capabilities=wire.SessionCapabilities(
                     list=here, resume=here, fork=here, close=here, delete=here, additional_directories=here
                 ),
+                mcp_capabilities=wire.McpCapabilities(http=True, sse=True),
                 auth=wire.AgentAuthCapabilities(logout=here),
             ),
             auth_methods=_auth_methods(client),
@@ -148,8 +149,8 @@ class Agent:
             raise RpcError(ErrorCode.INVALID_PARAMS, "Invalid params: the prompt is empty")
         try:
             turn = session.start_turn(sent)
-        except Busy as busy:
-            raise as_rpc_error(busy) from None
+        except TurnRunning as running:
+            raise as_rpc_error(running) from None
         call.on_cancel = turn.cancel
         return self._outcome(session, turn)
 

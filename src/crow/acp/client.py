@@ -30,6 +30,8 @@ from crow.acp.wire import (
     ClientSessionCapabilities,
     Empty,
     InitializeRequest,
+    LoadSessionRequest,
+    LoadSessionResponse,
     NewSessionRequest,
     NewSessionResponse,
     PermissionOutcome,
@@ -150,6 +152,11 @@ class Agent:
         request = NewSessionRequest(cwd=cwd, mcp_servers=[])
         answer = await self._request_soon("session/new", request, NewSessionResponse)
         return answer.session_id
+
+    async def load_session(self, session_id: str, cwd: str) -> LoadSessionResponse:
+        """Opens a stored session: what happened in it comes as updates before this returns."""
+        request = LoadSessionRequest(session_id=session_id, cwd=cwd, mcp_servers=[])
+        return await self._request("session/load", request, LoadSessionResponse)
 
     async def prompt(self, session_id: str, text: str) -> str:
         """Plays one turn and returns why it stopped."""

@@ -4,9 +4,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.errors import BadCursor, CrowError, ModelRefusedKey, SessionBusy, SessionUnknown, SetupNeeded
-from crow.session.options import OptionUnknown
-from crow.session.session import Busy
+from crow.errors import (
+    BadCursor,
+    CrowError,
+    ModelRefusedKey,
+    OptionUnknown,
+    SessionBusy,
+    SessionUnknown,
+    SetupNeeded,
+    TurnRunning,
+)
 
 
 def as_rpc_error(error: CrowError) -> RpcError:
@@ -18,7 +25,7 @@ def _code(error: CrowError) -> ErrorCode:
     match error:
         case SetupNeeded() | ModelRefusedKey():
             return ErrorCode.AUTH_REQUIRED
-        case Busy() | SessionBusy():
+        case TurnRunning() | SessionBusy():
             return ErrorCode.INVALID_REQUEST
         case BadCursor() | OptionUnknown():
             return ErrorCode.INVALID_PARAMS
@@ -29,6 +36,11 @@ def _code(error: CrowError) -> ErrorCode:
 def unknown_session(session_id: str) -> RpcError:
     shown = session_id[:100]
     return RpcError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no session {shown!r}", {"uri": shown})
+
+
+def being_loaded() -> RpcError:
+    said = "This session is being loaded. Send this again once the load is answered."
+    return RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said})
 
 
 @contextmanager

@@ -8,10 +8,12 @@ from crow.acp.person import ClientPerson
 from crow.acp.sink import UpdateSink
 from crow.acp.terminal import ClientCommands
 from crow.acp.workspace import ClientWorkspace
+from crow.config.settings import McpServerSettings
 from crow.session.models import ModelChoice
-from crow.session.open import Surroundings, outputs_folder
+from crow.session.open import Surroundings
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import LocalCommands
 
@@ -43,13 +45,19 @@ class Offers:
         keeper: Keeper,
         environ: Mapping[str, str],
         sink: UpdateSink,
+        servers: Mapping[str, McpServerSettings],
     ) -> Surroundings:
-        forms = self._client.elicitation
+        shows = self._client.elicitation or wire.ElicitationCapabilities()
         return Surroundings(
             workspace=self._workspace(session_id, roots),
             commands=self._commands(session_id, choice, keeper, environ),
-            person=ClientPerson(self._connection, session_id, has_forms=forms is not None and forms.form is not None),
+            person=ClientPerson(
+                self._connection, session_id, has_forms=shows.form is not None, has_links=shows.url is not None
+            ),
             sink=sink,
+            keeper=keeper,
+            environ=environ,
+            servers=servers,
         )
 
     def _workspace(self, session_id: str, roots: Sequence[str]) -> Workspace:

@@ -5,7 +5,7 @@ from typing import Literal
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
-from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
+from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Question
 from crow.visible import one_line
 
 _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
@@ -18,7 +18,8 @@ _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
 
 
 class ClientPerson:
-    def __init__(self, connection: Connection, session_id: str, *, has_forms: bool) -> None:
+    def __init__(self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False) -> None:
+        self.can_visit = has_links
         self._connection = connection
         self._session_id = session_id
         self._has_forms = has_forms
@@ -50,6 +51,49 @@ class ClientPerson:
         except (RpcError, ConnectionLost):
             return None
         return _chosen(response.outcome, question)
+
+    async def fill_in(self, form: Form) -> Filled | None:
+        if not self._has_forms:
+            return None
+        request = wire.FormRequest(
+            session_id=self._session_id,
+            tool_call_id=form.call_id or None,
+            mode="form",
+            message=form.text,
+            requested_schema=form.schema,
+        )
+        try:
+            response = await self._connection.request("elicitation/create", request, wire.FormResponse)
+        except (RpcError, ConnectionLost):
+            return None
+        match response.action:
+            case "accept":
+                return Filled("accept", response.content or {})
+            case "cancel":
+                return Filled("cancel")
+            case _:
+                return Filled("decline")
+
+    async def visit(self, link: Link) -> bool:
+        if not self.can_visit:
+            return False
+        request = wire.LinkRequest(
+            session_id=self._session_id,
+            tool_call_id=link.call_id or None,
+            mode="url",
+            message=link.text,
+            url=link.url,
+            elicitation_id=link.id,
+        )
+        try:
+            response = await self._connection.request("elicitation/create", request, wire.FormResponse)
+        except (RpcError, ConnectionLost):
+            return False
+        return response.action == "accept"
+
+    def visited(self, link_id: str) -> None:
+        if self.can_visit:
+            self._connection.notify("elicitation/complete", wire.LinkDone(elicitation_id=link_id))
 
 
 def _filled_in(form: wire.FormResponse) -> Answer:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-import time
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -11,20 +11,22 @@ from weakref import WeakValueDictionary
 
 from crow.acp import translate_session, wire
 from crow.acp.connection import Call
-from crow.acp.failures import answered, unknown_session
+from crow.acp.failures import answered, being_loaded, unknown_session
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sink import UpdateSink
+from crow.clock import milliseconds_now
 from crow.errors import SessionTaken, StorageFailed
 from crow.events import Event, Notice
 from crow.session.archive import StoredArchive
-from crow.session.journal import Record
-from crow.session.mending import mended
+from crow.session.mending import mend
 from crow.session.models import ModelChoice
 from crow.session.open import open_session
 from crow.session.replay import replayed
 from crow.session.session import Session
-from crow.store.open import open_store
+from crow.store.base import EventLog
+from crow.store.store import open_store
+from crow.workspace.outputs import remove_left_behind, remove_outputs
 from crow.workspace.processes import Keeper
 
 logger = logging.getLogger(__name__)
@@ -58,10 +60,15 @@ class Sessions:
         self._store = open_store(home)
         self._keeper = Keeper()
         self._open: dict[str, Session] = {}
+        self._loading: dict[asyncio.Task[wire.LoadSessionResponse], str] = {}
+        """The ids of sessions that are being loaded."""
+        self._swept = False
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, session_id: str) -> Session:
         """One that is open here."""
+        if session_id in self._loading.values():
+            raise being_loaded()
         session = self._open.get(session_id)
         if session is None:
             raise unknown_session(session_id)
@@ -85,19 +92,30 @@ class Sessions:
         session_id = _new_id()
         with answered():
             choice = await self._choose()
-            record, warning = await self._create(session_id, roots)
-            opened = self._put_together(session_id, roots, choice, offers, record, [])
+            log, warning = await self._create(session_id, roots)
+            opened = self._put_together(session_id, roots, choice, offers, log, [], request)
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
-        self._announce(opened, request, call)
+        self._announce(opened, call)
         modes, options = opened.state()
         return wire.NewSessionResponse(session_id=session_id, modes=modes, config_options=options)
 
-    async def load(
+    def load(
+        self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
+    ) -> Awaitable[wire.LoadSessionResponse]:
+        """Goes on with a stored session, wherever it was last open. `replay`: the client is shown all of it first.
+
+        Until that is answered, whatever comes for the session is refused: it would reach the one that is put away.
+        """
+        loading = asyncio.get_running_loop().create_task(self._load(request, offers, call, replay=replay))
+        self._loading[loading] = request.session_id
+        loading.add_done_callback(self._loading.pop)
+        return loading
+
+    async def _load(
         self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
     ) -> wire.LoadSessionResponse:
-        """Goes on with a stored session, wherever it was last open. `replay`: the client is shown all of it first."""
         roots = _roots(request)
         session_id = request.session_id
         async with self._turnstile(session_id):
@@ -105,14 +123,17 @@ class Sessions:
                 choice = await self._choose()
                 stored_at = (await self._store.find(session_id)).cwd
                 _same_folder(stored_at, roots[0])
+                if session_id in self._open:
+                    await self._store.events(session_id)  # one that cannot be read stays open as it is
                 await self._put_away(session_id)
-                record = await self._store.claim(session_id)
+                log = await self._store.claim(session_id)
                 await self._store.set_roots(session_id, roots[1:])
-                past = await mended(record, await self._store.events(session_id))
-                opened = self._put_together(session_id, [stored_at, *roots[1:]], choice, offers, record, past)
+                past = await mend(log, await self._store.events(session_id))
+                await asyncio.to_thread(remove_outputs, session_id)
+                opened = self._put_together(session_id, [stored_at, *roots[1:]], choice, offers, log, past, request)
             if replay:
                 await opened.sink.replay(replayed(past))
-        self._announce(opened, request, call)
+        self._announce(opened, call)
         modes, options = opened.state()
         return wire.LoadSessionResponse(modes=modes, config_options=options)
 
@@ -124,17 +145,17 @@ class Sessions:
             choice = await self._choose()
             source = self._open.get(request.session_id)
             if source is not None:
-                await source.kept()
+                await source.store_all()
             stored_at = (await self._store.find(request.session_id)).cwd
             _same_folder(stored_at, roots[0])
-            record = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
-            past = await mended(record, await self._store.events(new_id))
-            opened = self._put_together(new_id, [stored_at, *roots[1:]], choice, offers, record, past)
-        self._announce(opened, request, call)
+            log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
+            past = await mend(log, await self._store.events(new_id))
+            opened = self._put_together(new_id, [stored_at, *roots[1:]], choice, offers, log, past, request)
+        self._announce(opened, call)
         modes, options = opened.state()
         return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
 
-    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Record | None, Notice | None]:
+    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[EventLog | None, Notice | None]:
         """Where a new session is kept; nowhere if it cannot be, which is no reason not to work."""
         try:
             return await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:]), None
@@ -147,25 +168,29 @@ class Sessions:
         roots: Sequence[str],
         choice: ModelChoice,
         offers: Offers,
-        record: Record | None,
+        log: EventLog | None,
         past: Sequence[Event],
+        request: wire.NewSessionRequest,
     ) -> Opened:
         sink = offers.sink(session_id)
         sink.remember(past)
-        around = offers.surround(session_id, roots, choice, self._keeper, self._environ, sink)
-        archive = StoredArchive(self._store, session_id) if record is not None else None
-        session = open_session(session_id, choice, around, home=self._home, record=record, archive=archive, past=past)
+        servers, problems = translate_session.servers(request.mcp_servers or ())
+        around = offers.surround(session_id, roots, choice, self._keeper, self._environ, sink, servers)
+        archive = StoredArchive(self._store, session_id) if log is not None else None
+        session = open_session(session_id, choice, around, home=self._home, log=log, archive=archive, past=past)
+        for problem in problems:
+            session.tell(Notice("warning", problem))
         self._open[session_id] = session
         return Opened(session, sink, choice)
 
-    def _announce(self, opened: Opened, request: wire.NewSessionRequest, call: Call) -> None:
+    def _announce(self, opened: Opened, call: Call) -> None:
         """What the client can only understand once it has the answer."""
-        if request.mcp_servers:
-            names = ", ".join(server.name for server in request.mcp_servers)
-            opened.session.tell(Notice("warning", f"MCP servers are not supported yet and were not started: {names}."))
         call.afterwards(opened.session.welcome)
         call.afterwards(opened.sink.tell_usage)
         call.afterwards(opened.choice.warm_up)
+        if not self._swept:
+            self._swept = True
+            call.afterwards(threading.Thread(target=remove_left_behind, daemon=True).start)
 
     # --- listing and ending
 
@@ -198,6 +223,7 @@ class Sessions:
                 if session is not None:
                     await session.close()
                 await self._store.delete(session_id)
+                await asyncio.to_thread(remove_outputs, session_id)
         return wire.Empty()
 
     async def drop(self, session: Session) -> None:
@@ -255,4 +281,4 @@ def _invalid(what: str) -> RpcError:
 
 def _new_id() -> str:
     """Sortable by time, unguessable, safe as a file's name."""
-    return f"{time.time_ns() // 1_000_000:012x}-{os.urandom(8).hex()}"
+    return f"{milliseconds_now():012x}-{os.urandom(8).hex()}"

@@ -7,17 +7,19 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 """
 
 import asyncio
-import time
 from collections.abc import Iterable
 
 from crow import events
 from crow.acp import translate, translate_past, translate_session, wire
 from crow.acp.connection import Connection
+from crow.clock import milliseconds_now
 from crow.results import DisplayBlock, TerminalBlock
-from crow.session.replay import Past
+from crow.session.replay import PastItem
 
 FRAME = 0.016
 """Seconds between two chunks of a fast stream: about sixty a second."""
+WAIT_EVERY = 60.0
+"""Seconds between two messages about the same wait, for a client that has no other place for them."""
 BREATH = 32
 """Updates of a replay after which others get their turn."""
 
@@ -38,6 +40,10 @@ class UpdateSink:
         self._in_turn = False
         self._held: list[events.Notice] = []
         self._notices = 0
+        self._in_line = False
+        """The turn's text so far does not end with a line's end."""
+        self._waits_told: dict[str, float] = {}
+        """When each wait of the turn was last told in a message."""
         self._asked: dict[str, tuple[DisplayBlock, ...]] = {}
         self._loop = asyncio.get_running_loop()
         self._delta: events.TextDelta | events.ThoughtDelta | None = None
@@ -61,9 +67,11 @@ class UpdateSink:
             case events.Notice():
                 self._tell(event)
             case events.StillWaiting():
-                self._tell(events.Notice("info", f"Waiting for {event.what} ({event.seconds} s)"))
+                self._tell_wait(event)
             case events.TurnStarted():
                 self._in_turn = True
+                self._in_line = False
+                self._waits_told.clear()
                 self._tell_held()
             case events.TurnEnded():
                 self._in_turn = False
@@ -78,13 +86,13 @@ class UpdateSink:
 
     def _tell_state(self, event: events.Event) -> None:
         match event:
-            case events.UsageReported():
+            case events.UsageReported() | events.SubagentDid(what=events.UsageReported()):
                 self._count(event)
                 self.tell_usage()
             case events.OptionsChanged():
                 self._tell_options(event.options)
             case events.TitleChanged():
-                self._send(translate_session.title(event, time.time_ns() // 1_000_000))
+                self._send(translate_session.title(event, milliseconds_now()))
             case _:
                 for update in translate.updates(event):
                     self._send(update)
@@ -94,13 +102,13 @@ class UpdateSink:
     def remember(self, past: Iterable[events.Event]) -> None:
         """What it has cost so far, and how full the model's window was."""
         for event in past:
-            if isinstance(event, events.UsageReported):
+            if isinstance(event, events.UsageReported | events.SubagentDid):
                 self._count(event)
 
-    async def replay(self, items: Iterable[Past]) -> None:
+    async def replay(self, items: Iterable[PastItem]) -> None:
         """Shows what happened, at the client's pace."""
         for number, item in enumerate(items, start=1):
-            for update in translate_past.replayed(item, with_compactions=self._takes_compactions):
+            for update in translate_past.past_updates(item, with_compactions=self._takes_compactions):
                 self._send(update)
             if not self.has_room:
                 await self.room()
@@ -119,10 +127,15 @@ class UpdateSink:
 
     # --- how it is told
 
-    def _count(self, event: events.UsageReported) -> None:
-        if event.cost is not None:
-            self._spent[event.currency] = self._spent.pop(event.currency, 0.0) + event.cost
-        self._usage = event
+    def _count(self, event: events.UsageReported | events.SubagentDid) -> None:
+        """What a subagent uses costs as well, but it fills a window of its own."""
+        usage = event.what if isinstance(event, events.SubagentDid) else event
+        if not isinstance(usage, events.UsageReported):
+            return
+        if usage.cost is not None:
+            self._spent[usage.currency] = self._spent.pop(usage.currency, 0.0) + usage.cost
+        if usage is event:
+            self._usage = usage
 
     def _tell_options(self, options: tuple[events.SessionOption, ...]) -> None:
         self._send(wire.ConfigOptionUpdate(config_options=translate_session.config_options(options)))
@@ -158,6 +171,8 @@ class UpdateSink:
             self._delta = None
             self._texts.clear()
             self._last_sent = self._loop.time()
+            if isinstance(delta, events.TextDelta):
+                self._in_line = not text.endswith("\n")
             for piece in translate.pieces(text):
                 self._send(translate.text_chunk(delta, piece))
 
@@ -177,9 +192,19 @@ class UpdateSink:
             self._send(translate.notice(notice))
         elif self._in_turn:
             self._notices += 1
-            self._send(translate.notice_as_message(notice, f"notice-{self._notices}"))
+            # Many clients join all text of a turn, whichever message it belongs to.
+            self._send(translate.notice_as_message(notice, f"notice-{self._notices}", new_line=self._in_line))
+            self._in_line = False
         else:
             self._held.append(notice)
+
+    def _tell_wait(self, wait: events.StillWaiting) -> None:
+        if not self._takes_notices:
+            now = self._loop.time()
+            if now - self._waits_told.get(wait.what, -WAIT_EVERY) < WAIT_EVERY:
+                return  # it would stand between the model's words for good
+            self._waits_told[wait.what] = now
+        self._tell(events.Notice("info", f"Waiting for {wait.what} ({wait.seconds} s)"))
 
     def _tell_held(self) -> None:
         held, self._held = self._held, []

@@ -160,9 +160,10 @@ def notice(event: events.Notice) -> wire.Update:
     return wire.Notice(severity=event.severity, title=event.title, description=event.description or None)
 
 
-def notice_as_message(event: events.Notice, message_id: str) -> wire.Update:
-    """For clients that know no notices: a message of its own."""
-    text = f"> {event.title}\n\n" + (f"> {event.description}\n\n" if event.description else "")
+def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool = False) -> wire.Update:
+    """For clients that know no notices: a message of its own. `new_line`: the text before it ends within a line."""
+    before = "\n\n" if new_line else ""
+    text = f"{before}> {event.title}\n\n" + (f"> {event.description}\n\n" if event.description else "")
     return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
 
 

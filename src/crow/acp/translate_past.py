@@ -22,14 +22,14 @@ from crow.acp.translate import (
 )
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock, ToolResult
-from crow.session.replay import Past, PastCall, PastMessage, PastPrompt, PastThought
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastThought
 from crow.visible import one_line
 
 LARGEST_REPLAYED = 64 * 1024
 """Characters of what a tool printed."""
 
 
-def replayed(item: Past, *, with_compactions: bool) -> Iterator[wire.Update]:
+def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Update]:
     """What a client is shown of a thing that is over: once, and as it ended up."""
     match item:
         case PastPrompt():

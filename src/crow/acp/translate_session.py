@@ -1,11 +1,14 @@
 """What is said of a session besides what happens in it: what can be chosen, and how it stands in a list. Pure."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Literal
 
 from crow import events
 from crow.acp import wire
+from crow.config.settings import McpServerSettings
 from crow.store.base import SessionEntry
+from crow.visible import one_line
 
 
 def modes(options: Iterable[events.SessionOption]) -> wire.SessionModes | None:
@@ -64,3 +67,46 @@ def session_info(entry: SessionEntry) -> wire.SessionInfo:
 def _iso_time(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03d}Z"
+
+
+# --- what a client hands over
+
+
+def servers(given: Sequence[wire.McpServer]) -> tuple[dict[str, McpServerSettings], list[str]]:
+    """The MCP servers by name, and what is wrong with those that cannot be used."""
+    found: dict[str, McpServerSettings] = {}
+    problems: list[str] = []
+    for server in given:
+        fault = _fault_of(server, found)
+        if fault:
+            problems.append(f"The MCP server `{one_line(server.name, 100)}` of your editor is not used: {fault}.")
+            continue
+        found[server.name] = McpServerSettings(
+            command=server.command or "",
+            args=server.args or [],
+            env={variable.name: variable.value for variable in server.env or ()},
+            url=server.url or "",
+            type=_TRANSPORTS[server.type],
+            headers={header.name: header.value for header in server.headers or ()},
+        )
+    return found, problems
+
+
+_TRANSPORTS: dict[str | None, Literal["stdio", "http", "sse"]] = {
+    None: "stdio",
+    "stdio": "stdio",
+    "http": "http",
+    "sse": "sse",
+}
+
+
+def _fault_of(server: wire.McpServer, known: Container[str]) -> str:
+    if not server.name:
+        return "it has no name"
+    if server.name in known:
+        return "there are two of that name"
+    if server.type not in _TRANSPORTS:
+        return f"its type `{one_line(server.type or '', 40)}` is not supported"
+    if _TRANSPORTS[server.type] == "stdio":
+        return "" if server.command else "it has no command"
+    return "" if server.url else "it has no address"

@@ -86,10 +86,18 @@ class AgentAuthCapabilities(Wire, frozen=True):
     logout: Empty | None = None
 
 
+class McpCapabilities(Wire, frozen=True):
+    """Kinds of MCP servers that a client may hand over, besides those that are started."""
+
+    http: bool = False
+    sse: bool = False
+
+
 class AgentCapabilities(Wire, frozen=True):
     load_session: bool = False
     prompt_capabilities: PromptCapabilities = PromptCapabilities()
     session_capabilities: SessionCapabilities = SessionCapabilities()
+    mcp_capabilities: McpCapabilities = McpCapabilities()
     auth: AgentAuthCapabilities = AgentAuthCapabilities()
 
 
@@ -499,10 +507,27 @@ class FormRequest(Wire, frozen=True):
     """`elicitation/create` with a form."""
 
     session_id: str
-    tool_call_id: str
     mode: Literal["form"]
     message: str
     requested_schema: dict[str, Any]
+    tool_call_id: str | None = None
+
+
+class LinkRequest(Wire, frozen=True):
+    """`elicitation/create` with an address to open."""
+
+    session_id: str
+    mode: Literal["url"]
+    message: str
+    url: str
+    elicitation_id: str
+    tool_call_id: str | None = None
+
+
+class LinkDone(Wire, frozen=True):
+    """`elicitation/complete`: what was to be done at the address is done."""
+
+    elicitation_id: str
 
 
 class FormResponse(Wire, frozen=True):

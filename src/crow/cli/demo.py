@@ -1,55 +1,29 @@
 """`crow demo`: a scripted conversation through a real `crow acp` process; needs no key and no network.
 
-The model is a script (demo.toml) and so is the person (SCENES); everything in between is what an editor would get.
-The project (demo_project.py), its failing test and what is done about it are real.
+The model is a script (demo.toml) and so is the person (SCENES, demo_person.py); everything in between is what an
+editor would get. The project (demo_project.py), its failing test and what is done about it are real.
 """
 
 import argparse
 import asyncio
-import contextlib
 import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
-from typing import NamedTuple
 
-from crow.acp.client import Agent, AgentFailed, start_agent
-from crow.acp.wire import (
-    AgentMessageChunk,
-    ContentToolContent,
-    PermissionOption,
-    TextContent,
-    ToolCall,
-    Update,
-)
+from crow.acp.client import start_agent
+from crow.acp.wire import ContentToolContent, TextContent, ToolCall
+from crow.cli.demo_person import Scene, ScriptedPerson
 from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
 from crow.cli.log import log_to_file
 from crow.cli.render import Renderer
-from crow.cli.render_conversation import AGENT, Interrupts, RenderingClient, exit_code_of, prepare_output, showing
-from crow.cli.render_question import Answer, Choice, Keyboard
+from crow.cli.render_conversation import AGENT, Interrupts, exit_code_of, prepare_output, showing
 from crow.cli.render_screen import BOLD, CODE, DIM, Screen
-from crow.cli.terminal import is_interactive
 
 INTRODUCTION = (
     "A script plays the model. `crow acp`, the protocol, the project and its failing test are real. No key, no network."
 )
-COUNTDOWN = 1.5
-"""Seconds in which the person may answer a question before the demo does."""
-PAUSE = 0.25
-"""Seconds before each scene, and before a turn is cancelled: time to read."""
-
-
-class Scene(NamedTuple):
-    title: str
-    prompt: str
-    answers: tuple[str, ...] = ()
-    """The kinds of options that the demo chooses if the person does not, question by question."""
-    cancel_at: str = ""
-    """The words after which the demo cancels the turn."""
-
-
 SCENES = (
     Scene(
         "Crow mends a failing test: plan, command, search, edit",
@@ -58,12 +32,14 @@ SCENES = (
     ),
     Scene("A command is refused: Crow goes on without it", "Is there anything to tidy up?", answers=("reject_once",)),
     Scene("Reading outside the folder asks first", "Does it follow the team's style guide?", answers=("allow_once",)),
+    Scene("Plan mode: nothing is changed before you agree", "/plan Make the search faster", answers=("allow_always",)),
+    Scene("Second thoughts: the last turn is taken back, its changes to files included", "/undo"),
+    Scene("A command of Crow's own: what fills the model's window", "/context"),
     Scene("The provider fails: Crow says so and tries again", "Are you still there?"),
     Scene("A failure that cannot be mended ends the turn, with the reason", "And with a wrong key?"),
     Scene("Cancel, in the middle of a sentence", "Tell me a long story.", cancel_at="hills and"),
-    Scene("A reply that reaches the length limit", "Count to a thousand."),
-    Scene("A model that refuses", "Pick my neighbour's lock."),
 )
+LAST_SCENE = Scene("Another process loads the session: nothing is lost", "Where were we?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,12 +61,16 @@ async def _play() -> int:
             folder = os.path.realpath(made)
             project = renderer.folder = furnish(folder, with_tempo=screen.live)
             log_to_file(os.path.join(folder, "crow"))
-            person = _ScriptedPerson(renderer, is_watched=screen.live)
+            person = ScriptedPerson(renderer, is_watched=screen.live)
             async with start_agent(AGENT, person, environment=environment(folder)) as agent:
                 session = await agent.new_session(project)
                 for number, scene in enumerate(SCENES, start=1):
                     renderer.scene(f"{number}. {scene.title}")
                     await person.play(scene, agent, session)
+            renderer.scene(f"{len(SCENES) + 1}. {LAST_SCENE.title}")
+            async with start_agent(AGENT, person, environment=environment(folder)) as agent:
+                await person.load(agent, session, project)
+                await person.play(LAST_SCENE, agent, session)
                 await agent.close_session(session)
             passed = await _show_tests(renderer, project)
         _say_what_next(screen)
@@ -115,78 +95,6 @@ async def _show_tests(renderer: Renderer, project: str) -> bool:
         )
     )
     return passed
-
-
-class _ScriptedPerson(RenderingClient):
-    """Says what is in the scene, and cancels where it says so."""
-
-    def __init__(self, renderer: Renderer, *, is_watched: bool) -> None:
-        keyboard = Keyboard() if is_watched and is_interactive() else None
-        self._answers = _DemoAnswers(renderer, keyboard)
-        super().__init__(renderer, self._answers)
-        self._is_watched = is_watched
-        self._cancel_at = self._heard = ""
-        self._heard_enough = asyncio.Event()
-
-    async def play(self, scene: Scene, agent: Agent, session: str) -> None:
-        self._answers.kinds = list(scene.answers)
-        self._cancel_at, self._heard, self._heard_enough = scene.cancel_at, "", asyncio.Event()
-        await self._pause()
-        self.renderer.prompt(scene.prompt)
-        self.renderer.begin_turn()
-        cancelling = asyncio.create_task(self._cancel_when_heard(agent, session))
-        try:
-            self.renderer.stop(await agent.prompt(session, scene.prompt))
-        except AgentFailed as error:
-            self.renderer.fail(str(error))
-        finally:
-            cancelling.cancel()
-
-    def update(self, update: Update) -> None:
-        super().update(update)
-        if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContent):
-            self._heard += update.content.text
-            if self._cancel_at and self._cancel_at in self._heard:
-                self._heard_enough.set()
-
-    async def _cancel_when_heard(self, agent: Agent, session: str) -> None:
-        await self._heard_enough.wait()
-        await self._pause()
-        agent.cancel(session)
-
-    async def _pause(self) -> None:
-        if self._is_watched:
-            await asyncio.sleep(PAUSE)
-
-
-class _DemoAnswers:
-    """Answers as the scene says; whoever watches may be quicker."""
-
-    def __init__(self, renderer: Renderer, keyboard: Keyboard | None) -> None:
-        self.kinds: list[str] = []
-        self._renderer = renderer
-        self._keyboard = keyboard
-
-    def listening(self) -> contextlib.AbstractContextManager[None]:
-        return self._keyboard.listening() if self._keyboard else contextlib.nullcontext()
-
-    async def choose(self, choices: Sequence[Choice]) -> Answer:
-        kind = self.kinds.pop(0) if len(self.kinds) > 1 else self.kinds[0]
-        option = next(choice.option for choice in choices if choice.option.kind == kind)
-        if self._keyboard is not None:
-            keys = {choice.option.option_id: choice.key for choice in choices}
-            self._renderer.hint(f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(COUNTDOWN):
-                    return _said_otherwise(await self._keyboard.choose(choices), option)
-        return option, f"{option.name} (the demo answered by itself)"
-
-
-def _said_otherwise(answer: Answer, expected: PermissionOption) -> Answer:
-    chosen, words = answer
-    if chosen is not None and chosen.kind[:5] == expected.kind[:5]:  # both allow, or both reject
-        return answer
-    return chosen, f"{words} (the model is only a script: what it says next may not fit)"
 
 
 def _say_what_next(screen: Screen) -> None:

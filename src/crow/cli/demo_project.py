@@ -44,7 +44,7 @@ import time
 
 from nest import way_home
 
-MOMENT = 0.15  # seconds that a flight takes
+MOMENT = 0.1  # seconds that a flight takes
 
 WAYS = [
     ["hedge", "nest"],

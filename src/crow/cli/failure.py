@@ -4,18 +4,34 @@ import os
 import sys
 import time
 
-from crow.config.home import create_folder, home, log_path
+from crow.config.home import LOG_FLAGS, create_folder, home, log_path, reason
 from crow.errors import CrowError
 
 
 def report(error: Exception) -> int:
     """Says what went wrong and returns the exit code."""
     if isinstance(error, BrokenPipeError):
-        # Whoever read our output has left. Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _give_up_output()
         return 1
+    if isinstance(error, OSError) and not _output_works():
+        _give_up_output()
+        error = CrowError(f"Standard output cannot be written: {reason(error)}.")
     print(f"crow: {_one_line(_describe(error))}", file=sys.stderr)
     return 1
+
+
+def _output_works() -> bool:
+    """Whether what was printed so far could be written."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        return False
+    return True
+
+
+def _give_up_output() -> None:
+    """Python would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _describe(error: Exception) -> str:
@@ -35,7 +51,7 @@ def log_crash(error: Exception) -> str:
     path = log_path(home(os.environ))
     create_folder(os.path.dirname(path))
     text = "".join(traceback.format_exception(error))
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, LOG_FLAGS, 0o600)
     with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
         log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} crow {' '.join(sys.argv[1:2])} failed\n{text}")
     return path

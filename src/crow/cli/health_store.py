@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from crow.cli.health import Check, failed, fine
 from crow.errors import StorageFailed
 from crow.store.database import Database
-from crow.store.sessions import FILE_NAME
+from crow.store.schema import FILE_NAME
 
 MEND = (
     "Move it away, with the -wal and -shm files beside it, and put back a copy. Without one Crow starts a new one; "

@@ -3,7 +3,7 @@
 import logging
 import os
 
-from crow.config.home import create_folder, log_path
+from crow.config.home import LOG_FLAGS, create_folder, log_path
 from crow.errors import CrowError
 
 LARGEST = 5 * 1024 * 1024
@@ -35,7 +35,7 @@ class _LateFileHandler(logging.Handler):
         try:
             create_folder(os.path.dirname(self._path))
             self._rotate()
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._path, LOG_FLAGS, 0o600)
             try:
                 os.write(fd, self.format(record).encode("utf-8", "backslashreplace") + b"\n")
             finally:

@@ -9,7 +9,7 @@ from crow.cli.pick_model import is_listed, pick_model
 from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
-from crow.config.home import config_path, home, write_file
+from crow.config.home import config_path, home, read_file, write_file
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
@@ -166,8 +166,7 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
     connection |= {"api_key": provider.api_key} if provider.api_key else {}
     connection |= {"api_key_env": provider.api_key_env} if provider.api_key_env else {}
     try:
-        with open(path, "rb") as file:
-            text = file.read().decode()
+        text = read_file(path).decode()
     except FileNotFoundError:
         text = ""
     full_name = f"{name}/{model}"

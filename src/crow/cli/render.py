@@ -72,6 +72,8 @@ class _Call:
     def __init__(self, title: str, now: float) -> None:
         self.title = title
         self.kind = ""
+        self.is_task = False
+        """A subagent does it, step by step."""
         self.status = "pending"
         self.content: list[ToolContent] = []
         self.message = ""
@@ -226,6 +228,7 @@ class Renderer:
         if update.title:
             call.title = one_line(update.title)
         call.kind = update.kind or call.kind
+        call.is_task = call.is_task or (isinstance(update, ToolCall) and update.name == "task")
         if update.status == "in_progress" and call.status != "in_progress":
             call.started = self._clock()
             call.content = []  # from now on it is what the call brings, no longer what it is about to do
@@ -248,7 +251,7 @@ class Renderer:
         is_command = call.kind == "execute"
         took = "" if is_command and call.message else duration(self._clock() - call.started)
         self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call.title, [part for part in (fact, took) if part])
-        if is_command:
+        if is_command or call.is_task:
             self._output(lines)
         else:
             self._details(lines)
@@ -365,9 +368,13 @@ class Renderer:
         self._screen.show_live(f"{frame} {label}" + (f" {elapsed:.0f} s" if elapsed >= 1 else ""), self._running())
 
     def _running(self) -> list[str]:
-        """The last words of the command that is being waited for."""
+        """The last words of the command that is being waited for, or the last steps of the subagent."""
         for call in self._calls.values():
-            if call.kind == "execute" and call.status == "in_progress" and call.title == self._waiting:
+            if (
+                (call.kind == "execute" or call.is_task)
+                and call.status == "in_progress"
+                and call.title == self._waiting
+            ):
                 return [f"  │ {line}" for line in text_lines(call.content)[-LIVE_LINES:]]
         return []
 
@@ -421,6 +428,8 @@ def _brought(call: _Call, *, ok: bool) -> tuple[str, list[str]]:
         said_last = lines[-1] if lines else ""
         is_short = not call.message and len(lines) == 1 and cells(said_last) <= LONGEST_FACT
         return (said_last, lines[:-1]) if is_short or (words and said_last == words) else (words, lines)
+    if call.is_task and ok:
+        return words, lines
     if not ok:
         return "", lines
     return words or _summary(call.kind, lines), [call.message] if call.message and not words else []

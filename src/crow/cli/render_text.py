@@ -16,7 +16,7 @@ _UNSAFE = re.compile(
 
 
 _PLAIN_SIGNS = """
-✓ ok    ✗ FAIL   ■ #   ▸ >    ☐ [ ]   ◐ [~]   ☑ [x]   ─ -   · -   … ...   → ->   • *   ⏎ \\n   ␛ ^[
+✓ ok    ✗ FAIL   ■ #   █ #   ▸ >    ☐ [ ]   ◐ [~]   ☑ [x]   ─ -   · -   … ...   → ->   • *   ⏎ \\n   ␛ ^[
 “ "   ” "   ‘ '   ’ '   – -   — -   × x   ⟨ <   ⟩ >   − -   │ |   ⋮ :   ␍ ^M
 ⠋ |   ⠙ /   ⠹ -   ⠸ \\   ⠼ |   ⠴ /   ⠦ -   ⠧ \\   ⠇ |   ⠏ /
 """  # noqa: RUF001 -- these are the signs that look like others

@@ -13,16 +13,17 @@ import msgspec
 
 from crow.cli.render_text import cells, clean_prose, cut
 from crow.cli.terminal import ask, is_interactive
-from crow.config.home import home, reason
+from crow.config.home import home, write_new_file
 from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
 from crow.paths import is_inside
 from crow.session.export import as_json, markdown, moment
 from crow.store.base import SessionEntry, SessionStore
-from crow.store.open import open_store
-from crow.store.sessions import FILE_NAME
+from crow.store.schema import FILE_NAME
+from crow.store.store import open_store
 from crow.tools.matching import common_beginning
 from crow.visible import one_line
+from crow.workspace.outputs import remove_outputs
 
 MOST_LISTED = 20
 """Sessions that are listed if nothing else is said."""
@@ -90,8 +91,8 @@ def _list(arguments: argparse.Namespace) -> int:
     entries = _with_store(_all_entries, [])
     ids = short_ids([entry.id for entry in entries])
     if arguments.cwd is not None:
-        folders = {os.path.abspath(arguments.cwd), os.path.realpath(arguments.cwd)}
-        entries = [entry for entry in entries if entry.cwd in folders]
+        folder = os.path.realpath(arguments.cwd)
+        entries = [entry for entry in entries if os.path.realpath(entry.cwd) == folder]
     listed = entries if arguments.all else entries[: arguments.limit]
     if arguments.json:
         _write(msgspec.json.format(msgspec.json.encode(listed), indent=2) + b"\n")
@@ -117,7 +118,7 @@ def _export(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         _write(content)
     else:
-        _write_new_file(arguments.output, content)
+        write_new_file(arguments.output, content)
     return 0
 
 
@@ -139,6 +140,7 @@ async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> 
             continue
         try:
             await store.delete(entry.id)
+            remove_outputs(entry.id)
         except CrowError as error:
             print(f"crow: {name} was not deleted. {error}", file=sys.stderr)
             failed = 1
@@ -241,15 +243,3 @@ def _write(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
-
-
-def _write_new_file(path: str, content: bytes) -> None:
-    """For its owner's eyes only, like the store it comes from."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-    except FileExistsError:
-        raise CrowError(f"{one_line(path)} is there already.", remedy="Choose another name, or move it away.") from None
-    except OSError as error:
-        raise CrowError(f"{one_line(path)} cannot be written: {reason(error)}.") from None

@@ -1,12 +1,18 @@
 """The one folder that is Crow's own: configuration, data and log. Nothing is created until something is written."""
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Mapping
 
-from crow.errors import ConfigError
+from crow.errors import ConfigError, CrowError
+from crow.paths import shown
+from crow.visible import one_line
 
 CONFIG_NAME = "config.toml"
+NO_FILE = "it is no plain file"
+"""Of what cannot be read or written like one: a pipe, a device."""
 
 
 def home(environ: Mapping[str, str]) -> str:
@@ -28,6 +34,10 @@ def log_path(home: str) -> str:
     return os.path.join(home, "log", "crow.log")
 
 
+LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+"""How the log is opened: should a pipe be in its place, we do not wait for its reader."""
+
+
 def create_folder(path: str) -> None:
     """Makes the folder, and the missing ones above it, readable by their owner only. One that exists stays as it is."""
     if os.path.isdir(path):
@@ -38,6 +48,23 @@ def create_folder(path: str) -> None:
             os.mkdir(path, 0o700)
     except OSError as error:
         raise ConfigError(f"The folder {path} cannot be made: {reason(error)}.") from error
+
+
+def read_file(path: str, most: int = -1, *, links: bool = True) -> bytes:
+    """Up to so many bytes of a plain file. OSError for anything else: a pipe would make us wait for whoever writes to
+    it, a device could go on for ever. `links`: whether a symbolic link is followed."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    try:
+        kind = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(kind):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(kind):
+            raise OSError(0, NO_FILE)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
 
 
 def write_file(path: str, content: bytes, *, mode: int = 0o600) -> None:
@@ -58,13 +85,31 @@ def write_file(path: str, content: bytes, *, mode: int = 0o600) -> None:
         raise ConfigError(f"{path} cannot be written: {reason(error)}.") from error
 
 
+def write_new_file(path: str, content: bytes) -> None:
+    """For its owner's eyes only, like what it is made of. Overwrites nothing; a CrowError if it cannot be written."""
+    name = one_line(shown(path), 1000)
+    try:
+        _write_new(path, content, 0o600)
+    except FileExistsError:
+        remedy = "Choose another name, or move it away."
+        raise CrowError(f"{name} is there already, and is not overwritten.", remedy=remedy) from None
+    except OSError as error:
+        raise CrowError(f"{name} cannot be written: {reason(error)}.") from error
+
+
 def _write_new(path: str, content: bytes, mode: int) -> None:
+    """Leaves nothing behind that is not whole."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        os.fchmod(descriptor, mode)
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
+    try:
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
 
 
 def _sync_folder(path: str) -> None:
@@ -79,4 +124,5 @@ def _sync_folder(path: str) -> None:
 
 def reason(error: OSError) -> str:
     """What the system said, in its own words, without number and path."""
-    return (error.strerror or type(error).__name__).lower()
+    said = error.strerror or type(error).__name__
+    return said[:1].lower() + said[1:]

@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from crow.config.home import config_path, reason
+from crow.config.home import config_path, read_file, reason
 from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
@@ -22,8 +22,7 @@ def load_settings(home: str) -> Settings:
 def read_config(path: str) -> str | None:
     """The file's text, or None where there is no file."""
     try:
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -22,20 +22,22 @@ def locked(path: str) -> Generator[None]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be locked: {reason(error)}.") from error
     try:
-        _wait_for(lock, path)
+        if not wait_for_lock(lock, PATIENCE):
+            raise ConfigError(f"{path} is being written by another Crow that does not finish.")
         yield
     finally:
         os.close(lock)
 
 
-def _wait_for(lock: int, path: str) -> None:
-    end = time.monotonic() + PATIENCE
+def wait_for_lock(descriptor: int, patience: float) -> bool:
+    """Takes the lock on an open file; false if somebody else holds it for longer than so many seconds."""
+    end = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                raise ConfigError(f"{path} is being written by another Crow that does not finish.") from None
+                return False
             time.sleep(0.01)
         else:
-            return
+            return True

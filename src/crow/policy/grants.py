@@ -6,20 +6,16 @@ The file belongs to every Crow that runs: it is read again when another one chan
 import os
 from collections.abc import Callable
 
-import msgspec
-
-from crow.config.home import reason, write_file
 from crow.config.locking import locked
 from crow.config.settings import PermissionRule
+from crow.config.versioned_json import Versioned, read_versioned, write_versioned
 from crow.errors import ConfigError
 
 GRANTS_NAME = "grants.json"
 _VERSION = 1
-_LARGEST = 4 * 1024 * 1024
 
 
-class _Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
+class _Grants(Versioned, frozen=True):
     projects: dict[str, list[PermissionRule]]
 
 
@@ -72,34 +68,13 @@ class Grants:
         return status.st_mtime_ns, status.st_ino, status.st_size
 
     def _read(self) -> _Grants:
-        try:
-            with open(self._path, "rb") as file:
-                content = file.read(_LARGEST + 1)
-        except FileNotFoundError:
-            return _Grants(_VERSION, {})
-        except OSError as error:
-            raise ConfigError(f"{self._path} cannot be read: {reason(error)}. Nothing is allowed by it.") from error
-        try:
-            grants = msgspec.json.decode(content[:_LARGEST], type=_Grants)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            remedy = "Mend it or delete it; until then nothing that was allowed for a project is remembered."
-            raise ConfigError(f"{self._path} is damaged: {error}.", remedy=remedy) from error
-        if grants.version != _VERSION:
-            raise ConfigError(f"{self._path} was written by another version of Crow. Nothing is allowed by it.")
-        return grants
+        return read_versioned(self._path, _Grants(_VERSION, {}), "nothing is allowed by it")
 
     def _change(self, change: Callable[[list[PermissionRule]], list[PermissionRule]]) -> None:
         with locked(self._path):
             grants = self._read()
             rules = change(grants.projects.get(self._project, []))
             projects = {**grants.projects, self._project: rules}
-            write_file(self._path, _encoded(_Grants(_VERSION, {root: kept for root, kept in projects.items() if kept})))
+            write_versioned(self._path, _Grants(_VERSION, {root: kept for root, kept in projects.items() if kept}))
         self._stamp = self._look()
         self._load()
-
-
-def _encoded(grants: _Grants) -> bytes:
-    try:
-        return msgspec.json.format(msgspec.json.encode(grants, order="sorted"), indent=1) + b"\n"
-    except UnicodeEncodeError:
-        raise ConfigError("A path that is no UTF-8 cannot be kept.") from None

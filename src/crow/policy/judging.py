@@ -53,17 +53,17 @@ def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
 
 
 def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
-    judged = False
+    judged, of_server = False, deed.tool.startswith("mcp__")
     for path, written in (*((path, True) for path in deed.writes), *((path, False) for path in deed.reads)):
         yield _judge_path(deed, path, situation, written=written)
         judged = True
     if deed.command:
         yield _judge_command(deed, situation)
         judged = True
-    if deed.host or (deed.kind is ToolKind.FETCH and not judged):
+    if deed.host or (deed.kind is ToolKind.FETCH and not judged and not of_server):
         yield _judge_host(deed, situation)
         judged = True
-    if deed.tool.startswith("mcp__"):
+    if of_server:
         yield _judge_tool(deed, situation, Aspect.MCP, lambda where: tool_scope(deed, where))
     elif deed.kind is ToolKind.SWITCH_MODE:
         yield _by_mode(situation.mode, Aspect.LEAVE_MODE, "Crow would begin to carry out the plan.", _no_offer)

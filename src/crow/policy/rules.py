@@ -16,8 +16,9 @@ from crow.policy.rulebook import RuleBook
 
 class RulePolicy:
     """`roots` are the workspace's folders, links resolved; `private` are folders that are secret and protected as a
-    whole, Crow's own home among them; reading what lies in `readable` shows no secret all the same. Without `grants`,
-    what is allowed for the project lasts as long as the session.
+    whole, Crow's own home among them; reading what lies in `readable` shows no secret all the same. `own_rules` are
+    Crow's: like the modes, they are neither listed nor taken back. Without `grants`, what is allowed for the project
+    lasts as long as the session.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class RulePolicy:
         *,
         readable: Sequence[str] = (),
         mode: Mode = "ask",
+        own_rules: Sequence[PermissionRule] = (),
         user_rules: Sequence[PermissionRule] = (),
         project_rules: Sequence[PermissionRule] = (),
         grants: Grants | None = None,
@@ -35,6 +37,7 @@ class RulePolicy:
         self._roots = tuple(roots)
         self._private = tuple({*private, *(os.path.realpath(folder) for folder in private)})
         self._readable = tuple(os.path.realpath(folder) for folder in readable)
+        self._own = [KnownRule(rule, Origin.BUILT_IN) for rule in own_rules]
         self._of_user = [KnownRule(rule, Origin.USER) for rule in user_rules]
         self._of_project: list[KnownRule] = []
         self.use_project_rules(project_rules)
@@ -93,7 +96,7 @@ class RulePolicy:
         return forgotten
 
     def _situation(self) -> Situation:
-        rules = self.rules()
+        rules = [*self._own, *self.rules()]
         if rules != self._book_of:
             self._book, self._book_of = RuleBook(rules, self._roots), rules
         return Situation(self._book, self.mode, self._roots, self._private, self._readable)

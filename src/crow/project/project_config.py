@@ -4,6 +4,7 @@ How a provider is reached, and whose key goes there, is the user's alone to say:
 passed over, and so is whether the client's terminal is used.
 """
 
+import contextlib
 from typing import cast
 
 import msgspec
@@ -63,6 +64,30 @@ def read_project_config(content: bytes, path: str) -> ProjectConfig:
         servers=settings.mcp_servers,
         passed_over=tuple(key for key in given if key in USERS_ALONE),
     )
+
+
+def tightening_rules(content: bytes) -> tuple[PermissionRule, ...]:
+    """Of a file with a mistake in it, every rule that refuses or asks and can be read: a mistake must not loosen."""
+    try:
+        table = parse_toml(content.decode("utf-8-sig"), "")
+        found = msgspec.convert(table, _Rules).permission.rules
+    except (UnicodeDecodeError, ValueError, ConfigError):  # msgspec's own is a ValueError too
+        return ()
+    rules: list[PermissionRule] = []
+    for rule in found:
+        with contextlib.suppress(msgspec.ValidationError):
+            rules.append(msgspec.convert(rule, PermissionRule))
+    return tuple(rule for rule in rules if rule.decision != "allow")
+
+
+class _RuleList(msgspec.Struct, frozen=True):
+    rules: list[object] = []
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    """A config of which nothing but the rules is looked at."""
+
+    permission: _RuleList = _RuleList()
 
 
 def _keys(table: dict[str, object], name: str) -> list[str]:

@@ -4,33 +4,29 @@ from collections.abc import Iterator
 
 from crow.config.settings import PermissionRule
 from crow.paths import shown
-from crow.project.brought import Brought
+from crow.project.offer import ProjectOffer
 from crow.project.servers import shown_server
 from crow.results import TextBlock
 from crow.visible import one_line
 
-LONGEST_TEXT = 4000
-"""Characters that are shown of one command or skill."""
-MOST_TEXT = 40_000
-"""And of all of them."""
 LONGEST_LINE = 64 * 1024
-"""The end of a command line is where it hurts: none is cut, as no file is larger than this."""
+"""The end of a line is where it hurts: none is cut, as no file is larger than this."""
 
 
-def shown_to_person(brought: Brought) -> tuple[TextBlock, ...]:
-    overview = "\n".join([f"Project: {one_line(shown(brought.root), 1000)}", *_lines(brought)])
-    return (TextBlock(overview), *_texts(brought))
+def shown_to_person(offer: ProjectOffer) -> tuple[TextBlock, ...]:
+    overview = "\n".join([f"Project: {one_line(shown(offer.root), 1000)}", *_lines(offer)])
+    return (TextBlock(overview), *_texts(offer))
 
 
-def _lines(brought: Brought) -> Iterator[str]:
-    yield from _section("MCP servers that it would start or ask:", _servers(brought))
-    yield from _section("Rules:", map(_rule, brought.config.rules))
-    yield from _section("Settings:", _settings(brought))
-    yield from _section("Commands:", (f"/{known.name}: {known.description}" for known in brought.own.commands))
-    yield from _section("Skills:", (f"{known.name}: {known.description}" for known in brought.own.skills))
-    yield from _section("Not used, as these are yours alone to set:", brought.config.passed_over)
-    yield from _section("Not used, as something is wrong with it:", brought.problems)
-    yield from _section("Left out:", brought.left_out)
+def _lines(offer: ProjectOffer) -> Iterator[str]:
+    yield from _section("MCP servers that it would start or ask:", _servers(offer))
+    yield from _section("Rules:", map(_rule, offer.config.rules))
+    yield from _section("Settings:", _settings(offer))
+    yield from _section("Commands:", (f"/{known.name}: {known.description}" for known in offer.prompt_files.commands))
+    yield from _section("Skills:", (f"{known.name}: {known.description}" for known in offer.prompt_files.skills))
+    yield from _section("Not used, as these are yours alone to set:", offer.config.passed_over)
+    yield from _section("Not used, as something is wrong with it:", offer.problems)
+    yield from _section("Left out, and not used:", offer.left_out)
 
 
 def _section(title: str, lines: "Iterator[str] | map[str] | tuple[str, ...]") -> Iterator[str]:
@@ -41,8 +37,8 @@ def _section(title: str, lines: "Iterator[str] | map[str] | tuple[str, ...]") ->
         yield from shown_lines
 
 
-def _servers(brought: Brought) -> Iterator[str]:
-    for name, server in brought.servers.items():
+def _servers(offer: ProjectOffer) -> Iterator[str]:
+    for name, server in offer.servers.items():
         yield f"{name}: {shown_server(server)}"
 
 
@@ -52,8 +48,8 @@ def _rule(rule: PermissionRule) -> str:
     return f"{rule.decision} {rule.tool} {scope}".rstrip() + effect
 
 
-def _settings(brought: Brought) -> Iterator[str]:
-    config = brought.config
+def _settings(offer: ProjectOffer) -> Iterator[str]:
+    config = offer.config
     if config.mode:
         yield f"mode = {config.mode} (only if yours is not more careful)"
     if config.model:
@@ -64,10 +60,8 @@ def _settings(brought: Brought) -> Iterator[str]:
         yield f"terminal.timeout = {config.terminal_timeout:g} (only if yours is not lower)"
 
 
-def _texts(brought: Brought) -> Iterator[TextBlock]:
-    left = MOST_TEXT
-    for path, text in brought.texts.items():
-        shown_text = "\n".join(one_line(line, LONGEST_LINE) for line in text[: min(LONGEST_TEXT, left)].split("\n"))
-        cut = f"\n(cut here: {len(text):,} characters in all)" if len(text) > min(LONGEST_TEXT, left) else ""
-        yield TextBlock(f"{one_line(shown(path), 1000)}\n\n{shown_text}{cut}")
-        left -= min(len(text), LONGEST_TEXT, left)
+def _texts(offer: ProjectOffer) -> Iterator[TextBlock]:
+    """Whole: what was not shown could not be trusted. A snapshot holds no more than can be shown."""
+    for path, text in offer.texts.items():
+        lines = "\n".join(one_line(line, LONGEST_LINE) for line in text.split("\n"))
+        yield TextBlock(f"{one_line(shown(path), 1000)}\n\n{lines}")

@@ -5,15 +5,16 @@ user's own folder links are fine.
 """
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 import msgspec
 
-from crow.config.home import reason
+from crow.config.home import read_file, reason
 
 LARGEST_FILE = 64 * 1024
+MOST_TO_SHOW = 256 * 1024
+"""Bytes that a project may bring in all: the person is shown every one of them before they trust it."""
 MOST_FILES = 200
 MOST_FOLDERS = 100
 MOST_NAMES = 1000
@@ -33,10 +34,14 @@ class Layout(msgspec.Struct, frozen=True):
     skills: str
     links: bool
     """Whether symbolic links are followed."""
+    most: int | None = None
+    """Bytes of all files together; what comes after them is left out."""
 
 
 OF_USER = Layout((), "commands", "skills", links=True)
-OF_PROJECT = Layout((".crow/config.toml", ".mcp.json"), ".crow/commands", ".crow/skills", links=False)
+OF_PROJECT = Layout(
+    (".crow/config.toml", ".mcp.json"), ".crow/commands", ".crow/skills", links=False, most=MOST_TO_SHOW
+)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -75,7 +80,7 @@ class Watched:
         if stamps == self._stamps:
             return False
         self._stamps = stamps
-        self.now = _read(self._base, paths, refused, links=self._layout.links)
+        self.now = _read(self._base, paths, refused, self._layout)
         return True
 
 
@@ -90,17 +95,22 @@ def _paths(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
 
 
 def _commands(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
-    folders = [(layout.commands, 1)] if _is_folder(base, layout.commands, layout, refused) else []
+    folders: list[tuple[str, ...]] = []
+    """Each with those that it lies in, links resolved: one that leads back to them is not looked into again."""
+    if _is_folder(base, layout.commands, layout, refused):
+        folders.append((layout.commands, os.path.realpath(os.path.join(base, layout.commands))))
     for _ in range(MOST_FOLDERS):
         if not folders:
             return
-        folder, depth = folders.pop(0)
+        folder, *way = folders.pop(0)
         for name in _names(os.path.join(base, folder)):
             path = f"{folder}/{name}"
             if name.endswith(".md"):
                 yield from _unlinked(base, path, layout, refused)
-            elif depth < DEEPEST and _is_folder(base, path, layout, refused):
-                folders.append((path, depth + 1))
+            elif len(way) < DEEPEST and _is_folder(base, path, layout, refused):
+                real = os.path.realpath(os.path.join(base, path))
+                if real not in way:
+                    folders.append((path, *way, real))
 
 
 def _skills(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
@@ -148,23 +158,25 @@ def _stamp(base: str, path: str) -> _Stamp:
     return path, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _read(base: str, paths: Sequence[str], refused: list[str], *, links: bool) -> Snapshot:
+def _read(base: str, paths: Sequence[str], refused: list[str], layout: Layout) -> Snapshot:
     files: dict[str, bytes] = {}
+    size = 0
     for path in paths:
         try:
-            files[path] = _content(os.path.join(base, path), links=links)
+            content = _content(os.path.join(base, path), links=layout.links)
         except OSError as error:
             refused.append(f"{path}: {reason(error)}")
+            continue
+        if layout.most is not None and size + len(content) > layout.most:
+            refused.append(f"{path}: with it there would be more than {layout.most // 1024} kB in all")
+            continue
+        size += len(content)
+        files[path] = content
     return Snapshot(base, files, tuple(refused))
 
 
 def _content(path: str, *, links: bool) -> bytes:
-    nofollow = 0 if links else os.O_NOFOLLOW
-    # A pipe would make us wait for whoever writes to it.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | nofollow), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no file")
-        content = file.read(LARGEST_FILE + 1)
+    content = read_file(path, LARGEST_FILE + 1, links=links)
     if len(content) > LARGEST_FILE:
         raise OSError(0, f"it is larger than {LARGEST_FILE // 1024} kB")
     return content

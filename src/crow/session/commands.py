@@ -1,11 +1,11 @@
 """Slash commands: a prompt that begins with `/name` may be for Crow itself.
 
 The built-in ones are in `crow.session.builtins`; those that are files of the user's or of a trusted project come from
-`crow.session.own_commands`.
+`crow.session.file_commands`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -41,7 +41,7 @@ class Command(Protocol):
 
 
 class MoreCommands(Protocol):
-    """Commands that are files: they come and go while the session lives."""
+    """Commands that come and go while the session lives, such as files and servers' prompts."""
 
     def look(self) -> None:
         """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
@@ -57,19 +57,19 @@ class MoreCommands(Protocol):
 class Commands:
     """Those there are in a session, by name."""
 
-    def __init__(self, built_in: Sequence[Command] = (), more: MoreCommands | None = None) -> None:
+    def __init__(self, built_in: Sequence[Command] = (), more: Sequence[MoreCommands] = ()) -> None:
         self._built_in = {command.info.name: command for command in built_in}
-        self._more = more
+        self._more = tuple(more)
         self._told: tuple[CommandInfo, ...] = ()
 
     def infos(self) -> tuple[CommandInfo, ...]:
-        more = self._more.commands() if self._more is not None else ()
+        more = (command for source in self._more for command in source.commands())
         return tuple(command.info for command in (*self._built_in.values(), *more))
 
     def changed(self) -> tuple[CommandInfo, ...] | None:
         """All commands, if they are no longer those that were given last: to be asked around each turn."""
-        if self._more is not None:
-            self._more.look()
+        for source in self._more:
+            source.look()
         infos = self.infos()
         if infos == self._told:
             return None
@@ -83,8 +83,11 @@ class Commands:
         if called is None:
             return None
         name, arguments = called[1], (called[2] or "").strip()
-        command = self._built_in.get(name) or (self._more.find(name) if self._more is not None else None)
+        command = self._built_in.get(name) or next(self._found(name), None)
         return (command, arguments) if command is not None else None
+
+    def _found(self, name: str) -> Iterator[Command]:
+        return (command for source in self._more if (command := source.find(name)) is not None)
 
 
 def rest_of(sent: Sequence[Sent]) -> tuple[Sent, ...]:

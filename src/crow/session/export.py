@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from crow import diff
+from crow.cutting import without_middle
 from crow.events import (
     CallOpened,
     CompactionEnded,
@@ -26,13 +27,11 @@ from crow.markdown import fence
 from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
-from crow.session.replay import Past, PastCall, PastMessage, PastPrompt, PastThought, replayed
-from crow.store.base import SessionEntry
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastThought, replayed
+from crow.store.base import RECORD_VERSION, SessionEntry
 from crow.visible import one_line
 
 FORMAT = "crow-session"
-VERSION = 1
-"""Of the JSON: it is that of the records in the store."""
 LONGEST_OUTPUT = 4000
 """Characters of an output or an attachment that go into the Markdown."""
 LONGEST_DIFF = 64 * 1024
@@ -51,7 +50,7 @@ ENDINGS = {
 
 def as_json(entry: SessionEntry, events: Sequence[Event]) -> str:
     """Everything that is stored of it, thoughts included; only the former texts of changed files are left out."""
-    whole = {"format": FORMAT, "version": VERSION, "session": entry, "events": events}
+    whole = {"format": FORMAT, "version": RECORD_VERSION, "session": entry, "events": events}
     try:
         encoded = msgspec.json.encode(whole)
     except UnicodeEncodeError:
@@ -134,7 +133,7 @@ class _Writer:
             self._after_call = isinstance(item, PastCall)
 
 
-def _speaker(item: Past, own: set[str]) -> str:
+def _speaker(item: PastItem, own: set[str]) -> str:
     """`own` are the ids of what Crow said and did by itself."""
     match item:
         case PastPrompt():
@@ -151,7 +150,7 @@ def _speaker(item: Past, own: set[str]) -> str:
             assert_never(item)
 
 
-def _item(item: Past, folder: str) -> Iterator[str]:
+def _item(item: PastItem, folder: str) -> Iterator[str]:
     match item:
         case PastPrompt():
             yield from map(_sent, item.sent)
@@ -182,7 +181,7 @@ def _sent(block: Sent) -> str:
         case SentLink():
             return f"*Attached: {_code(block.uri)}*"
         case SentResource():
-            content = "" if block.text is None else f"\n\n{fence(_cut(block.text))}"
+            content = "" if block.text is None else f"\n\n{fence(without_middle(block.text, LONGEST_OUTPUT))}"
             return f"*Attached: {_code(block.uri)}*{content}"
         case _:
             assert_never(block)
@@ -202,7 +201,7 @@ def _call(call: PastCall, folder: str) -> Iterator[str]:
 def _block(block: DisplayBlock, folder: str) -> str:
     match block:
         case TextBlock() | HiddenOutput():
-            return fence(_cut(block.text)) if block.text else ""
+            return fence(without_middle(block.text, LONGEST_OUTPUT)) if block.text else ""
         case DiffBlock():
             name = one_line(relative_to(block.path, folder).lstrip("/"))
             return fence(diff.unified(block.old_text, block.new_text, name, LONGEST_DIFF), "diff")
@@ -212,14 +211,6 @@ def _block(block: DisplayBlock, folder: str) -> str:
             return ""
         case _:
             assert_never(block)
-
-
-def _cut(text: str) -> str:
-    """The beginning and the end of a long text."""
-    if len(text) <= LONGEST_OUTPUT:
-        return text
-    half = LONGEST_OUTPUT // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
 def _code(text: str) -> str:

@@ -5,8 +5,13 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
-from crow.events import Event, TurnEnded
+from crow.events import Event, StillWaiting, TurnEnded
+from crow.store.base import EventLog
 from crow.turn.history import History
+from crow.turn.waits import PATIENCE, Wait
+
+SHORTEST_PATIENCE = 1.0
+"""Seconds. A disk that takes a moment is nothing to speak of, however impatient the person is."""
 
 
 class Sink(Protocol):
@@ -18,41 +23,6 @@ class Sink(Protocol):
     def take(self, event: Event) -> None: ...
 
     async def room(self) -> None: ...
-
-
-class Record(Protocol):
-    """Where a session's events are kept: the store's, or nowhere (`Unkept`)."""
-
-    def add(self, event: Event) -> None:
-        """Takes the event, to be stored within a second. Costs next to nothing and never fails."""
-        ...
-
-    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
-        """Done when everything that was added so far is on disk; fails with StorageFailed if it cannot be.
-
-        What could not be stored is kept in memory and tried again with the next call. `full`: it must also survive
-        a power cut.
-        """
-        ...
-
-    async def release(self) -> None:
-        """Stores what is left, and lets go: somebody else may go on with the session."""
-        ...
-
-
-class Unkept:
-    """For a session whose folder cannot be written: it works, and nothing of it is kept."""
-
-    def add(self, event: Event) -> None:
-        pass
-
-    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
-        future = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        return future
-
-    async def release(self) -> None:
-        pass
 
 
 class _Entry:
@@ -69,14 +39,15 @@ class SessionJournal:
     """Hands each event to the store, then keeps the model's history up to date, then tells every sink.
 
     An event that must be stored first holds back those that come after it, so that everyone learns of them in the
-    order in which they are stored.
+    order in which they are stored. The person is told of a wait for the store after `patience` seconds.
     """
 
-    def __init__(self, record: Record | None = None) -> None:
+    def __init__(self, log: EventLog, patience: float = PATIENCE) -> None:
         self.history = History()
-        self._record = record or Unkept()
+        self._log = log
         self._sinks: list[Sink] = []
         self._untold: deque[_Entry] = deque()
+        self._patience = max(patience, SHORTEST_PATIENCE)
 
     def subscribe(self, sink: Sink) -> None:
         self._sinks.append(sink)
@@ -87,15 +58,15 @@ class SessionJournal:
             self.history.apply(event)
 
     def append(self, event: Event) -> None:
-        self._record.add(event)
-        if self._untold:
+        self._log.add(event)
+        if self._untold and not isinstance(event, StillWaiting):  # which is of use now or never
             self._untold.append(_Entry(event, ready=True))
         else:
             self._tell(event)
 
     async def record(self, event: Event) -> None:
-        self._record.add(event)
-        stored = self._record.kept(full=isinstance(event, TurnEnded))
+        self._log.add(event)
+        stored = self._log.store_all(full=isinstance(event, TurnEnded))
         if stored.done() and not self._untold:
             self._tell(event)
         else:
@@ -103,15 +74,16 @@ class SessionJournal:
             self._untold.append(entry)
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
             stored.add_done_callback(lambda _: self._tell_ready(entry))
-        await asyncio.shield(stored)
+        with Wait(self, "the session to be stored", "", self._patience):
+            await asyncio.shield(stored)
 
-    async def kept(self) -> None:
+    async def store_all(self) -> None:
         """Waits until everything so far is stored; StorageFailed if it cannot be."""
-        await asyncio.shield(self._record.kept())
+        await asyncio.shield(self._log.store_all())
 
     async def release(self) -> None:
         """The last word: stores what is left. StorageFailed if it cannot be."""
-        await self._record.release()
+        await self._log.release()
 
     @property
     def has_room(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from crow.events import (
     CallOpened,
     CallSettled,
+    CallStarted,
     CompactionEnded,
     CompactionStarted,
     Event,
@@ -12,23 +13,29 @@ from crow.events import (
     TurnStarted,
 )
 from crow.results import ToolResult
-from crow.session.journal import Record
+from crow.store.base import EventLog
 
 STOPPED = "Crow was stopped before it ended."
 INTERRUPTED = ToolResult.failed(
     f"The call was interrupted: {STOPPED} What it had done by then is done.", f"Interrupted: {STOPPED}"
 )
+NOT_BEGUN = ToolResult.failed(
+    "The call was not run: Crow was stopped before it began. Nothing of it was done.",
+    "Not run: Crow was stopped before it began.",
+)
 
 
 def missing_ends(events: Iterable[Event]) -> list[Event]:
     """The ends of whatever began and never ended: of calls, of a compaction, of the turn. Empty if all is well."""
-    calls: dict[str, None] = {}
+    calls: dict[str, ToolResult] = {}
     compactions: dict[str, None] = {}
     turn = ""
     for event in events:
         match event:
             case CallOpened():
-                calls[event.call_id] = None
+                calls[event.call_id] = NOT_BEGUN
+            case CallStarted() if event.call_id in calls:
+                calls[event.call_id] = INTERRUPTED
             case CallSettled():
                 calls.pop(event.call_id, None)
             case CompactionStarted():
@@ -41,24 +48,24 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
                 turn = ""
             case _:
                 pass
-    ends: list[Event] = [CallSettled(call_id, INTERRUPTED) for call_id in calls]
+    ends: list[Event] = [CallSettled(call_id, result) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
     if turn:
         ends.append(TurnEnded(turn, None, f"The turn was cut off: {STOPPED}"))
     return ends
 
 
-def last_turn(events: Iterable[Event]) -> int:
+def last_turn_number(events: Iterable[Event]) -> int:
     """The number of the last turn that began; 0 if none did."""
     ids = (event.turn_id for event in events if isinstance(event, TurnStarted))
     return max((int(id[1:]) for id in ids if id[1:].isdecimal()), default=0)
 
 
-async def mended(record: Record, past: list[Event]) -> list[Event]:
-    """A session's past with every end that it lacked; those are stored with it."""
+async def mend(log: EventLog, past: list[Event]) -> list[Event]:
+    """Stores every end that the session's past lacks, and gives the past with them."""
     ends = missing_ends(past)
     for end in ends:
-        record.add(end)
+        log.add(end)
     if ends:
-        await record.kept()
+        await log.store_all()
     return [*past, *ends]

@@ -54,6 +54,8 @@ class SessionSetup:
     def key_variables(self) -> set[str]:
         """The variables that hold providers' keys: no command and no server gets to see them."""
         named = {provider.api_key_env for provider in self._providers.values() if provider.api_key_env}
+        if self.settings.web.api_key_env:
+            named.add(self.settings.web.api_key_env)
         return named | {vendor.key_variable for vendor in VENDORS.values()}
 
     def model_names(self, current: str) -> list[str]:

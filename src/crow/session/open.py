@@ -2,27 +2,30 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from crow.actions import Person
-from crow.config.settings import PermissionRule
+from crow.config.settings import McpServerSettings, PermissionRule
 from crow.events import Event, Notice, TurnStarted
 from crow.paths import shown
-from crow.policy.base import Scope
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt
 from crow.project.sources import Sources, skills_folder
-from crow.session.archive import Archive, MemoryArchive
+from crow.session.archive import Archive
 from crow.session.builtins.all import all_commands
-from crow.session.journal import Record, SessionJournal, Sink
+from crow.session.journal import SessionJournal, Sink
 from crow.session.models import LateModel, ModelChoice
 from crow.session.options import Options
+from crow.session.preparations import Preparations
+from crow.session.servers import Machine, Servers
 from crow.session.session import Session
 from crow.session.trusting import Trusting
-from crow.session.undo import RecentChanges
+from crow.session.unstored import MemoryArchive, RecentChanges
+from crow.session.web import web_tools
+from crow.store.base import EventLog
 from crow.tools.ask import Ask
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
@@ -33,12 +36,16 @@ from crow.tools.plan import Plan
 from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen
+from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
+from crow.turn.child import Children
 from crow.turn.conversation import Conversation
 from crow.turn.waits import patience_in
 from crow.workspace.base import Commands, Workspace
+from crow.workspace.outputs import outputs_folder
+from crow.workspace.processes import Keeper
 from crow.workspace.terminals import Terminals
 
 
@@ -49,12 +56,10 @@ class Surroundings(msgspec.Struct):
     commands: Commands
     person: Person
     sink: Sink
-
-
-def outputs_folder(session_id: str) -> str:
-    """Where what a command printed is kept as long as the session lives: nobody else's to read."""
-    folder = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 -- `tempfile` would cost a tenth of our start-up to import
-    return os.path.join(folder, f"crow-{session_id}")
+    keeper: Keeper
+    environ: Mapping[str, str]
+    servers: Mapping[str, McpServerSettings] = {}
+    """The MCP servers that the editor hands over, by name."""
 
 
 def open_session(
@@ -63,13 +68,14 @@ def open_session(
     around: Surroundings,
     *,
     home: str,
-    record: Record | None = None,
+    log: EventLog | None = None,
     archive: Archive | None = None,
     past: Sequence[Event] = (),
 ) -> Session:
-    """`record` is where it is kept and `archive` how it is read again, `past` what happened in it so far."""
+    """`log` is where it is stored and `archive` how it is read again, `past` what happened in it so far."""
     recent = RecentChanges()
-    journal = SessionJournal(record or recent)
+    patience = patience_in(os.environ)
+    journal = SessionJournal(log or recent, patience)
     journal.remember(past)
     journal.subscribe(around.sink)
     policy = _policy(id, choice, around.workspace.roots, home)
@@ -81,7 +87,7 @@ def open_session(
     )
     conversation = Conversation(
         model=LateModel(choice),
-        tools=Toolbox(_tools(around, policy, terminals, run_command)),
+        tools=Toolbox([*_tools(around, policy, terminals, run_command), *web_tools(choice.setup.settings.web, policy)]),
         workspace=around.workspace,
         policy=policy,
         person=around.person,
@@ -89,13 +95,18 @@ def open_session(
         history=journal.history,
         limits=choice.setup.settings.limits,
         system_prompt=prompt.text,
-        patience=patience_in(os.environ),
+        patience=patience,
     )
     options = Options(conversation, journal, choice.setup)
     trusting = Trusting(sources, conversation, policy, options, run_command)
-    conversation.prepare = trusting.prepare
+    settings = choice.setup.settings
+    machine = Machine(around.keeper, around.environ, home)
+    servers = Servers(conversation, machine, around.servers, settings.mcp_servers, lambda: trusting.servers)
+    conversation.tools.more = servers
+    conversation.prepare = Preparations(conversation, trusting, servers).make
     remarks = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
     remark = options.restore(past)
+    conversation.tools.add(Task(Children(conversation, lambda: _file_tools(Seen())).hire, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
     commands = all_commands(
         conversation,
@@ -104,9 +115,9 @@ def open_session(
         sources,
         trusting,
         archive or MemoryArchive(recent),
-        list(choice.setup.settings.mcp_servers),
+        servers,
     )
-    session = Session(id, conversation, journal, terminals, options, commands, past)
+    session = Session(id, conversation, journal, terminals, options, commands, past, servers)
     for notice in (*remarks, *([remark] if remark is not None else ())):
         session.tell(notice)
     if policy.warning:
@@ -118,27 +129,21 @@ def open_session(
 
 
 def _policy(id: str, choice: ModelChoice, roots: Sequence[str], home: str) -> RulePolicy:
-    policy = RulePolicy(
+    readable = (outputs_folder(id), skills_folder(home))
+    return RulePolicy(
         roots,
         [home],
         readable=[skills_folder(home)],
         mode=choice.setup.mode,
+        own_rules=[PermissionRule(tool="read", path=f"{folder}/**", decision="allow") for folder in readable],
         user_rules=choice.setup.settings.permission.rules,
         grants=Grants(home, roots[0]),
     )
-    outputs = PermissionRule(tool="read", path=f"{outputs_folder(id)}/**", decision="allow")
-    policy.remember(Scope("Read what commands printed", (outputs,)), "session")
-    skills = PermissionRule(tool="read", path=f"{skills_folder(home)}/**", decision="allow")
-    policy.remember(Scope("Read your skills", (skills,)), "session")
-    return policy
 
 
 def _tools(around: Surroundings, policy: RulePolicy, terminals: Terminals, run_command: RunCommand) -> list[Tool]:
-    seen = Seen()
     return [
-        Read(seen),
-        Write(seen),
-        Edit(seen),
+        *_file_tools(Seen()),
         Find(),
         Search(policy.is_secret),
         run_command,
@@ -147,3 +152,8 @@ def _tools(around: Surroundings, policy: RulePolicy, terminals: Terminals, run_c
         Plan(),
         Ask(around.person),
     ]
+
+
+def _file_tools(seen: Seen) -> list[Tool]:
+    """Those that must know what their model has read; each subagent has its own."""
+    return [Read(seen), Write(seen), Edit(seen)]

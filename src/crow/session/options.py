@@ -7,10 +7,11 @@ from typing import cast
 
 from crow.config.discovery import split_model
 from crow.config.settings import Mode
-from crow.errors import ConfigError, CrowError, SetupNeeded
+from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, ModelChoice, SessionSetup
+from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation
 
 logger = logging.getLogger(__name__)
@@ -32,10 +33,6 @@ QUIET = 1.0
 MOST_NAMED = 20
 
 
-class OptionUnknown(CrowError):
-    """There is no such option, or it has no such value."""
-
-
 class Options:
     """Changed during a turn, they apply from the next request to the model on."""
 
@@ -52,25 +49,24 @@ class Options:
         return tuple(options)
 
     async def choose(self, option_id: str, value: str) -> None:
-        """OptionUnknown if there is no such option or value, ConfigError if the model's key is missing.
-
-        Then nothing has changed. StorageFailed if the choice could not be stored: it holds all the same.
+        """OptionUnknown if there is no such option or value, ConfigError if the model's key is missing, StorageFailed
+        if the choice cannot be stored. Then nothing has changed.
         """
-        self._check(option_id, value)
-        thought_level = self._conversation.thought_level
+        before = self._check(option_id, value)
+        choice = self._usable(value) if option_id == "model" else None
+        try:
+            await self._journal.record(OptionChosen(option_id, value))
+        except StorageFailed:
+            self._journal.append(OptionChosen(option_id, before))  # once there is room, both are stored
+            raise
         match option_id:
             case "mode":
                 self._conversation.policy.mode = cast("Mode", value)
-            case "model":
-                await self._replace_model(value)
+            case "model" if choice is not None:
+                await self._replace_model(choice)
             case _:
-                thought_level = self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
-        try:
-            await self._journal.record(OptionChosen(option_id, value))
-            if self._conversation.thought_level != thought_level:  # the new model does not have that one
-                await self._journal.record(OptionChosen("thought_level", DEFAULT_LEVEL))
-        finally:
-            self._journal.append(OptionsChanged(self.all()))
+                self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
+        self._journal.append(OptionsChanged(self.all()))
 
     def restore(self, past: Sequence[Event]) -> Notice | None:
         """As they were when the session was last used: what was chosen last of each.
@@ -117,7 +113,8 @@ class Options:
         current = self._conversation.thought_level or DEFAULT_LEVEL
         return SessionOption("thought_level", "Thinking", "How long the model thinks.", current, choices)
 
-    def _check(self, option_id: str, value: str) -> None:
+    def _check(self, option_id: str, value: str) -> str:
+        """What is chosen now."""
         options = self.all()
         option = next((option for option in options if option.id == option_id), None)
         if option is None:
@@ -126,17 +123,26 @@ class Options:
         values = [choice.value for choice in option.choices]
         if value not in values:
             raise OptionUnknown(f"The {option_id} cannot be {value[:100]!r}. It can be: {_listed(values)}.")
+        return option.value
 
     # --- the model
 
-    async def _replace_model(self, name: str) -> None:
-        old = self._conversation.model
-        if old.info.name == name:
-            return
+    def _usable(self, name: str) -> ModelChoice:
         try:
-            self._use(self._setup.choose(name))
+            return self._setup.choose(name)
         except SetupNeeded as missing:  # of this one model: the session works, and nobody has to log in
             raise ConfigError(missing.message, remedy=missing.remedy) from missing
+
+    async def _replace_model(self, choice: ModelChoice) -> None:
+        old = self._conversation.model
+        if old.info.name == choice.info.name:
+            return
+        level = self._conversation.thought_level
+        self._use(choice)
+        if self._conversation.thought_level != level:  # the new model does not have that one
+            self._journal.append(OptionChosen("thought_level", DEFAULT_LEVEL))
+        if self._conversation.history.entries():
+            tell_usage(self._conversation)  # the window may be another
         if isinstance(old, LateModel):
             await old.retire()
 

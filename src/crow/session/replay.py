@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from crow.events import (
-    ArgumentsGrew,
     CallDescribed,
     CallOpened,
     CallPreviewed,
@@ -57,7 +56,7 @@ class PastCall(msgspec.Struct, frozen=True):
     result: ToolResult | None
 
 
-Past = PastPrompt | PastMessage | PastThought | PastCall | PlanChanged | CompactionEnded
+PastItem = PastPrompt | PastMessage | PastThought | PastCall | PlanChanged | CompactionEnded
 
 
 class _Texts:
@@ -68,7 +67,7 @@ class _Texts:
         self._thought = thought
         self.pieces: list[str] = []
 
-    def ended(self) -> Past:
+    def ended(self) -> PastItem:
         text = "".join(self.pieces)
         return PastThought(self._message_id, text) if self._thought else PastMessage(self._message_id, text)
 
@@ -83,7 +82,7 @@ class _Call:
         self.arguments: str | None = None
         self.result: ToolResult | None = None
 
-    def ended(self) -> Past:
+    def ended(self) -> PastItem:
         return PastCall(
             self._opened.call_id,
             self._opened.tool,
@@ -98,12 +97,12 @@ class _Call:
 
 class _Fold:
     def __init__(self) -> None:
-        self._items: list[Past | _Texts | _Call] = []
+        self._items: list[PastItem | _Texts | _Call] = []
         self._texts: dict[str, _Texts] = {}
         self._calls: dict[str, _Call] = {}
         self._last_plan: PlanChanged | None = None
 
-    def items(self) -> Iterator[Past]:
+    def items(self) -> Iterator[PastItem]:
         for item in self._items:
             if isinstance(item, PlanChanged):
                 if item is self._last_plan:
@@ -131,7 +130,7 @@ class _Fold:
                 event.call_id in self._calls
             ):
                 _change(self._calls[event.call_id], event)
-            case ArgumentsGrew() | _:
+            case _:
                 pass  # not shown, or only for as long as it lasted
 
     def _grow(self, event: TextDelta | ThoughtDelta) -> None:
@@ -160,7 +159,7 @@ def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | 
             call.result = event.result
 
 
-def replayed(events: Iterable[Event]) -> Iterator[Past]:
+def replayed(events: Iterable[Event]) -> Iterator[PastItem]:
     """What is to be shown, in the order in which it began. Notices and waits were for their moment only."""
     fold = _Fold()
     for event in events:

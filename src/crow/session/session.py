@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from crow.errors import CrowError, ModelRejected, StorageFailed, TurnCancelled
+from crow.errors import CrowError, ModelRejected, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     CommandGiven,
     CommandsChanged,
@@ -20,8 +20,9 @@ from crow.events import (
 from crow.messages import StopReason
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
-from crow.session.mending import last_turn
+from crow.session.mending import last_turn_number
 from crow.session.options import Options
+from crow.session.servers import Servers
 from crow.session.title import title_of
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
@@ -29,9 +30,8 @@ from crow.workspace.terminals import Terminals
 
 logger = logging.getLogger(__name__)
 
-
-class Busy(CrowError):
-    """A turn is running, and a session has only one at a time."""
+LOOK_EVERY = 2.0
+"""Seconds between two looks for new commands while nothing else happens: some dates of files."""
 
 
 class Turn:
@@ -89,6 +89,9 @@ class Turn:
 
     async def _fail(self, error: Exception) -> None:
         ended = TurnEnded(self._id, None, str(error), rejected=isinstance(error, ModelRejected))
+        if isinstance(error, StorageFailed):  # the same wait once more would tell nothing new
+            self._journal.append(ended)
+            return
         try:
             await self._journal.record(ended)
         except StorageFailed as failed:
@@ -117,6 +120,7 @@ class Session:
         options: Options,
         commands: Commands,
         past: Sequence[Event] = (),
+        servers: Servers | None = None,
     ) -> None:
         self.id = id
         self.options = options
@@ -124,11 +128,13 @@ class Session:
         self._conversation = conversation
         self._journal = journal
         self._commands = commands
-        self._turns = last_turn(past)
+        self._servers = servers
+        self._turns = last_turn_number(past)
         self._turn: Turn | None = None
         self._titled = any(isinstance(event, TitleChanged) for event in past)
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
+        self._next_look: asyncio.TimerHandle | None = None
 
     # --- its beginning
 
@@ -143,8 +149,10 @@ class Session:
         remarks, self._remarks = self._remarks or [], None
         for remark in remarks:
             self._journal.append(remark)
-        self._tell_commands()
+        self._look_for_commands()
         self.options.look_for_models(self._at_rest)
+        if self._servers is not None:
+            self._servers.start()
 
     def tell(self, notice: Notice) -> None:
         """Something the person should know, outside any turn."""
@@ -156,13 +164,15 @@ class Session:
     # --- its turns
 
     def start_turn(self, sent: Sequence[Sent]) -> Turn:
-        """Begins a turn at once, so that a cancel that follows cannot come too early. Raises Busy if one runs.
+        """Begins a turn at once, so that a cancel that follows cannot come too early. Raises TurnRunning if one runs.
 
         A turn that is being cancelled is waited for: the person has already moved on to the next prompt.
         """
         before = self._turn if self._turn is not None and not self._turn.over else None
         if before is not None and not before.cancelling:
-            raise Busy("A turn is already running in this session.", remedy="Wait for its end, or cancel it first.")
+            raise TurnRunning(
+                "A turn is already running in this session.", remedy="Wait for its end, or cancel it first."
+            )
         self._turns += 1
         self._turn = Turn(f"t{self._turns}", self._journal, lambda turn, ids: self._answer(turn, ids, sent))
         self._turn.start(before)
@@ -178,18 +188,21 @@ class Session:
         self.cancel()
         if self._turn is not None:
             await self._turn.ended()
-        await self._journal.kept()
+        await self._journal.store_all()
 
-    async def kept(self) -> None:
+    async def store_all(self) -> None:
         """Everything that has happened so far is stored when this returns; StorageFailed if it cannot be."""
-        await self._journal.kept()
+        await self._journal.store_all()
 
     async def close(self) -> None:
         """Cancels the turn and lets go of everything; StorageFailed if something of it could not be stored."""
+        if self._next_look is not None:
+            self._next_look.cancel()
         self.cancel()
         if self._turn is not None:
             await self._turn.ended()
         *_, stored = await asyncio.gather(
+            *([self._servers.close()] if self._servers is not None else []),
             self._terminals.close(),
             self.options.close(),
             self._conversation.model.close(),
@@ -241,6 +254,12 @@ class Session:
         if not self._titled:
             self._titled = True
             self._journal.append(TitleChanged(title_of(sent)))
+
+    def _look_for_commands(self) -> None:
+        """Also between turns: a command that was just written can be completed where the person types it."""
+        self._next_look = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look_for_commands)
+        if self._turn is None or self._turn.over:
+            self._tell_commands()
 
     def _tell_commands(self) -> None:
         commands = self._commands.changed()

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 
 from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.config.settings import McpServerSettings, Mode
-from crow.errors import ConfigError, TurnCancelled
+from crow.errors import ConfigError, OptionUnknown, TurnCancelled
 from crow.events import CallOpened, CallSettled, Notice, PermissionAnswered, PermissionAsked
 from crow.paths import shown
 from crow.policy.rules import RulePolicy
-from crow.project.brought import Brought
+from crow.project.offer import ProjectOffer
 from crow.project.project_config import is_looser
 from crow.project.question import shown_to_person
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
-from crow.session.options import Options, OptionUnknown
+from crow.session.options import Options
 from crow.tools.terminal import RunCommand
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.waits import waiting
+from crow.visible import one_line
 
 TITLE = "Trust what this project brings?"
 WHY = (
@@ -49,9 +50,9 @@ class Trusting:
         self._policy = policy
         self._options = options
         self._run_command = run_command
-        self._in_effect: dict[str, Brought] = {}
+        self._in_effect: dict[str, ProjectOffer] = {}
         """What was put into effect, by root: it can only tighten, and so stays when a changed project is rejected."""
-        self._unchosen: list[Brought] = []
+        self._unchosen: list[ProjectOffer] = []
         """Projects whose model is to be chosen in the first turn."""
         self._new = False
 
@@ -62,12 +63,12 @@ class Trusting:
         """
         self._new = new
         notices = [Notice("warning", self._sources.warning)] if self._sources.warning else []
-        for brought in self._sources.trusted():
-            notices += self._tighten(brought)
-            if brought.config.mode and not is_looser(brought.config.mode, self._policy.mode):
-                self._policy.mode = brought.config.mode
+        for offer in self._sources.trusted():
+            notices += self._tighten(offer)
+            if offer.config.mode and not is_looser(offer.config.mode, self._policy.mode):
+                self._policy.mode = offer.config.mode
             if new:
-                self._unchosen.append(brought)
+                self._unchosen.append(offer)
         return notices
 
     async def prepare(self, ids: TurnIds) -> None:
@@ -75,19 +76,19 @@ class Trusting:
         self._sources.look()
         if untrusted := self._sources.waiting():
             await self._ask(untrusted, ids)
-        for brought in self._sources.trusted():
-            before = self._in_effect.get(brought.root)
-            if before != brought:
-                self._tell(self._tighten(brought))
-                if self._new and (before is None or before.config != brought.config):
-                    await self._choose_mode(brought)
-                    self._unchosen.append(brought)
+        for offer in self._sources.trusted():
+            before = self._in_effect.get(offer.root)
+            if before != offer:
+                self._tell(self._tighten(offer))
+                if self._new and (before is None or before.config != offer.config):
+                    await self._choose_mode(offer)
+                    self._unchosen.append(offer)
         while self._unchosen:
             await self._choose_model(self._unchosen.pop(0))
 
-    async def _ask(self, untrusted: Sequence[Brought], ids: TurnIds) -> None:
+    async def _ask(self, untrusted: Sequence[ProjectOffer], ids: TurnIds) -> None:
         journal, call_id = self._conversation.journal, ids.call()
-        display = tuple(block for brought in untrusted for block in shown_to_person(brought))
+        display = tuple(block for offer in untrusted for block in shown_to_person(offer))
         question = PermissionQuestion(
             call_id, ToolKind.OTHER, TITLE, WHY, display=display, project_scope=ALWAYS, yes=THIS_SESSION
         )
@@ -103,24 +104,24 @@ class Trusting:
         finally:
             journal.append(CallSettled(call_id, result))
 
-    def _answered(self, untrusted: Sequence[Brought], answer: PermissionAnswer) -> ToolResult:
+    def _answered(self, untrusted: Sequence[ProjectOffer], answer: PermissionAnswer) -> ToolResult:
         if answer.choice == "cancelled":
             raise TurnCancelled
         if not answer.allowed:
-            for brought in untrusted:
-                self._sources.reject(brought)
+            for offer in untrusted:
+                self._sources.reject(offer)
             return ToolResult.refused(REJECTED)
         remember = answer.choice == "project"
-        for brought in untrusted:
-            if warning := self._sources.accept(brought, remember=remember):
+        for offer in untrusted:
+            if warning := self._sources.accept(offer, remember=remember):
                 self._conversation.journal.append(Notice("warning", warning))
         return ToolResult(ok=True, text="", message="Trusted until it changes." if remember else "Trusted.")
 
     # --- what trust puts into effect
 
-    def _tighten(self, brought: Brought) -> list[Notice]:
-        self._in_effect[brought.root] = brought
-        config = brought.config
+    def _tighten(self, offer: ProjectOffer) -> list[Notice]:
+        self._in_effect[offer.root] = offer
+        config = offer.config
         self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
         self._conversation.limits = config.lowered(self._conversation.limits)
         if config.terminal_timeout is not None:
@@ -128,16 +129,17 @@ class Trusting:
         self.servers = {
             name: server for known in reversed(self._in_effect.values()) for name, server in known.servers.items()
         }
-        remarks = [*brought.problems, *_without_effect(brought, self._policy.mode)]
+        left_out = [f"Not used: {one_line(shown(f'{offer.root}/{what}'))}." for what in offer.left_out]
+        remarks = [*offer.problems, *left_out, *_without_effect(offer, self._policy.mode)]
         return [Notice("warning", remark) for remark in remarks]
 
-    async def _choose_mode(self, brought: Brought) -> None:
-        mode, now = brought.config.mode, self._policy.mode
+    async def _choose_mode(self, offer: ProjectOffer) -> None:
+        mode, now = offer.config.mode, self._policy.mode
         if mode is not None and mode != now and not is_looser(mode, now):
             await self._options.choose("mode", mode)
 
-    async def _choose_model(self, brought: Brought) -> None:
-        model = brought.config.model
+    async def _choose_model(self, offer: ProjectOffer) -> None:
+        model = offer.config.model
         if not model:
             return
         try:
@@ -150,9 +152,9 @@ class Trusting:
             self._conversation.journal.append(notice)
 
 
-def _without_effect(brought: Brought, mode: Mode) -> list[str]:
+def _without_effect(offer: ProjectOffer, mode: Mode) -> list[str]:
     """What a project says in vain, named so that nobody relies on it."""
-    config = brought.config
+    config = offer.config
     remarks: list[str] = []
     if config.passed_over:
         remarks.append(f"passed over, as only your own configuration can set it: {', '.join(config.passed_over)}.")
@@ -160,5 +162,5 @@ def _without_effect(brought: Brought, mode: Mode) -> list[str]:
         remarks.append(f"rules that allow have no effect, as a project's can only tighten ({allowing} of them).")
     if config.mode is not None and is_looser(config.mode, mode):
         remarks.append(f"the mode {config.mode} is less careful than yours, which stays: {mode}.")
-    path = shown(f"{brought.root}/.crow/config.toml")
+    path = shown(f"{offer.root}/.crow/config.toml")
     return [f"{path}: {remark}" for remark in remarks]

@@ -5,7 +5,6 @@ is. Every file that is taken back is shown as a call of Crow's own, with its dif
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -25,13 +24,13 @@ from crow.events import (
     FileWritten,
     Journal,
     SentText,
+    SubagentDid,
     TurnStarted,
     TurnUndone,
     UserSaid,
 )
 from crow.paths import relative_to, shown
 from crow.results import Location, ToolKind, ToolResult
-from crow.session.journal import Unkept
 from crow.tools.changing import digest_of, show_change, worked_out
 from crow.visible import one_line
 from crow.workspace.base import Document, Workspace
@@ -41,12 +40,6 @@ INTERRUPTED = "Interrupted before it was done."
 COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
 LONGEST_NAME = 60
 """Characters of its prompt by which a turn is named."""
-LARGEST_IN_MEMORY = 64 * 1024 * 1024
-"""Characters, most of them files' former texts, that are kept for a session that is not stored."""
-WEIGHT_OF_AN_EVENT = 200
-"""What an event counts for there, apart from such a text."""
-NEEDED = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
-"""What an undo looks at."""
 
 Done = TypeVar("Done")
 
@@ -59,13 +52,22 @@ class FileChange(msgspec.Struct):
     digest: str = ""
     """Of the text that the turn left there; empty if it was stopped before it could say so."""
     mixed: bool = False
-    """Somebody else changed the file between two changes of the turn: their text is in none of our images."""
+    """Somebody else changed the file between two changes of the turn: their text is in none that we kept."""
+    attempts: dict[str, Before | None] = {}
+    """What calls would replace that have not written yet: subagents may be at it side by side, and not all succeed."""
 
-    def changing_again(self, before: Before | None) -> None:
+    def changing(self, call_id: str, before: Before | None) -> None:
+        self.attempts[call_id] = before
         if not self.digest:
-            self.before = before  # the attempt before this one wrote nothing, as the file had changed meanwhile
+            self.before = before
+
+    def written(self, call_id: str, digest: str) -> None:
+        before = self.attempts.pop(call_id, self.before)
+        if not self.digest:
+            self.before = before
         elif before is None or digest_of(before.text) != self.digest:
             self.mixed = True
+        self.digest = digest
 
 
 class PastTurn:
@@ -99,12 +101,10 @@ class PastTurn:
         changes: dict[str, FileChange] = {}
         for event in self.events:
             match event:
-                case FileChanging(path=path) if path in changes:
-                    changes[path].changing_again(event.before)
-                case FileChanging():
-                    changes[event.path] = FileChange(event.path, event.before)
+                case FileChanging(path=path):
+                    changes.setdefault(path, FileChange(path, event.before)).changing(event.call_id, event.before)
                 case FileWritten(path=path) if path in changes:
-                    changes[path].digest = event.digest
+                    changes[path].written(event.call_id, event.digest)
                 case _:
                     pass
         return list(reversed(changes.values()))
@@ -120,15 +120,15 @@ def last_turn(past: Sequence[Event]) -> PastTurn | None:
         elif isinstance(event, TurnUndone):
             undone.add(event.turn_id)
         elif turns:
-            turns[-1].events.append(event)
+            turns[-1].events.append(event.what if isinstance(event, SubagentDid) else event)
     return next((turn for turn in reversed(turns) if turn.id not in undone and not turn.is_command), None)
 
 
 async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Workspace) -> str:
     """Takes it back as far as that can be done without touching anybody else's work; what to tell the person.
 
-    `past` is everything that happened in the session, with the images of changed files. If there are files to take
-    back and none of them can be, nothing is done and the turn stays.
+    `past` is everything that happened in the session, with the former texts of changed files. If there are files to
+    take back and none of them can be, nothing is done and the turn stays.
     """
     turn = last_turn(past)
     if turn is None:
@@ -272,33 +272,3 @@ def _check(now: Document | None, change: FileChange) -> Document:
 
 def _size(document: Document | None) -> int:
     return len(document.text) if document is not None else 0
-
-
-# --- for a session that is not stored
-
-
-class RecentChanges(Unkept):
-    """Where a session's events go that no store takes: what an undo needs of its last turns is kept in memory."""
-
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-        self._size = 0
-
-    def add(self, event: Event) -> None:
-        if not isinstance(event, NEEDED):
-            return
-        if isinstance(event, UserSaid):
-            event = UserSaid(event.message_id, (), ())  # that there was a prompt will do: it may hold pictures
-        self._events.append(event)
-        self._size += _weight(event)
-        # A turn whose beginning was dropped is not found any more: it is taken back whole or not at all.
-        while self._size > LARGEST_IN_MEMORY:
-            self._size -= _weight(self._events.popleft())
-
-    def past(self) -> list[Event]:
-        return list(self._events)
-
-
-def _weight(event: Event) -> int:
-    image = event.before if isinstance(event, FileChanging) else None
-    return WEIGHT_OF_AN_EVENT + (len(image.text) if image is not None else 0)

@@ -16,6 +16,9 @@ from crow.events import (
     StillWaiting,
 )
 
+RECORD_VERSION = 1
+"""Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
+
 PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, OptionsChanged, CommandsChanged, StillWaiting})
 """Events that are of use while they happen only. They are never stored."""
 
@@ -39,17 +42,15 @@ class Page(msgspec.Struct, frozen=True):
     """Opaque; empty on the last page."""
 
 
-class StoredSession(Protocol):
-    """One session, owned by this process until another one takes it over. It is what a journal writes to."""
-
-    @property
-    def id(self) -> str: ...
+class EventLog(Protocol):
+    """Where a journal's events are stored: of a session in the store, owned by this process until another one takes it
+    over; or in memory, of a session that no store takes."""
 
     def add(self, event: Event) -> None:
         """Takes the event, to be stored within a second. Costs next to nothing and never fails."""
         ...
 
-    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
         """Done when everything that was added so far is on disk; fails with StorageFailed if it cannot be, with
         SessionTaken if another process owns the session by now.
 
@@ -66,10 +67,11 @@ class StoredSession(Protocol):
 class SessionStore(Protocol):
     """Everything in here may raise StorageFailed, whose text says what is wrong and what to do about it.
 
-    All work is done on one worker thread. Several processes may use the same store at once.
+    One worker thread writes; another one reads, without waiting for it. Several processes may use the same store at
+    once.
     """
 
-    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         """A new session, empty and not listed, on disk when this returns, owned by this process."""
         ...
 
@@ -77,7 +79,7 @@ class SessionStore(Protocol):
         """SessionUnknown if there is none."""
         ...
 
-    async def claim(self, session_id: str) -> StoredSession:
+    async def claim(self, session_id: str) -> EventLog:
         """Makes this process the owner. SessionUnknown; SessionBusy if a turn of it runs in a process that lives."""
         ...
 
@@ -85,11 +87,11 @@ class SessionStore(Protocol):
         """The further folders of the workspace, as the last load or resume gave them."""
         ...
 
-    async def events(self, session_id: str, *, images: bool = False) -> list[Event]:
+    async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
         """All that is stored of the session, in order, with what this process has added and not stored yet.
 
-        The pieces of a message are joined. Before-images (`FileChanging`) are only there with `images`. SessionUnknown;
-        StorageFailed if a record is damaged or a newer version's.
+        The pieces of a message are joined. The former texts of changed files (`FileChanging`) are only there with
+        `former_texts`. SessionUnknown; StorageFailed if a record is damaged or a newer version's.
         """
         ...
 
@@ -97,12 +99,12 @@ class SessionStore(Protocol):
         """Sessions in which something was said, newest first. BadCursor if the cursor is none of ours."""
         ...
 
-    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         """A copy under another id, owned by this process; the source is left as it is, running or not."""
         ...
 
-    async def delete(self, session_id: str) -> bool:
-        """False if there was none. SessionBusy as for `claim`. Whoever still has it open gets SessionTaken."""
+    async def delete(self, session_id: str) -> None:
+        """If there was one, nothing is left of it. SessionBusy as for `claim`. Who has it open gets SessionTaken."""
         ...
 
     async def close(self) -> None:

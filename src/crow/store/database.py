@@ -1,21 +1,29 @@
 """The one file that everything is kept in: opening it, its layout, and transactions. Used on one thread."""
 
 import contextlib
-import fcntl
 import os
 import sqlite3
-import time
+import stat
 from collections.abc import Generator
 
 import msgspec
 
 from crow.config.home import create_folder
+from crow.config.locking import wait_for_lock
 from crow.errors import ConfigError, StorageFailed
-from crow.store.failures import damaged, gone, not_ours, opened_by_another, storage_failed, written_by_a_newer_crow
+from crow.store.failures import (
+    damaged,
+    gone,
+    no_plain_file,
+    not_ours,
+    opened_by_another,
+    storage_failed,
+    written_by_a_newer_crow,
+)
 from crow.store.schema import APPLICATION_ID, LAYOUT, Layout
 
-PATIENCE = 10.0
-"""Seconds that a write waits for another process's."""
+PATIENCE = 6.0
+"""Seconds that a write waits for another process's: a little longer than until the person is told of the wait."""
 
 SMALLEST = 512
 """Bytes of a database's smallest page."""
@@ -104,43 +112,41 @@ class Database:
         create_folder(os.path.dirname(self.path))
         descriptor = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
-            deadline = time.monotonic() + self._patience
-            while not _locked(descriptor):
-                if time.monotonic() > deadline:
-                    raise opened_by_another(self.path)
-                time.sleep(0.01)
+            if not wait_for_lock(descriptor, self._patience):
+                raise opened_by_another(self.path)
             yield
         finally:
             os.close(descriptor)
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
-        address = f"file:{_quoted(self.path)}?mode={'ro' if read_only else 'rw'}"
-        return sqlite3.connect(address, uri=True, timeout=self._patience, isolation_level=None)
+        return connect(self.path, "mode=ro" if read_only else "mode=rw", self._patience)
 
     def _refuse_what_we_cannot_read(self) -> None:
         """Looks without the right to write, so that a file which is not for us stays as it is."""
+        if not stat.S_ISREG(os.stat(self.path).st_mode):
+            raise no_plain_file(self.path)
         if 0 < os.path.getsize(self.path) < SMALLEST:
             raise not_ours(self.path)  # SQLite would take it for an empty one, and write over it
         with contextlib.closing(self._connect(read_only=True)) as connection:
-            if _is_new(connection):
+            if is_new(connection):
                 return
             self._check_version(connection)
 
     def _check_version(self, connection: sqlite3.Connection) -> int:
         """The layout's version in the file."""
-        if _pragma(connection, "application_id") != APPLICATION_ID:
+        if pragma(connection, "application_id") != APPLICATION_ID:
             raise not_ours(self.path)
-        found = _pragma(connection, "user_version")
+        found = pragma(connection, "user_version")
         if found > self._layout.version:
             raise written_by_a_newer_crow(self.path, found, self._layout.version)
         return found
 
     def _bring_up_to_date(self) -> None:
-        if not _is_new(self._connection) and self._check_version(self._connection) == self._layout.version:
+        if not is_new(self._connection) and self._check_version(self._connection) == self._layout.version:
             return
         with self._transaction("BEGIN IMMEDIATE"):
             # Seen again now that nobody else can write: another process may have done it meanwhile.
-            if _is_new(self._connection):
+            if is_new(self._connection):
                 self._run(self._layout.create)
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             else:
@@ -179,14 +185,6 @@ class Database:
                 statement = ""
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _make_file(path: str) -> None:
     """Readable by its owner only. SQLite gives the files beside it the same rights."""
     with contextlib.suppress(FileExistsError):
@@ -201,14 +199,15 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _is_new(connection: sqlite3.Connection) -> bool:
+def connect(path: str, options: str, patience: float) -> sqlite3.Connection:
+    """`options` are those of a `file:` address."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(f"file:{quoted}?{options}", uri=True, timeout=patience, isolation_level=None)
+
+
+def is_new(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
+def pragma(connection: sqlite3.Connection, name: str) -> int:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-def _quoted(path: str) -> str:
-    """For the path of a `file:` address."""
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

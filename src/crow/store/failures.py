@@ -13,6 +13,14 @@ _MOVE_IT = (
     "Move the file away, with the -wal and -shm files beside it, and Crow starts a new one; or put back a copy of it."
 )
 
+KEPT = "kept in"
+READ = "read from"
+"""What was tried, as a sentence says it."""
+
+_LET_READ = "Let your user read it and its folder, or set CROW_HOME to another folder."
+_ONLY_TO_READ = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+"""What needs another remedy if nothing was to be written."""
+
 _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: (
         "the disk is full",
@@ -43,30 +51,32 @@ _CAUSES: dict[int, tuple[str, str]] = {
 }
 
 
-def storage_failed(path: str, error: "sqlite3.Error | OSError") -> StorageFailed:
+def storage_failed(path: str, error: "sqlite3.Error | OSError", tried: str = KEPT) -> StorageFailed:
     if isinstance(error, OSError):
-        return StorageFailed(
-            f"Sessions cannot be kept in {path}: {reason(error)}.",
-            remedy="Make the folder writable for your user, or set CROW_HOME to another folder.",
-        )
+        remedy = "Make the folder writable for your user, or set CROW_HOME to another folder."
+        return _failed(path, reason(error), _LET_READ if tried == READ else remedy, tried)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if not code and isinstance(error, sqlite3.OperationalError):
         code = sqlite3.SQLITE_CORRUPT  # text that is no UTF-8: Python's own complaint, which has no number
     if code == sqlite3.SQLITE_IOERR and _is_full(path):
         code = sqlite3.SQLITE_FULL  # SQLite tells a full disk from a broken one only when it writes the database itself
     cause, remedy = _CAUSES.get(code, (str(error), "Try again; if it stays so, move the file away."))
-    return _failed(path, cause, remedy)
+    return _failed(path, cause, _LET_READ if tried == READ and code in _ONLY_TO_READ else remedy, tried)
 
 
-def damaged(path: str) -> StorageFailed:
-    return _failed(path, *_CAUSES[sqlite3.SQLITE_CORRUPT])
+def damaged(path: str, tried: str = KEPT) -> StorageFailed:
+    return _failed(path, *_CAUSES[sqlite3.SQLITE_CORRUPT], tried)
 
 
-def written_by_a_newer_crow(path: str, found: int, known: int) -> StorageFailed:
-    return StorageFailed(
-        f"Sessions cannot be kept in {path}: a newer Crow wrote it (layout {found}; this one knows up to {known}).",
-        remedy="Update Crow, or set CROW_HOME to another folder. The file was left as it is.",
-    )
+def no_plain_file(path: str, tried: str = KEPT) -> StorageFailed:
+    """SQLite would wait for a pipe's other end."""
+    return _failed(path, "it is a folder, a pipe or a device, and no file", f"It was left as it is. {_MOVE_IT}", tried)
+
+
+def written_by_a_newer_crow(path: str, found: int, known: int, tried: str = KEPT) -> StorageFailed:
+    cause = f"a newer Crow wrote it (layout {found}; this one knows up to {known})"
+    remedy = "Update Crow, or set CROW_HOME to another folder. The file was left as it is."
+    return _failed(path, cause, remedy, tried)
 
 
 def opened_by_another(path: str) -> StorageFailed:
@@ -76,11 +86,8 @@ def opened_by_another(path: str) -> StorageFailed:
     )
 
 
-def not_ours(path: str) -> StorageFailed:
-    return StorageFailed(
-        f"Sessions cannot be kept in {path}: it is the file of another program.",
-        remedy=f"It was left as it is. {_MOVE_IT}",
-    )
+def not_ours(path: str, tried: str = KEPT) -> StorageFailed:
+    return _failed(path, "it is the file of another program", f"It was left as it is. {_MOVE_IT}", tried)
 
 
 def gone(path: str) -> StorageFailed:
@@ -99,5 +106,5 @@ def _is_full(path: str) -> bool:
     return disk.f_bavail * disk.f_frsize < LITTLE_ROOM
 
 
-def _failed(path: str, cause: str, remedy: str) -> StorageFailed:
-    return StorageFailed(f"Sessions cannot be kept in {path}: {cause}.", remedy=remedy)
+def _failed(path: str, cause: str, remedy: str, tried: str) -> StorageFailed:
+    return StorageFailed(f"Sessions cannot be {tried} {path}: {cause}.", remedy=remedy)

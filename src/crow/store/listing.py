@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 
+import os
 import sqlite3
 from typing import Any
 
@@ -16,15 +17,17 @@ ENTRY = "id, cwd, roots, title, created, updated"
 _NEWEST_FIRST = "ORDER BY updated DESC, id DESC LIMIT ?"
 FIRST_PAGE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 {_NEWEST_FIRST}"
 NEXT_PAGE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
-FIRST_PAGE_OF_FOLDER = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd = ? {_NEWEST_FIRST}"
+FIRST_PAGE_OF_FOLDER = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) {_NEWEST_FIRST}"
 NEXT_PAGE_OF_FOLDER = (
-    f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd = ? AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
+    f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
 )
+FOLDERS = "SELECT DISTINCT cwd FROM sessions WHERE listed = 1"
 
 
 def read_page(connection: sqlite3.Connection, cwd: str | None, cursor: str, size: int) -> Page:
     """One more than asked for is read, to know whether there is a next page."""
-    query, values = _page_query(cwd, place_of(cursor, cwd) if cursor else None)
+    folders = None if cwd is None else _spellings(connection, cwd)
+    query, values = _page_query(folders, place_of(cursor, cwd) if cursor else None)
     rows = connection.execute(query, (*values, size + 1)).fetchall()
     entries = tuple(entry_of(row) for row in rows[:size])
     if len(rows) <= size:
@@ -37,13 +40,16 @@ def entry_of(row: tuple[str, str, str, str, int, int]) -> SessionEntry:
     return SessionEntry(id, cwd, msgspec.json.decode(roots, type=tuple[str, ...]), title, created, updated)
 
 
-def _page_query(cwd: str | None, after: Place | None) -> tuple[str, tuple[Any, ...]]:
-    match cwd, after:
-        case None, None:
-            return FIRST_PAGE, ()
-        case None, Place():
-            return NEXT_PAGE, (after.updated, after.id)
-        case str(), None:
-            return FIRST_PAGE_OF_FOLDER, (cwd,)
-        case _, Place():
-            return NEXT_PAGE_OF_FOLDER, (cwd, after.updated, after.id)
+def _spellings(connection: sqlite3.Connection, cwd: str) -> list[str]:
+    """The same folder under every name by which sessions know it, through links or without."""
+    real = os.path.realpath(cwd)
+    known = (folder for (folder,) in connection.execute(FOLDERS))
+    return [folder for folder in known if folder == cwd or os.path.realpath(folder) == real]
+
+
+def _page_query(folders: list[str] | None, after: Place | None) -> tuple[str, tuple[Any, ...]]:
+    place = () if after is None else (after.updated, after.id)
+    if folders is None:
+        return NEXT_PAGE if place else FIRST_PAGE, place
+    query = NEXT_PAGE_OF_FOLDER if place else FIRST_PAGE_OF_FOLDER
+    return query.replace("IN (?)", f"IN ({', '.join('?' * len(folders))})"), (*folders, *place)

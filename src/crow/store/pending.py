@@ -37,8 +37,9 @@ class Pending:
 
     def __init__(self, key: int, epoch: int, last_seq: int, *, largest: int = LARGEST_BACKLOG) -> None:
         self.key = key
-        """The session's row, and the epoch in which it may be written."""
+        """Of the session's row."""
         self.epoch = epoch
+        """How often the session had been taken over when it became ours: once more, and it is ours no longer."""
         self.rows: list[Row] = []
         self.change = ListChange()
         self.overflowed = False

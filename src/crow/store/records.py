@@ -32,6 +32,7 @@ from crow.events import (
     PermissionAsked,
     PlanChanged,
     ReplyEnded,
+    SubagentDid,
     TextDelta,
     ThoughtDelta,
     ThoughtSealed,
@@ -42,22 +43,21 @@ from crow.events import (
     UsageReported,
     UserSaid,
 )
-
-VERSION = 1
+from crow.store.base import RECORD_VERSION
 
 STORED: tuple[type[Event], ...] = (
     *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
     *(CallOpened, CallPreviewed, CallRequested, CallDescribed, CallStarted, CallSettled),
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
-    *(OptionChosen, TitleChanged, PlanChanged, UsageReported),
+    *(OptionChosen, TitleChanged, PlanChanged, UsageReported, SubagentDid),
 )
 
-OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged})
+OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, SubagentDid})
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it."""
 
-IMAGE_TAG = "file_changing"
-"""Before-images may be large and are wanted seldom: they have a table of their own."""
+FORMER_TEXT_TAG = "file_changing"
+"""The former texts of changed files may be large and are wanted seldom: they have a table of their own."""
 
 _TAGS: dict[type[Event], str] = {kind: str(kind.__struct_config__.tag) for kind in STORED}
 _KNOWN = frozenset(_TAGS.values())
@@ -78,7 +78,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def row_of(event: Event, seq: int, time: int) -> Row:
-    return Row(seq, VERSION, _TAGS[type(event)], type(event) in OPTIONAL, time, _encode(event))
+    return Row(seq, RECORD_VERSION, _TAGS[type(event)], type(event) in OPTIONAL, time, _encode(event))
 
 
 def events_of(rows: Iterable[Row], session_id: str) -> list[Event]:
@@ -137,7 +137,7 @@ def _decode(body: str) -> Event:
 
 def _read(rows: Iterable[Row], session_id: str) -> Iterator[Event]:
     for row in rows:
-        if row.version > VERSION or row.tag not in _KNOWN:
+        if row.version > RECORD_VERSION or row.tag not in _KNOWN:
             if row.optional:
                 continue
             raise StorageFailed(

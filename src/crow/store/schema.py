@@ -9,6 +9,14 @@ APPLICATION_ID = 0x43726F77
 """Marks the file as ours: the letters of Crow."""
 
 
+FILE_NAME = "sessions.db"
+"""Below Crow's home."""
+
+
+class LayoutOutdated(Exception):
+    """An older Crow wrote the file: it must be brought up to date before it can be read."""
+
+
 class Layout(msgspec.Struct, frozen=True):
     version: int
     create: str
@@ -26,7 +34,6 @@ CREATE TABLE sessions (
     title TEXT NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
-    used INTEGER NOT NULL,
     listed INTEGER NOT NULL,
     running INTEGER NOT NULL,
     owner TEXT NOT NULL,
@@ -44,7 +51,7 @@ CREATE TABLE records (
     body TEXT NOT NULL,
     PRIMARY KEY (session, seq)
 );
-CREATE TABLE images (
+CREATE TABLE former_texts (
     session INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     version INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-"""All that is done with a session's rows. Runs on the worker thread; raises CrowErrors only."""
+"""All that changes a session's rows. Runs on the worker thread; raises CrowErrors only."""
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 
@@ -10,32 +10,33 @@ from typing import NoReturn
 
 import msgspec
 
-from crow.errors import SessionBusy, SessionTaken, SessionUnknown, StorageFailed
-from crow.events import Event
-from crow.store.base import Page, SessionEntry
+from crow.clock import milliseconds_now
+from crow.errors import SessionBusy, SessionTaken, StorageFailed
 from crow.store.database import Database
-from crow.store.listing import ENTRY, entry_of, read_page
 from crow.store.owners import Owner, process_of
 from crow.store.pending import Pending
-from crow.store.records import IMAGE_TAG, Row, events_of
+from crow.store.readings import ROW, Readings, clean, key_of, unknown
+from crow.store.records import FORMER_TEXT_TAG
+from crow.store.schema import FILE_NAME
 
-FILE_NAME = "sessions.db"
 OWNERS_NAME = "owners"
+EMPTY_FOR = 24 * 60 * 60 * 1000
+"""Milliseconds for which a session in which nothing was said is kept: an editor may come back to it."""
 
-_ROW = "seq, version, tag, optional, time, body"
-_INSERT_RECORD = f"INSERT INTO records (session, {_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT_IMAGE = f"INSERT INTO images (session, {_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_RECORD = f"INSERT INTO records (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_FORMER_TEXT = f"INSERT INTO former_texts (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_SESSION = """
-INSERT INTO sessions (id, cwd, roots, title, created, updated, used, listed, running, owner, epoch)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
+INSERT INTO sessions (id, cwd, roots, title, created, updated, listed, running, owner, epoch)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
 """
 
 
-class Sessions:
+class SessionRows:
     def __init__(self, home: str, *, max_pages: int | None = None) -> None:
         self._database = Database(os.path.join(home, FILE_NAME), max_pages=max_pages)
         self._owners = os.path.join(home, OWNERS_NAME)
         self._owner: Owner | None = None
+        self.readings = Readings(self._database.reading)
 
     # --- making, owning, removing
 
@@ -49,10 +50,9 @@ class Sessions:
         with self._database.writing() as connection:
             key = self._not_busy(connection, owner, session_id)
             if key is None:
-                raise _unknown(session_id)
+                raise unknown(session_id)
             connection.execute(
-                "UPDATE sessions SET owner = ?, epoch = epoch + 1, running = 0, used = ? WHERE key = ?",
-                (owner.token, _now(), key),
+                "UPDATE sessions SET owner = ?, epoch = epoch + 1, running = 0 WHERE key = ?", (owner.token, key)
             )
             epoch = connection.execute("SELECT epoch FROM sessions WHERE key = ?", (key,)).fetchone()[0]
             return Pending(key, epoch, _last_seq(connection, key))
@@ -68,29 +68,28 @@ class Sessions:
         owner = self._this_owner()
         with self._database.writing() as connection:
             source = connection.execute(
-                "SELECT key, title, listed FROM sessions WHERE id = ?", (_clean(session_id),)
+                "SELECT key, title, listed FROM sessions WHERE id = ?", (clean(session_id),)
             ).fetchone()
             if source is None:
-                raise _unknown(session_id)
+                raise unknown(session_id)
             key, title, listed = source
             copy = self._insert(connection, owner, new_id, cwd, roots, title=title, listed=listed)
-            for table in ("records", "images"):
+            for table in ("records", "former_texts"):
                 connection.execute(
-                    f"INSERT INTO {table} (session, {_ROW}) SELECT ?, {_ROW} FROM {table} WHERE session = ?",
+                    f"INSERT INTO {table} (session, {ROW}) SELECT ?, {ROW} FROM {table} WHERE session = ?",
                     (copy.key, key),
                 )
             return Pending(copy.key, copy.epoch, _last_seq(connection, copy.key))
 
-    def delete(self, session_id: str) -> bool:
+    def delete(self, session_id: str) -> None:
         owner = self._this_owner()
         with self._database.writing() as connection:
             key = self._not_busy(connection, owner, session_id)
             if key is None:
-                return False
+                return
             connection.execute("DELETE FROM records WHERE session = ?", (key,))
-            connection.execute("DELETE FROM images WHERE session = ?", (key,))
+            connection.execute("DELETE FROM former_texts WHERE session = ?", (key,))
             connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
-            return True
 
     # --- writing
 
@@ -107,39 +106,10 @@ class Sessions:
     def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
         with self._database.writing() as connection:
             changed = connection.execute(
-                "UPDATE sessions SET roots = ? WHERE id = ?", (_json_of(roots), _clean(session_id))
+                "UPDATE sessions SET roots = ? WHERE id = ?", (_json_of(roots), clean(session_id))
             )
             if changed.rowcount == 0:
-                raise _unknown(session_id)
-
-    # --- reading
-
-    def find(self, session_id: str) -> SessionEntry:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {ENTRY} FROM sessions WHERE id = ?",
-                (_clean(session_id),),
-            ).fetchone()
-        if row is None:
-            raise _unknown(session_id)
-        return entry_of(row)
-
-    def events(self, session_id: str, *, images: bool, waiting: Sequence[Row]) -> list[Event]:
-        """`waiting`: rows that no disk took yet. They belong to the session all the same."""
-        query = f"SELECT {_ROW} FROM records WHERE session = :key"
-        if images:
-            query += f" UNION ALL SELECT {_ROW} FROM images WHERE session = :key"
-        with self._database.reading() as connection:
-            key = _key_of(connection, session_id)
-            if key is None:
-                raise _unknown(session_id)
-            rows = [Row(*row) for row in connection.execute(f"{query} ORDER BY seq", {"key": key})]
-        rows.extend(row for row in waiting if images or row.tag != IMAGE_TAG)
-        return events_of(rows, session_id)
-
-    def page(self, cwd: str | None, cursor: str, size: int) -> Page:
-        with self._database.reading() as connection:
-            return read_page(connection, cwd, cursor, size)
+                raise unknown(session_id)
 
     def close(self) -> None:
         with self._database.in_words():
@@ -155,12 +125,30 @@ class Sessions:
         if self._owner is None:
             with self._database.in_words():
                 self._owner = Owner(self._owners)
+            self._purge(self._owner)
         return self._owner
+
+    def _purge(self, owner: Owner) -> None:
+        """Removes the sessions in which nothing was ever said, a day later, unless somebody has them open."""
+        with self._database.reading() as connection:
+            empty = connection.execute(
+                "SELECT key, owner FROM sessions WHERE listed = 0 AND created < ?", (milliseconds_now() - EMPTY_FOR,)
+            ).fetchall()
+        left = [(key, other) for key, other in empty if not owner.lives_elsewhere(other)]
+        if not left:
+            return
+        with self._database.writing() as connection:
+            for key, other in left:
+                # Somebody may have taken it, or said something in it, since we looked.
+                query = "DELETE FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
+                if connection.execute(query, (key, other)).rowcount:
+                    connection.execute("DELETE FROM records WHERE session = ?", (key,))
+                    connection.execute("DELETE FROM former_texts WHERE session = ?", (key,))
 
     def _not_busy(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> int | None:
         """The session's key. SessionBusy if a turn of it runs in another process that lives."""
         row = connection.execute(
-            "SELECT key, owner, running FROM sessions WHERE id = ?", (_clean(session_id),)
+            "SELECT key, owner, running FROM sessions WHERE id = ?", (clean(session_id),)
         ).fetchone()
         if row is None:
             return None
@@ -193,24 +181,24 @@ class Sessions:
         title: str = "",
         listed: int = 0,
     ) -> Pending:
-        if _key_of(connection, session_id) is not None:
+        if key_of(connection, session_id) is not None:
             raise StorageFailed(f"There is a session {session_id} already.", remedy="Choose another id.")
-        now = _now()
+        now = milliseconds_now()
         row = connection.execute(
             _INSERT_SESSION,
-            (_clean(session_id), _clean(cwd), _json_of(roots), title, now, now, now, listed, owner.token),
+            (clean(session_id), clean(cwd), _json_of(roots), title, now, now, listed, owner.token),
         )
         return Pending(row.lastrowid or 0, 1, 0)
 
 
 def _insert_rows(connection: sqlite3.Connection, pending: Pending) -> None:
-    for query, is_image in ((_INSERT_RECORD, False), (_INSERT_IMAGE, True)):
+    for query, is_former_text in ((_INSERT_RECORD, False), (_INSERT_FORMER_TEXT, True)):
         connection.executemany(
             query,
             [
                 (pending.key, row.seq, row.version, row.tag, row.optional, row.time, row.body)
                 for row in pending.rows
-                if (row.tag == IMAGE_TAG) is is_image
+                if (row.tag == FORMER_TEXT_TAG) is is_former_text
             ],
         )
 
@@ -219,13 +207,12 @@ def _change_entry(connection: sqlite3.Connection, pending: Pending) -> None:
     change = pending.change
     connection.execute(
         """
-        UPDATE sessions SET used = ?, title = COALESCE(?, title), updated = COALESCE(?, updated),
+        UPDATE sessions SET title = COALESCE(?, title), updated = COALESCE(?, updated),
             running = COALESCE(?, running), listed = listed OR ?
         WHERE key = ?
         """,
         (
-            _now(),
-            None if change.title is None else _clean(change.title),
+            None if change.title is None else clean(change.title),
             change.updated,
             change.running,
             change.listed,
@@ -245,30 +232,12 @@ def _refuse_stale(session_id: str, row: tuple[str, int] | None, token: str) -> N
     )
 
 
-def _key_of(connection: sqlite3.Connection, session_id: str) -> int | None:
-    row = connection.execute("SELECT key FROM sessions WHERE id = ?", (_clean(session_id),)).fetchone()
-    return None if row is None else row[0]
-
-
 def _last_seq(connection: sqlite3.Connection, key: int) -> int:
     return max(
         connection.execute(f"SELECT COALESCE(MAX(seq), 0) FROM {table} WHERE session = ?", (key,)).fetchone()[0]
-        for table in ("records", "images")
+        for table in ("records", "former_texts")
     )
 
 
 def _json_of(roots: Sequence[str]) -> str:
-    return msgspec.json.encode([_clean(root) for root in roots]).decode()
-
-
-def _clean(text: str) -> str:
-    """SQLite takes no half surrogate pairs."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _unknown(session_id: str) -> SessionUnknown:
-    return SessionUnknown(f"There is no session {session_id}.", remedy="It may have been deleted; start a new one.")
+    return msgspec.json.encode([clean(root) for root in roots]).decode()

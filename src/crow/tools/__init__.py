@@ -2,7 +2,7 @@
 
 - `base`: what a tool is. `toolbox`: the tools of a session, by name.
 - `read`, `find`, `search` look; `write` and `edit` change; `terminal` and `background` run commands; `plan` and `ask`
-  talk to the person.
+  talk to the person; `task` sends a subagent.
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.
 - `matching`: where an edit applies. `fitting`: what is put there. `following`: the same in a text that has changed
   meanwhile. `nearest`: what it may have meant, if it applies nowhere.

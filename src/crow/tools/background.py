@@ -1,5 +1,8 @@
 """`terminal_read`, `terminal_stop`: the commands that `terminal` left running in the background."""
 
+import asyncio
+import contextlib
+import time
 from typing import Annotated, Any
 
 import msgspec
@@ -10,20 +13,25 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader
 from crow.tools.terminal import as_code, followed_by, how_it_ended
-from crow.workspace.base import TerminalExit, Workspace
+from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
 LAST_WORDS = 2000
 """Bytes of its output that are told of a command that was stopped."""
 
-READ_DESCRIPTION = "Read the output of a background command, and whether it still runs."
+LONGEST_WAIT = 60
+LOOK_EVERY = 1.0
+"""Seconds between two looks while output is waited for, since an editor's terminal does not tell of it."""
+
+READ_DESCRIPTION = "Read the output of a background command, and whether it still runs. Use `wait` instead of polling."
 STOP_DESCRIPTION = "End a background command and everything it started."
 
 
 class ReadArguments(msgspec.Struct, frozen=True):
     id: Annotated[str, msgspec.Meta(min_length=1)]
     offset: Annotated[int, msgspec.Meta(ge=0, description="from the last read: gives only what came after it")] = 0
+    wait: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT, description="seconds, for more output or the end")] = 0
 
 
 class StopArguments(msgspec.Struct, frozen=True):
@@ -60,13 +68,14 @@ class ReadCommand:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadCommandAction":
         arguments, _ = _read_reader.read(call)
-        return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset)
+        return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset, arguments.wait)
 
 
 class ReadCommandAction:
-    def __init__(self, command: BackgroundCommand, offset: int) -> None:
+    def __init__(self, command: BackgroundCommand, offset: int, wait: float) -> None:
         self._command = command
         self._offset = offset
+        self._wait = wait
         self.title = f"Output of {command.id} {as_code(command.command)}"
         self.deed = Deed("terminal_read", ToolKind.READ)
         self.locations: tuple[Location, ...] = ()
@@ -74,13 +83,25 @@ class ReadCommandAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         terminal = self._command.terminal
-        output = await terminal.output(self._offset)
+        output = await self._output()
         ending = output.exit or self._command.exit
         state = _state(ending)
         text = followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
         # The person has the client's terminal before them, where there is one.
         display = () if terminal.client_id else (TextBlock(followed_by(output.text, state)),)
-        return ToolResult(ok=True, text=text, message=state, display=display)
+        return ToolResult(ok=True, text=text, message=state, display=display, still_running=ending is None)
+
+    async def _output(self) -> TerminalOutput:
+        """At once if there is some, or the command has ended; otherwise as soon as one of the two is so."""
+        terminal = self._command.terminal
+        deadline = time.monotonic() + self._wait
+        output = await terminal.output(self._offset)
+        while not (output.text or output.exit or self._command.exit) and (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, LOOK_EVERY)):
+                    await terminal.grew()
+            output = await terminal.output(self._offset)
+        return output
 
 
 def _state(ending: TerminalExit | None) -> str:

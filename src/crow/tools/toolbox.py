@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from crow.errors import CrowError
 from crow.messages import ToolCall, ToolSpec
@@ -13,19 +13,44 @@ from crow.workspace.base import Workspace
 logger = logging.getLogger(__name__)
 
 
+class MoreTools(Protocol):
+    """Tools that come and go while the session lives, such as those of servers."""
+
+    def offered(self) -> Sequence[Tool]:
+        """Those that the model is told of in its next request."""
+        ...
+
+    def find_tool(self, name: str) -> Tool | None:
+        """Also one that is not offered."""
+        ...
+
+
 class Toolbox:
     def __init__(self, tools: Sequence[Tool]) -> None:
+        self.more: MoreTools | None = None
         self._tools = {tool.spec.name: tool for tool in tools}
 
     def add(self, tool: Tool) -> None:
         self._tools[tool.spec.name] = tool
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def lasting(self) -> list[Tool]:
+        """Those that are there as long as the session is."""
+        return list(self._tools.values())
+
+    def all(self) -> list[Tool]:
+        """Those that may be offered now."""
+        return [*self._tools.values(), *(self.more.offered() if self.more is not None else ())]
+
     def specs(self, is_offered: Callable[[ToolKind], bool]) -> list[ToolSpec]:
         """Of the tools whose kind is on offer."""
-        return [tool.spec for tool in self._tools.values() if is_offered(tool.kind)]
+        return [tool.spec for tool in self.all() if is_offered(tool.kind)]
 
     def find(self, name: str) -> Tool:
-        return self._tools.get(name) or _UnknownTool(name, list(self._tools))
+        found = self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)
+        return found or _UnknownTool(name, [tool.spec.name for tool in self.all()])
 
 
 class _UnknownTool:

@@ -12,6 +12,9 @@ Supervisor and agent share a socket that nobody else holds. If the agent asks fo
 dies in any way, kill -9 included, then the supervisor ends everything below it, and itself. A supervisor that is
 killed leaves its processes to the keeper, a subreaper too, which kills them.
 
+With the socket the agent hands over one stream, for both outputs of a command, or three for a program that it will
+talk to: output, input, errors.
+
 On the socket the agent sends one request (`encode_request`), and later perhaps `END`. It is told, one a line:
 
     started                the command runs
@@ -81,15 +84,15 @@ def main() -> None:
 
 
 def keep(control: socket.socket) -> None:
-    """Forks a supervisor for every pair of descriptors that comes, until the agent is gone and they are too."""
+    """Forks a supervisor for every socket that comes, until the agent is gone and they are too."""
     alarm = ChildAlarm()
     supervisors: set[int] = set()
     agent_is_there = True
     while agent_is_there or supervisors:
         if alarm.wait(control if agent_is_there else None):
-            message, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+            message, descriptors, _, _ = socket.recv_fds(control, 1, 4)
             agent_is_there = bool(message)
-            if len(descriptors) == 2:
+            if len(descriptors) in (2, 4):
                 supervisors.add(_fork_supervisor(control, *descriptors))
         for pid, status in reaped():
             supervisors.discard(pid)
@@ -97,17 +100,17 @@ def keep(control: socket.socket) -> None:
                 kill_all(supervisors)
 
 
-def _fork_supervisor(control: socket.socket, link: int, output: int) -> int:
-    for descriptor in (link, output):
+def _fork_supervisor(control: socket.socket, link: int, *streams: int) -> int:
+    for descriptor in (link, *streams):
         os.set_inheritable(descriptor, False)  # noqa: FBT003 -- the function takes it so
     if pid := os.fork():
-        os.close(link)
-        os.close(output)
+        for descriptor in (link, *streams):
+            os.close(descriptor)
         return pid
     status = 1
     try:
         control.close()
-        supervise(socket.socket(fileno=link), output)
+        supervise(socket.socket(fileno=link), streams)
         status = 0
     finally:
         os._exit(status)
@@ -116,18 +119,19 @@ def _fork_supervisor(control: socket.socket, link: int, output: int) -> int:
 # --- a supervisor
 
 
-def supervise(agent: socket.socket, output: int) -> None:
+def supervise(agent: socket.socket, streams: Sequence[int]) -> None:
     alarm = ChildAlarm()
     become_subreaper()
     request = _receive_request(agent)
     if request is None:
         return
     try:
-        command = start(request, output)
+        command = start(request, streams)
     except OSError as error:
         _tell(agent, f"failed {error.errno}")
         return
-    os.close(output)
+    for descriptor in streams:
+        os.close(descriptor)
     _tell(agent, "started")
     while not alarm.wait(agent):  # a word from the agent and its end mean the same
         _report_exit(agent, command, counting=True)
@@ -135,14 +139,14 @@ def supervise(agent: socket.socket, output: int) -> None:
     _tell(agent, "gone")
 
 
-def start(request: Request, output: int) -> int:
-    """Starts the command in a session of its own, input empty, both outputs in one pipe. Raises OSError."""
+def start(request: Request, streams: Sequence[int]) -> int:
+    """Starts the command in a session of its own. With one stream its input is empty. Raises OSError."""
     errors, report = os.pipe()  # closed by a successful exec
     pid = os.fork()
     if pid == 0:
         try:
             os.close(errors)
-            _become(request, output)
+            _become(request, *streams)
         except OSError as error:
             os.write(report, b"%d" % (error.errno or 1))
         finally:
@@ -156,11 +160,11 @@ def start(request: Request, output: int) -> int:
     return pid
 
 
-def _become(request: Request, output: int) -> None:
+def _become(request: Request, output: int, entry: int | None = None, errors: int | None = None) -> None:
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY) if entry is None else entry, 0)
     os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(output if errors is None else errors, 2)
     for number in (*_IGNORED, *_CHANGED_BY_PYTHON):  # what is ignored would stay ignored in the command
         signal.signal(number, signal.SIG_DFL)
     _enter(request.cwd)

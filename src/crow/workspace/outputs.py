@@ -20,6 +20,17 @@ _FILE = re.compile(r"[0-9a-f]{16}\.txt")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def outputs_folder(session_id: str) -> str:
+    """Where what a session's commands print is kept for as long as it is open: nobody else's to read."""
+    return os.path.join(_temporary(), f"crow-{session_id}")
+
+
+def was_output(path: str) -> bool:
+    """Whether the path is that of a command's output, which may be gone by now."""
+    folder, name = os.path.split(path)
+    return bool(_NAME.fullmatch(os.path.basename(folder)) and _FILE.fullmatch(name))
+
+
 class OutputFolder:
     """Made when there is something to put into it; `make_for` is called on the threads that read the output."""
 
@@ -57,19 +68,31 @@ class OutputFolder:
                     os.rmdir(self.path)
 
 
-def remove_left_behind(folder: str) -> None:
+def remove_left_behind(folder: str = "") -> None:
     """Takes away what agents that were killed have left in a folder for temporary files. Never fails."""
+    folder = folder or _temporary()
     with contextlib.suppress(OSError):
         for name in filter(_NAME.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
-                _remove_if_left_behind(os.path.join(folder, name))
+                _remove_if_left_behind(os.path.join(folder, name), FRESH)
 
 
-def _remove_if_left_behind(path: str) -> None:
+def remove_outputs(session_id: str) -> None:
+    """Takes away what is left of a session that nobody has open, however fresh it is. Never fails."""
+    if _NAME.fullmatch(f"crow-{session_id}"):
+        with contextlib.suppress(OSError):
+            _remove_if_left_behind(outputs_folder(session_id), 0)
+
+
+def _temporary() -> str:
+    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 -- `tempfile` would cost a tenth of our start-up to import
+
+
+def _remove_if_left_behind(path: str, age: float) -> None:
     descriptor = os.open(path, _FOLDER)
     try:
         status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < FRESH:
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < age:
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: its session lives, or nobody can tell
         for name in filter(_FILE.fullmatch, os.listdir(descriptor)):

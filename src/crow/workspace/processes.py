@@ -41,11 +41,14 @@ class Keeper:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    async def run(self, request: keeper.Request, output: int) -> "Supervised":
-        """Starts a command whose output goes to the descriptor. OSError if it cannot be started."""
+    async def run(self, request: keeper.Request, *streams: int) -> "Supervised":
+        """Starts a command whose output goes to the descriptor; three of them are output, input and errors.
+
+        OSError if it cannot be started.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
-            self._hand_over(theirs.fileno(), output)
+            self._hand_over(theirs.fileno(), *streams)
         supervised = Supervised(ours)
         try:
             async with asyncio.timeout(PATIENCE):
@@ -59,13 +62,13 @@ class Keeper:
             raise
         return supervised
 
-    def _hand_over(self, link: int, output: int) -> None:
+    def _hand_over(self, *descriptors: int) -> None:
         if self._control is not None:
             with contextlib.suppress(OSError):  # it is gone: start another
-                socket.send_fds(self._control, [b"+"], [link, output])
+                socket.send_fds(self._control, [b"+"], descriptors)
                 return
             self._forget()
-        socket.send_fds(self._start(), [b"+"], [link, output])
+        socket.send_fds(self._start(), [b"+"], descriptors)
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair()

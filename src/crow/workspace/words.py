@@ -6,13 +6,15 @@ import stat
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
+from crow.workspace.outputs import was_output
 
 
 def unreadable(path: str, error: OSError) -> WorkspaceError:
     path = shown(path)
     match error:
         case FileNotFoundError():
-            return WorkspaceError(f"{path} does not exist.")
+            gone = " What a command printed is kept until its session is closed: run the command again."
+            return WorkspaceError(f"{path} does not exist.{gone if was_output(path) else ''}")
         case PermissionError():
             return WorkspaceError(f"{path} may not be read: permission denied.")
         case NotADirectoryError():

@@ -1,9 +1,7 @@
 """The commands that Crow brings itself.
 
-helping.py      /help, /init, /mcp
-choosing.py     /mode, /model, /plan
-permissions.py  /permissions
-remembering.py  /compact, /clear, /context: what the model has in mind
-keeping.py      /export, /undo: what was kept of the session
+help.py, init.py, mcp.py, permissions.py, export.py, undo.py: one command each, of that name
+options.py      /mode, /model, /plan: what can be chosen for the session
+context.py      /compact, /clear, /context: what the model has in mind
 all.py          puts them together
 """

@@ -1,18 +1,20 @@
 """Every command that Crow brings itself, and those that are files, put together for a session."""
 
-from collections.abc import Sequence
-
 from crow.project.sources import Sources
 from crow.session.archive import Archive
-from crow.session.builtins.choosing import Plan, mode_command, model_command
-from crow.session.builtins.helping import Help, Init, Mcp
-from crow.session.builtins.keeping import Export, Undo
+from crow.session.builtins.context import Clear, Compact, Context
+from crow.session.builtins.export import Export
+from crow.session.builtins.help import Help
+from crow.session.builtins.init import Init
+from crow.session.builtins.mcp import Mcp
+from crow.session.builtins.options import Plan, mode_command, model_command
 from crow.session.builtins.permissions import Permissions
-from crow.session.builtins.remembering import Clear, Compact, Context
+from crow.session.builtins.undo import Undo
 from crow.session.commands import Command, Commands
+from crow.session.file_commands import FileCommands
 from crow.session.journal import SessionJournal
 from crow.session.options import Options
-from crow.session.own_commands import OwnCommands
+from crow.session.servers import Servers
 from crow.session.trusting import Trusting
 from crow.turn.conversation import Conversation
 
@@ -24,9 +26,8 @@ def all_commands(
     sources: Sources,
     trusting: Trusting,
     archive: Archive,
-    servers: Sequence[str],
+    servers: Servers,
 ) -> Commands:
-    """`servers` are the names of the MCP servers that the user has configured."""
     workspace = conversation.workspace
     built_in: list[Command] = [
         Init(),
@@ -37,9 +38,10 @@ def all_commands(
         model_command(options),
         Permissions(conversation.policy, workspace),
         Context(conversation),
-        Mcp(lambda: list(dict.fromkeys((*servers, *trusting.servers)))),
+        Mcp(servers),
         Export(archive, journal, workspace.roots[0]),
-        Undo(archive, journal, workspace),
+        Undo(archive, journal, conversation),
     ]
-    own = OwnCommands(sources, trusting, journal, {Help.info.name, *(command.info.name for command in built_in)})
-    return Commands([Help(built_in, own), *built_in], own)
+    taken = {Help.info.name, *(command.info.name for command in built_in)}
+    from_files = FileCommands(sources, trusting, journal, taken)
+    return Commands([Help(built_in, from_files, servers), *built_in], [from_files, servers])

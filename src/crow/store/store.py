@@ -2,22 +2,28 @@
 
 import asyncio
 import contextlib
-import time
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from crow.clock import milliseconds_now
 from crow.errors import SessionTaken, StorageFailed
 from crow.events import Event
-from crow.store.base import PASSING, Page, SessionEntry, SessionStore, StoredSession
+from crow.store.base import PASSING, EventLog, Page, SessionEntry, SessionStore
+from crow.store.schema import FILE_NAME, LayoutOutdated
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
     from crow.store.pending import Pending
-    from crow.store.sessions import Sessions
+    from crow.store.readings import Readings
+    from crow.store.sessions import SessionRows
 
 T = TypeVar("T")
-Job = Callable[["Sessions"], T]
+Job = Callable[["SessionRows"], T]
 """Something to be done on the worker thread."""
+
+READ_AFTER = 0.5
+"""Seconds for which who reads waits for what is being stored. A write that takes longer is held up by somebody."""
 
 DELAY = 0.5
 """Seconds after which streamed text is stored, and what could not be stored is tried again."""
@@ -45,10 +51,10 @@ class _Handle:
             self._store.flush_later(self)
         self._added.append(event)
 
-    def kept(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
         storing = self.storing(full=full)
 
-        def keep(sessions: "Sessions") -> None:
+        def keep(sessions: "SessionRows") -> None:
             storing(sessions)
             self.pending.check_whole(self.id)
 
@@ -57,7 +63,7 @@ class _Handle:
     async def release(self) -> None:
         storing = self.storing()
 
-        def let_go(sessions: "Sessions") -> None:
+        def let_go(sessions: "SessionRows") -> None:
             storing(sessions)
             sessions.release(self.pending)
 
@@ -71,9 +77,9 @@ class _Handle:
     def storing(self, *, full: bool = False) -> "Job[None]":
         """A job that stores what was added until now, and what still waits from before."""
         events, self._added = self._added, []
-        now = time.time_ns() // 1_000_000
+        now = milliseconds_now()
 
-        def store(sessions: "Sessions") -> None:
+        def store(sessions: "SessionRows") -> None:
             self.pending.take(events, now)
             sessions.store(self.id, self.pending, full=full)
 
@@ -85,7 +91,9 @@ class _Store:
         self._home = home
         self._max_pages = max_pages
         self._worker = Worker("crow-store")
-        self._sessions: Sessions | None = None
+        self._reader = Worker("crow-store-reader")
+        """Reads beside the worker, so that nobody who looks waits for a write that is held up."""
+        self._sessions: SessionRows | None = None
         """Belongs to the worker thread."""
         self._handles: dict[str, _Handle] = {}
         self._unstored: set[_Handle] = set()
@@ -93,17 +101,16 @@ class _Store:
 
     # --- what SessionStore promises
 
-    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+    async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         return self._handle(session_id, await self._run(lambda sessions: sessions.create(session_id, cwd, roots)))
 
     async def find(self, session_id: str) -> SessionEntry:
-        self._flush()
-        return await self._run(lambda sessions: sessions.find(session_id))
+        return await self._read(lambda readings: readings.find(session_id))
 
-    async def claim(self, session_id: str) -> StoredSession:
+    async def claim(self, session_id: str) -> EventLog:
         storing = self._storing_of(session_id)
 
-        def claim(sessions: "Sessions") -> "Pending":
+        def claim(sessions: "SessionRows") -> "Pending":
             storing(sessions)
             return sessions.claim(session_id)
 
@@ -112,32 +119,32 @@ class _Store:
     async def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
         await self._run(lambda sessions: sessions.set_roots(session_id, roots))
 
-    async def events(self, session_id: str, *, images: bool = False) -> list[Event]:
-        self._flush()
+    async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
         handle = self._handles.get(session_id)
-
-        def read(sessions: "Sessions") -> list[Event]:
-            return sessions.events(session_id, images=images, waiting=handle.pending.rows if handle else ())
-
-        return await self._run(read)
+        if handle is None:
+            return await self._read(lambda readings: readings.events(session_id, former_texts=former_texts))
+        self._flush()
+        return await self._run(
+            lambda sessions: sessions.readings.events(
+                session_id, former_texts=former_texts, waiting=handle.pending.rows
+            )
+        )
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
-        self._flush()
-        return await self._run(lambda sessions: sessions.page(cwd, cursor, size))
+        return await self._read(lambda readings: readings.page(cwd, cursor, size))
 
-    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> StoredSession:
+    async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         storing = self._storing_of(session_id)
 
-        def fork(sessions: "Sessions") -> "Pending":
+        def fork(sessions: "SessionRows") -> "Pending":
             storing(sessions)
             return sessions.fork(session_id, new_id, cwd, roots)
 
         return self._handle(new_id, await self._run(fork))
 
-    async def delete(self, session_id: str) -> bool:
-        deleted = await self._run(lambda sessions: sessions.delete(session_id))
+    async def delete(self, session_id: str) -> None:
+        await self._run(lambda sessions: sessions.delete(session_id))
         self._handles.pop(session_id, None)
-        return deleted
 
     async def close(self) -> None:
         if self._flush_timer is not None:
@@ -148,6 +155,7 @@ class _Store:
                 await self._worker.run(lambda: self._close(storings))
         finally:
             self._worker.stop()
+            self._reader.stop()
 
     # --- for the handles
 
@@ -192,7 +200,7 @@ class _Store:
             return lambda _: None
         storing = handle.storing()
 
-        def store(sessions: "Sessions") -> None:
+        def store(sessions: "SessionRows") -> None:
             with contextlib.suppress(SessionTaken):
                 storing(sessions)
 
@@ -201,12 +209,29 @@ class _Store:
     def _run(self, job: "Job[T]") -> "asyncio.Future[T]":
         return self._worker.run(lambda: job(self._opened()))
 
-    def _opened(self) -> "Sessions":
+    async def _read(self, job: "Callable[[Readings], T]") -> T:
+        """With what this process has still to store, if that is stored within a moment."""
+        self._flush()
+        if self._worker.works:
+            await asyncio.wait([self._worker.run(lambda: None)], timeout=READ_AFTER)
+        try:
+            return await self._reader.run(lambda: job(self._readings()))
+        except LayoutOutdated:
+            return await self._run(lambda sessions: job(sessions.readings))
+
+    def _readings(self) -> "Readings":
+        """On the reader's thread."""
+        from crow.store.read_only import ReadOnly
+        from crow.store.readings import Readings
+
+        return Readings(ReadOnly(os.path.join(self._home, FILE_NAME)).reading)
+
+    def _opened(self) -> "SessionRows":
         """On the worker thread. A file that could not be opened is tried again each time."""
         if self._sessions is None:
-            from crow.store.sessions import Sessions
+            from crow.store.sessions import SessionRows
 
-            self._sessions = Sessions(self._home, max_pages=self._max_pages)
+            self._sessions = SessionRows(self._home, max_pages=self._max_pages)
         return self._sessions
 
     def _close(self, storings: "list[Job[None]]") -> None:

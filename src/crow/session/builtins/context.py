@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from crow.events import CommandInfo, HistoryCleared, Sent
 from crow.session.commands import Reply
-from crow.turn.budget import ContextUse, context_use
+from crow.turn.budget import ContextUse, context_use, provider_ratio, tell_usage
 from crow.turn.compaction import compact
 from crow.turn.conversation import Conversation, TurnIds
 
@@ -30,7 +30,9 @@ class Clear:
         self._conversation = conversation
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        ratio = provider_ratio(self._conversation)
         await self._conversation.journal.record(HistoryCleared())
+        tell_usage(self._conversation, ratio)
         return Reply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
 
 

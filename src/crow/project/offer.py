@@ -1,4 +1,4 @@
-"""What a project would start or load, read and understood. Nothing of it has an effect before it is trusted."""
+"""What a project offers: what it would start or load. Nothing of it has an effect before it is trusted."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,17 @@ import msgspec
 
 from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
-from crow.project.own import Own, own_of
-from crow.project.project_config import ProjectConfig, read_project_config
+from crow.project.project_config import ProjectConfig, read_project_config, tightening_rules
+from crow.project.prompt_files import PromptFiles, prompt_files_in
 from crow.project.servers import servers_in
 from crow.project.snapshot import OF_PROJECT, Snapshot
 
 
-class Brought(msgspec.Struct, frozen=True):
+class ProjectOffer(msgspec.Struct, frozen=True):
     root: str
     digest: str
-    """Empty if the project brings nothing."""
-    own: Own = Own()
+    """Empty if it brings nothing."""
+    prompt_files: PromptFiles = PromptFiles()
     config: ProjectConfig = ProjectConfig()
     servers: dict[str, McpServerSettings] = {}
     """Of both files; on a clash that of Crow's own counts."""
@@ -25,22 +25,24 @@ class Brought(msgspec.Struct, frozen=True):
     texts: dict[str, str] = {}
     """What can be shown of commands and skills, by path."""
     left_out: tuple[str, ...] = ()
+    """What is there and not used, with why."""
 
 
-def understood(snapshot: Snapshot) -> Brought:
+def read_offer(snapshot: Snapshot) -> ProjectOffer:
     if not snapshot.files:
-        return Brought(snapshot.base, "")
+        return ProjectOffer(snapshot.base, "")
     problems: list[str] = []
     config = _config(snapshot, problems)
-    return Brought(
+    prompt_files = prompt_files_in(snapshot, OF_PROJECT)
+    return ProjectOffer(
         root=snapshot.base,
         digest=snapshot.digest,
-        own=own_of(snapshot, OF_PROJECT),
+        prompt_files=prompt_files,
         config=config,
         servers={**_servers(snapshot, problems), **config.servers},
         problems=tuple(problems),
         texts=_texts(snapshot),
-        left_out=snapshot.left_out,
+        left_out=prompt_files.unused,
     )
 
 
@@ -49,8 +51,10 @@ def _config(snapshot: Snapshot, problems: list[str]) -> ProjectConfig:
     try:
         return read_project_config(content, path) if content else ProjectConfig()
     except ConfigError as error:
-        problems.append(str(error))
-        return ProjectConfig()
+        rules = tightening_rules(content)
+        count = f" Of this file only its rules that refuse or ask count ({len(rules)} of them)." if rules else ""
+        problems.append(f"{error}{count}")
+        return ProjectConfig(rules=rules)
 
 
 def _servers(snapshot: Snapshot, problems: list[str]) -> dict[str, McpServerSettings]:

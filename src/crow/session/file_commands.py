@@ -5,12 +5,13 @@ from collections.abc import Collection, Sequence
 from crow.events import CommandInfo, Journal, Notice, Sent, SentText
 from crow.paths import shown
 from crow.project.custom import CustomCommand
-from crow.project.own import Own
+from crow.project.prompt_files import PromptFiles
 from crow.project.skills import Skill
 from crow.project.sources import Sources
 from crow.session.commands import Command, Prompt, Reply
 from crow.session.trusting import Trusting
 from crow.turn.conversation import TurnIds
+from crow.visible import one_line
 
 
 class FileCommand:
@@ -27,20 +28,20 @@ class FileCommand:
 class AfterTrust:
     """A command of a project that is not trusted yet: first the person is asked. After a no it is mere text."""
 
-    def __init__(self, command: FileCommand, own: "OwnCommands", trusting: Trusting) -> None:
+    def __init__(self, command: FileCommand, commands: "FileCommands", trusting: Trusting) -> None:
         self.info = command.info
-        self._own = own
+        self._commands = commands
         self._trusting = trusting
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
         await self._trusting.prepare(ids)
-        command = self._own.trusted(self.info.name)
+        command = self._commands.trusted(self.info.name)
         if command is not None:
             return await command.run(arguments, rest, ids)
         return Prompt((SentText(f"/{self.info.name} {arguments}".rstrip()), *rest))
 
 
-class OwnCommands:
+class FileCommands:
     """On a clash of names the user's own come before a project's, earlier roots before later, commands before skills.
 
     `taken` are the names of built-in commands, which no file can have.
@@ -52,18 +53,26 @@ class OwnCommands:
         self._journal = journal
         self._taken = frozenset(taken)
         self._refused: set[str] = set()
-        """Files whose name is taken: said once."""
+        """What was said of files that are not used: once is enough."""
 
     def look(self) -> None:
         self._sources.look()
-        for file in _files(self._sources.own()):
-            if file.name in self._taken and file.path not in self._refused:
-                self._refused.add(file.path)
-                text = f"{shown(file.path)} is not used: /{file.name} is a command of Crow's own. Give it another name."
+        for text in self.unused():
+            if text not in self._refused:
+                self._refused.add(text)
                 self._journal.append(Notice("warning", text))
 
+    def unused(self) -> list[str]:
+        """The files that are there and make no command, each with why."""
+        own = [f"Not used: {one_line(shown(what))}." for what in self._sources.unused()]
+        taken = [file for file in _files(self._sources.prompt_files()) if file.name in self._taken]
+        return own + [
+            f"{one_line(shown(file.path))} is not used: /{file.name} is a command of Crow's own. Give it another name."
+            for file in taken
+        ]
+
     def commands(self) -> Sequence[Command]:
-        return list(self._known(self._sources.own()).values())
+        return list(self._known(self._sources.prompt_files()).values())
 
     def skill_infos(self) -> list[CommandInfo]:
         return self._infos(Skill)
@@ -74,23 +83,23 @@ class OwnCommands:
     def find(self, name: str) -> Command | None:
         if (trusted := self.trusted(name)) is not None:
             return trusted
-        waiting = self._known([brought.own for brought in self._sources.waiting()])
+        waiting = self._known([offer.prompt_files for offer in self._sources.waiting()])
         return AfterTrust(waiting[name], self, self._trusting) if name in waiting else None
 
     def trusted(self, name: str) -> Command | None:
-        return self._known(self._sources.own()).get(name)
+        return self._known(self._sources.prompt_files()).get(name)
 
     def _infos(self, kind: type[Skill] | type[CustomCommand]) -> list[CommandInfo]:
-        known = self._known(self._sources.own()).values()
+        known = self._known(self._sources.prompt_files()).values()
         return [command.info for command in known if isinstance(command.file, kind)]
 
-    def _known(self, owns: Sequence[Own]) -> dict[str, FileCommand]:
+    def _known(self, folders: Sequence[PromptFiles]) -> dict[str, FileCommand]:
         known: dict[str, FileCommand] = {}
-        for file in _files(owns):
+        for file in _files(folders):
             if file.name not in self._taken:
                 known.setdefault(file.name, FileCommand(file))
         return known
 
 
-def _files(owns: Sequence[Own]) -> list[CustomCommand | Skill]:
-    return [file for own in owns for file in (*own.commands, *own.skills)]
+def _files(folders: Sequence[PromptFiles]) -> list[CustomCommand | Skill]:
+    return [file for folder in folders for file in (*folder.commands, *folder.skills)]

@@ -1,0 +1,47 @@
+"""/export: the conversation as a Markdown file."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Sequence
+
+from crow.config.home import write_new_file
+from crow.errors import CrowError
+from crow.events import CommandInfo, Sent
+from crow.paths import shown, spelled
+from crow.session.archive import Archive
+from crow.session.commands import Reply
+from crow.session.export import markdown
+from crow.session.journal import SessionJournal
+from crow.turn.conversation import TurnIds
+from crow.visible import one_line
+
+LONGEST_NAME = 50
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+
+class Export:
+    info = CommandInfo("export", "Writes the conversation to a Markdown file", "[path]")
+
+    def __init__(self, archive: Archive, journal: SessionJournal, folder: str) -> None:
+        self._archive = archive
+        self._journal = journal
+        self._folder = folder
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        await self._journal.store_all()
+        entry = await self._archive.entry()
+        past = await self._archive.events()
+        path = spelled(arguments or _name(entry.title), self._folder)
+        if "\0" in path:
+            raise CrowError("A path cannot have a null character in it.")
+        if os.path.isdir(path):
+            path = os.path.join(path, _name(entry.title))
+        await asyncio.to_thread(lambda: write_new_file(path, markdown(entry, past).encode("utf-8", "replace")))
+        return Reply(f"Written to `{one_line(shown(path), 1000)}`.")
+
+
+def _name(title: str) -> str:
+    words = _NOT_IN_NAMES.sub("-", title.lower()).strip("-.")[:LONGEST_NAME].strip("-.")
+    return f"{words or 'conversation'}-{time.strftime('%Y-%m-%d')}.md"

@@ -1,0 +1,79 @@
+"""A session that no store takes, as its folder cannot be written: it works, and can be undone, from memory alone."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from crow.errors import CrowError
+from crow.events import (
+    CallOpened,
+    CallStarted,
+    CommandGiven,
+    Event,
+    FileChanging,
+    FileWritten,
+    SubagentDid,
+    TurnStarted,
+    TurnUndone,
+    UserSaid,
+)
+from crow.store.base import SessionEntry
+
+LARGEST_IN_MEMORY = 64 * 1024 * 1024
+"""Characters that are kept, most of them files' former texts."""
+WEIGHT_OF_AN_EVENT = 200
+"""What an event counts for there, apart from such a text."""
+NEEDED = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
+"""What an undo looks at."""
+
+
+class RecentChanges:
+    """The event log of such a session: what an undo needs of its last turns, and nothing else."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._size = 0
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, SubagentDid):
+            event = event.what
+            if not isinstance(event, CallOpened | CallStarted):
+                return  # its turn is no turn of the session
+        if not isinstance(event, NEEDED):
+            return
+        if isinstance(event, UserSaid):
+            event = UserSaid(event.message_id, (), ())  # that there was a prompt will do: it may hold pictures
+        self._events.append(event)
+        self._size += _weight(event)
+        # A turn whose beginning was dropped is not found any more: it is taken back whole or not at all.
+        while self._size > LARGEST_IN_MEMORY:
+            self._size -= _weight(self._events.popleft())
+
+    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    async def release(self) -> None:
+        pass
+
+    def past(self) -> list[Event]:
+        return list(self._events)
+
+
+class MemoryArchive:
+    """Of a session that no store takes: its last changes to files, and nothing else."""
+
+    def __init__(self, recent: RecentChanges) -> None:
+        self._recent = recent
+
+    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
+        return self._recent.past()
+
+    async def entry(self) -> SessionEntry:
+        raise CrowError("This session is not stored, so there is nothing to export.")
+
+
+def _weight(event: Event) -> int:
+    former = event.before if isinstance(event, FileChanging) else None
+    return WEIGHT_OF_AN_EVENT + (len(former.text) if former is not None else 0)
