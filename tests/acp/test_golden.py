@@ -289,7 +289,8 @@ def test_an_undo(open_editor):
     crow.new_session()
     crow.prompt("change them")
     crow.prompt("/undo")
-    assert_golden("undo", transcript(crow))
+    # How full the window is after it is an estimate, which depends on the length of the folder's name.
+    assert_golden("undo", [re.sub(r'"used": \d{4,}', '"used": 1000', line) for line in transcript(crow)])
     assert [path.name for path in crow.workspace.iterdir()] == ["notes.txt"]
     assert (crow.workspace / "notes.txt").read_text() == "one\n"
 
