@@ -18,6 +18,8 @@ _DECEIVING = re.compile(
     "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
     "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
 )
+HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
+"""Said beside a text that is shown as it is, if `hidden_in` it."""
 _NAMES = {"\n": "⏎", "\t": " "}
 
 

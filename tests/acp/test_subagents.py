@@ -413,11 +413,16 @@ def test_when_crow_is_killed_in_the_middle_the_call_is_settled_by_the_next_load(
     crow.wait_until(lambda: crow.tool_calls().get("t1-c1_t1-c1", {}).get("status") == "completed", "the edit's end")
     crow.signal(signal.SIGKILL)
     crow.exit_status()
-    other = open_editor(folder=crow.folder)
+    other = open_editor(script=DONE, folder=crow.folder)
     other.load_session(crow.session_id)
     calls = other.tool_calls()
     assert (calls["t1-c1"]["status"], calls["t1-c1_t1-c1"]["status"]) == ("failed", "completed")
     assert "Crow was stopped" in json.dumps(calls["t1-c1"]["content"])
+    assert any(line.startswith("✓ Edit fruit.txt") for line in steps(other))
+    assert diffs(calls["t1-c1"]) == [("fruit.txt", FRUIT, "apple\nplum\n")]
+    other.prompt("what was done?")
+    assert f"[Files that it changed: {other.workspace / 'fruit.txt'}]" in told(other)[0]
+    other.prompt("/undo")
     other.prompt("/undo")
     assert (other.workspace / "fruit.txt").read_text() == FRUIT
 

@@ -50,12 +50,24 @@ def _stdio(name: str, program: str, *arguments: str, **environment: str) -> dict
 @contextmanager
 def listening(kind: str, port: int = 0) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     """The good server over HTTP (`http`, `sse`): its address, and its process."""
-    command = [sys.executable, "-W", "ignore", str(PROGRAMS / "good.py"), kind, str(port)]
+    with _serving("good.py", kind, str(port)) as (root, process):
+        yield f"{root}/{'mcp' if kind == 'http' else 'sse'}", process
+
+
+@contextmanager
+def endless(kind: str) -> Generator[str]:
+    """The address of a server that never ends its answer to a call."""
+    with _serving("endless.py") as (root, _):
+        yield f"{root}/{kind}"
+
+
+@contextmanager
+def _serving(program: str, *arguments: str) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+    command = [sys.executable, "-W", "ignore", str(PROGRAMS / program), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
-        number = int(process.stdout.readline())
-        yield f"http://127.0.0.1:{number}/{'mcp' if kind == 'http' else 'sse'}", process
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}", process
     finally:
         process.kill()
         process.wait()

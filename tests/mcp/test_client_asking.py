@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from tests.mcp.guests import bad, calling, editing, good, one_call, shown, told_model
+from tests.mcp.guests import PATIENT, bad, calling, editing, good, one_call, shown, told_model
 from tests.mcp.test_client_life import notice_about
-from tests.support.editor import EVERYTHING, NOTICES, chose
+from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
 from tests.support.scripts import DONE, call, reply, say
 
 pytestmark = pytest.mark.timeout(120)
@@ -37,6 +37,54 @@ def test_a_declined_form_and_a_client_without_forms_are_a_no(tmp_path):
     assert told_model(editor) == "decline None"
     _, editor = one_call(tmp_path / "without", good(), "order")
     assert told_model(editor) == "decline None"
+
+
+def in_a_subagent(folder, tool: str, **more) -> Editor:
+    script = (
+        reply(call("task", prompt="buy bread", kind="work"))
+        + reply(call(f"mcp__good__{tool}"), when="buy bread")
+        + reply(say("Bought."), when="buy bread")
+        + DONE
+    )
+    config = PATIENT + '[[permission.rules]]\ntool = "mcp__good__*"\ndecision = "allow"\n'
+    editor = editing(folder, script, config=config, **more)
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("Go.")
+    editor.close()
+    return editor
+
+
+def test_a_question_in_a_subagents_call_is_asked_in_the_call_that_the_editor_knows_and_names_it(tmp_path):
+    forms = []
+
+    def answer(request: dict) -> dict:
+        forms.append(request)
+        return {"action": "accept", "content": {"flavour": "rye", "amount": 3}}
+
+    in_a_subagent(tmp_path, "order", capabilities=FORMS, answers={"elicitation/create": answer})
+    [form] = forms
+    assert form["toolCallId"] == "t1-c1"
+    assert form["message"] == "Subagent “buy bread”: The MCP server good asks: What shall it be?"
+
+
+def test_where_there_are_no_forms_a_single_choice_is_asked_plainly(tmp_path):
+    def permit(request: dict) -> dict:
+        ids = {option["name"]: option["optionId"] for option in request["options"]}
+        return chose(ids.get("wheat", "once"))
+
+    _, editor = one_call(tmp_path / "own", good(), "choose", {"permit": permit})
+    assert told_model(editor) == "accept Flavour(flavour='wheat')"
+    editor = in_a_subagent(tmp_path / "subagent", "choose", permit=permit)
+    [asked] = editor.permissions
+    assert asked["toolCall"]["toolCallId"] == "t1-c1"
+    assert asked["toolCall"]["title"] == "Subagent “buy bread”: The MCP server good asks: Which one?"
+    assert editor.tool_calls()["t1-c1"]["title"] == "Work: buy bread"
+
+
+def test_a_form_that_is_none_never_reaches_the_editor_and_the_server_is_told_why(tmp_path):
+    _, editor = one_call(tmp_path, good(), "nonsense", {"capabilities": FORMS})
+    assert not [message for message in editor.received if message.get("method") == "elicitation/create"]
+    assert "The person was not asked: the form must be" in told_model(editor)
 
 
 def test_the_clock_of_a_call_stands_still_while_the_person_thinks(tmp_path):

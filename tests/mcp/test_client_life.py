@@ -1,6 +1,7 @@
 """A server's life: however it misbehaves, it costs its own tools alone, and the person learns why."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.mcp.guests import (
     calling,
     configured,
     editing,
+    endless,
     good,
     listening,
     one_call,
@@ -73,6 +75,39 @@ def test_a_message_that_is_far_too_long_ends_the_server_and_fails_the_call(tmp_p
     call, _ = one_call(tmp_path, bad("huge-line"), "go")
     assert call["status"] == "failed"
     assert "more than 32 MB" in shown(call)
+
+
+@pytest.mark.parametrize("kind", ["plain", "packed", "events"])
+def test_an_endless_answer_over_http_fails_the_call_before_it_fills_the_memory(tmp_path, kind):
+    with endless(kind) as url:
+        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n")
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        assert "it sent a message of more than 32 MB" in shown(editor.the_call())
+        status = Path(f"/proc/{editor.process.pid}/status").read_text()
+        [highest] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
+        assert highest < 300 * 1024
+        editor.close()
+
+
+@pytest.mark.parametrize("behaviour", ["half-character", "no-text"])
+def test_an_answer_with_what_is_no_text_is_used_all_the_same(tmp_path, behaviour):
+    call, _ = one_call(tmp_path, bad(behaviour), "go")
+    read = {"half-character": "\\ud83d 🥐 \ufffd!", "no-text": "caf\ufffd"}
+    assert shown(call) == f"```\n{read[behaviour]}\n```"
+
+
+def test_a_tool_whose_description_holds_half_a_character_can_be_used(tmp_path):
+    call, editor = one_call(tmp_path, bad("half-described"), "go")
+    assert call["status"] == "completed"
+    [tool] = [tool for tool in editor.model_requests()[0]["tools"] if tool["name"] == "mcp__half-described__go"]
+    assert "Bakes \ufffd bread." in tool["description"]
+
+
+def test_an_answer_that_is_no_message_fails_its_call_at_once(tmp_path):
+    call, _ = one_call(tmp_path, bad("no-version"), "go", {"config": PATIENT + "mcp_call = 100\n"})
+    assert call["status"] == "failed"
+    assert "its answer is malformed" in shown(call)
 
 
 def test_a_malformed_result_is_a_failed_call(tmp_path):
@@ -182,6 +217,16 @@ def test_an_address_where_nobody_listens_is_named(tmp_path):
     editor.new_session(mcpServers=[over_http("http://127.0.0.1:9/mcp")])
     editor.prompt("Go.")
     assert "it cannot be reached" in notice_about(editor, "`web`")
+    editor.close()
+
+
+def test_an_address_that_is_none_is_not_tried_again(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[over_http("http://[::1")])
+    editor.prompt("Go.")
+    notice = notice_about(editor, "`web`")
+    assert "its address is malformed: http://[::1" in notice
+    assert "started again" not in notice
     editor.close()
 
 

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.answering import flat
+from crow.mcp.using.approvals import digest_of
 from crow.mcp.using.content import shortened
+from crow.mcp.using.forms import flat
 from crow.mcp.using.naming import tool_name
 from crow.mcp.using.schemas import SchemaUnfit, fit_for_models
 from crow.mcp.using.wanted import Origin, all_wanted
-from tests.mcp.guests import editing
-from tests.support.scripts import DONE
+from crow.messages import ToolSpec
+from tests.mcp.guests import bad, calling, editing, offered
+from tests.support.editor import chose
+from tests.support.scripts import DONE, call, reply, say
 
 
 def test_references_in_a_schema_are_put_in_place():
@@ -62,6 +65,63 @@ def test_names_are_made_plain_and_kept_apart():
     long = tool_name("a", "b" * 100)
     assert len(long) == 64
     assert long != tool_name("a", "b" * 101)
+
+
+@pytest.mark.parametrize("other", ["docs__evil", "docs_", "docs__", "docs." + "x" * 80, "_docs", "docs___" + "x" * 60])
+def test_a_rule_for_one_servers_tools_is_not_about_another_server(other):
+    name = tool_name(other, "go")
+    assert not name.startswith("mcp__docs__")
+    assert name.removeprefix("mcp__").count("__") == 1
+    assert len(name) <= 64
+
+
+def test_a_long_name_keeps_its_server_whole():
+    first = tool_name("a" * 39 + "_" + "b" * 20, "c" * 50)
+    server, _, tool = first.removeprefix("mcp__").partition("__")
+    assert len(server) <= 40
+    assert tool.startswith("c")
+    assert tool_name("a" * 39, "d").rpartition("__")[0] != f"mcp__{server}"
+    assert len({tool_name("a", "b__c"), tool_name("a__b", "c")}) == 2
+
+
+def test_another_program_under_the_same_name_makes_another_tool():
+    spec = ToolSpec("mcp__docs__go", "Goes.", {"type": "object"})
+    allowed = digest_of(spec, McpServerSettings(command="docs", args=["--fast"], env={"KEY": "1"}))
+    assert allowed == digest_of(spec, McpServerSettings(command="docs", args=["--fast"], env={"KEY": "2"}))
+    assert allowed != digest_of(spec, McpServerSettings(command="other", args=["--fast"], env={"KEY": "1"}))
+    assert allowed != digest_of(spec, McpServerSettings(command="docs", args=["--slow"], env={"KEY": "1"}))
+    web = digest_of(spec, McpServerSettings(url="https://docs.example", headers={"Authorization": "1"}))
+    assert web == digest_of(spec, McpServerSettings(url="https://docs.example", headers={"Authorization": "2"}))
+    assert web != digest_of(spec, McpServerSettings(url="https://evil.example", headers={"Authorization": "1"}))
+
+
+def test_a_tool_that_is_listed_more_than_once_is_one_tool(tmp_path):
+    go = reply(call("mcp__dups__go"))
+    editor = editing(tmp_path, go + reply(say("So far.")) + go + DONE)
+    editor.new_session(mcpServers=[bad("dups")])
+    editor.prompt("Go.")  # the server says that its list changed, which it did not
+    editor.prompt("Again.")
+    for request in editor.model_requests():
+        assert [name for name in offered(request) if name.startswith("mcp__")] == ["mcp__dups__go"]
+    told = "The MCP server `dups` lists tools more than once, and the first counts: go."
+    assert editor.notices == [told]
+    assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
+    editor.close()
+
+
+def test_an_allowed_tool_is_asked_about_again_if_another_program_has_its_name(tmp_path):
+    asked = []
+
+    def permit(request: dict[str, Any]) -> dict[str, Any]:
+        asked.append(request)
+        return chose("project")
+
+    for server in (bad("plain", name="docs"), bad("plain", name="docs"), bad("greets", name="docs")):
+        editor = editing(tmp_path, calling(("mcp__docs__go", {})), permit=permit)
+        editor.new_session(mcpServers=[server])
+        editor.prompt("Go.")
+        editor.close()
+    assert len(asked) == 2
 
 
 def test_the_editors_servers_come_first_and_a_projects_last():

@@ -37,6 +37,13 @@ def test_a_long_text_is_cut_in_the_middle_and_says_so(tmp_path):
     assert "characters left out" in text
 
 
+def test_of_far_too_many_pieces_the_first_are_told_and_the_others_counted(tmp_path):
+    _, editor = one_call(tmp_path, bad("many-pieces"), "go")
+    text = told_model(editor)
+    assert "piece 999\n" in text
+    assert text.endswith("(199,000 more pieces of content are left out)")
+
+
 def test_an_error_of_the_tool_is_a_failed_call(tmp_path):
     call, editor = one_call(tmp_path, good(), "failing")
     assert call["status"] == "failed"
@@ -44,8 +51,9 @@ def test_an_error_of_the_tool_is_a_failed_call(tmp_path):
 
 
 def test_a_diff_in_the_result_is_shown_as_one(tmp_path):
-    call, editor = one_call(tmp_path, good(), "diff", path="/tmp/bread.txt")
-    assert call["content"] == [{"type": "diff", "path": "/tmp/bread.txt", "oldText": "a\n", "newText": "b\n"}]
+    path = str(tmp_path / "work" / "bread.txt")
+    call, editor = one_call(tmp_path, good(), "diff", path=path)
+    assert call["content"] == [{"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}]
     assert told_model(editor) == "changed"
 
 
@@ -113,6 +121,30 @@ def test_a_prompt_of_a_server_is_a_command(tmp_path):
     assert editor.last_prompt()[0]["text"] == "Give me a recipe of apple pie for 6."
     editor.prompt("/mcp:good:recipe")
     assert "needs: dish" in editor.text()
+    editor.close()
+
+
+def test_prompts_have_names_of_their_own_hints_on_one_line_and_texts_of_some_length(tmp_path):
+    editor = editing(tmp_path, calling())
+    editor.new_session(mcpServers=[bad("prompts")])
+    editor.prompt("Hi.")
+    [*_, update] = [
+        update
+        for update in editor.all_updates_of(editor.session_id)
+        if update["sessionUpdate"] == "available_commands_update"
+    ]
+    commands = {one["name"]: one for one in update["availableCommands"] if one["name"].startswith("mcp:")}
+    name = "mcp:prompts:bake_bread"
+    assert list(commands) == [name, f"{name}_2", f"{name}_3"]
+    hint = commands[name]["input"]["hint"]
+    assert hint.startswith("[a⏎b⟨U+202E⟩] [argument-0] ")
+    assert len(hint) <= 201
+    editor.prompt(f"/{name}_2")
+    [text, note] = [part["text"] for part in editor.last_prompt()]
+    assert text == "bake.bread" + "x" * 99_990
+    assert note == "(The rest of this prompt, 500,020 characters, is left out.)"
+    editor.prompt("/mcp")
+    assert "Done.1 tool of MCP servers" in editor.text()
     editor.close()
 
 

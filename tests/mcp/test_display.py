@@ -1,5 +1,6 @@
 """The key `dev.crow/display`: what was encoded is decoded, and nothing that is not well-formed is shown."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,13 +8,15 @@ import pytest
 from crow.mcp import display
 from crow.messages import Image
 from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
+from crow.visible import HIDES_SOMETHING
 
+ROOTS = ["/"]
 DIFF = DiffBlock("/project/a.txt", "modify", "one\n", "1\n")
 
 
 def sent(*blocks: DisplayBlock, ok: bool = True, message: str = "+1 -1") -> display.Display | None:
     encoded = display.encode(ToolResult(ok=ok, text="told", message=message, display=blocks))
-    return display.decode({"other": 1, display.KEY: encoded} if encoded is not None else {})
+    return display.decode({"other": 1, display.KEY: encoded} if encoded is not None else {}, ROOTS)
 
 
 def test_diffs_and_short_texts_come_through():
@@ -42,7 +45,7 @@ def block(**changes: Any) -> dict[str, Any]:
 
 def test_what_the_documentation_shows_is_understood():
     value = {"version": 1, "message": "+1 -1", "blocks": [block(), {"type": "text", "text": "note"}]}
-    shown = display.decode({display.KEY: value})
+    shown = display.decode({display.KEY: value}, ROOTS)
     assert shown == display.Display("+1 -1", (DiffBlock("/a", "modify", "a", "b"), TextBlock("note")))
 
 
@@ -59,6 +62,8 @@ WRONG: list[Any] = [
     {"version": 1, "blocks": [{"type": "terminal", "terminalId": "t"}]},
     {"version": 1, "blocks": [block(path="relative.txt")]},
     {"version": 1, "blocks": [block(path="/a\0b")]},
+    {"version": 1, "blocks": [block(path="/a\u202eb")]},
+    {"version": 1, "blocks": [block(path="/a\n")]},
     {"version": 1, "blocks": [block(path=None)]},
     {"version": 1, "blocks": [block(operation="destroy")]},
     {"version": 1, "blocks": [block(oldText=None)]},
@@ -70,9 +75,39 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:60])
 def test_what_is_not_well_formed_is_not_shown(value: Any):
-    assert display.decode({display.KEY: value}) is None
+    assert display.decode({display.KEY: value}, ROOTS) is None
 
 
 def test_no_key_is_nothing():
-    assert display.decode(None) is None
-    assert display.decode({}) is None
+    assert display.decode(None, ROOTS) is None
+    assert display.decode({}, ROOTS) is None
+
+
+def decoded(root: Path, *blocks: dict[str, Any], message: str = "") -> display.Display | None:
+    return display.decode({display.KEY: {"version": 1, "message": message, "blocks": blocks}}, [str(root)])
+
+
+def test_a_diff_of_what_lies_outside_the_sessions_folders_is_left_out(tmp_path: Path):
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "out").symlink_to("/etc")
+    outside = ["/etc/passwd", f"{root}/../secret", f"{root}-2/a", f"{root}/out/passwd"]
+    note = {"type": "text", "text": "note"}
+    shown = decoded(root, note, *(block(path=path) for path in outside))
+    assert shown == display.Display("", (TextBlock("note"),))
+
+
+def test_a_path_is_shown_without_detours(tmp_path: Path):
+    shown = decoded(tmp_path, block(path=f"{tmp_path}/a/../b/./c"))
+    assert shown == display.Display("", (DiffBlock(f"{tmp_path}/b/c", "modify", "a", "b"),))
+
+
+def test_what_deceives_the_eye_is_shown_as_it_is_and_that_is_said(tmp_path: Path):
+    path = f"{tmp_path}/a"
+    shown = decoded(tmp_path, block(path=path, newText="b\u202e"), message="+1\u202e")
+    assert shown == display.Display(
+        "+1⟨U+202E⟩", (DiffBlock(path, "modify", "a", "b\u202e"), TextBlock(HIDES_SOMETHING))
+    )
+    assert decoded(tmp_path, {"type": "text", "text": "\u200b"}) == display.Display(
+        "", (TextBlock("\u200b"), TextBlock(HIDES_SOMETHING))
+    )

@@ -103,7 +103,7 @@ def test_an_edit_carries_its_diff_for_a_host_that_shows_it(tmp_path: Path):
         async with on_pipes(tmp_path) as client:
             return await edit(client, "str_replace", notes, old_str="two", new_str="2")
 
-    shown = display.decode(asyncio.run(talk()).meta)
+    shown = display.decode(asyncio.run(talk()).meta, ["/"])
     assert shown == display.Display("+1 \N{MINUS SIGN}1", (DiffBlock(str(notes), "modify", "one\ntwo\n", "one\n2\n"),))
 
 

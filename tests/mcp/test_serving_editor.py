@@ -250,6 +250,21 @@ def test_what_makes_no_sense_is_a_failed_result_and_changes_nothing(arguments: d
     with_server(tmp_path, talk)
 
 
+def test_edits_to_and_fro_are_taken_back_one_by_one(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("here\n")
+
+    async def talk(client: Client) -> None:
+        await done(client, "str_replace", path, old_str="here", new_str="there")
+        await done(client, "str_replace", path, old_str="there", new_str="here")
+        await done(client, "str_replace", path, old_str="here", new_str="there")
+        for text in ("here\n", "there\n", "here\n"):
+            await done(client, "undo_edit", path)
+            assert path.read_text() == text
+
+    with_server(tmp_path, talk)
+
+
 def test_edits_that_come_at_once_are_all_made_and_all_taken_back(tmp_path: Path):
     path = tmp_path / "file.txt"
     path.write_text("".join(f"line {number};\n" for number in range(20)))

@@ -234,6 +234,23 @@ def test_commands_that_ran_are_said_to_stay(tmp_path):
     talk(tmp_path, story)
 
 
+def test_what_tools_of_servers_did_is_said_to_stay(tmp_path):
+    async def story(talk: Talk) -> None:
+        talk.begin()
+        talk.journal.append(CallOpened("t1-c9", "mcp__docs__write", ToolKind.OTHER, "docs: write"))
+        told = await talk.undo()
+        assert "MCP" not in told, "it was never started"
+        assert "It had changed no file." in told
+        talk.begin()
+        talk.journal.append(CallOpened("t3-c9", "mcp__docs__write", ToolKind.OTHER, "docs: write"))
+        talk.journal.append(CallStarted("t3-c9"))
+        told = await talk.undo()
+        assert "The turn also used tools of MCP servers. What those did cannot be taken back." in told
+        assert "It had changed no file." not in told
+
+    talk(tmp_path, story)
+
+
 def test_the_model_gets_none_of_the_calls_that_took_back(tmp_path):
     (tmp_path / "a.txt").write_text("one")
 

@@ -423,3 +423,11 @@ def test_a_write_that_hangs_does_not_hold_up_the_cancelling(tmp_path, monkeypatc
     asyncio.run(run())  # waits for the thread, which then finds that it was given up
     assert path.read_text() == "old"
     assert [item.name for item in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_link_that_leads_to_itself_is_listed_like_any_other_entry(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("x")
+    names = asyncio.run(LocalWorkspace([str(tmp_path)]).list_folder(str(tmp_path)))
+    assert names == ["file", "folder/", "loop"]

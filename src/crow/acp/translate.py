@@ -26,14 +26,13 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
-from crow.visible import hidden_in, one_line
+from crow.visible import HIDES_SOMETHING, hidden_in, one_line
 
 LONGEST_CHUNK = 1024 * 1024
 """Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
 LARGEST_RAW = 64 * 1024
 LONG_TEXT = 2048
 LARGE_DIFF = 64 * 1024
-HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 

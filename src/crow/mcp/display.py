@@ -9,12 +9,14 @@ diff of it. docs/mcp.md describes the format for other programs:
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from crow.paths import is_inside
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolResult
+from crow.visible import HIDES_SOMETHING, hidden_in, one_line
 
 KEY = "dev.crow/display"
 VERSION = 1
@@ -65,8 +67,12 @@ def encode(result: ToolResult) -> dict[str, Any] | None:
     return msgspec.to_builtins(_Sent(VERSION, message, blocks))
 
 
-def decode(meta: Mapping[str, Any] | None) -> Display | None:
-    """What a result's `_meta` has under the key; None if it has nothing, or nothing that can be trusted to be shown."""
+def decode(meta: Mapping[str, Any] | None, roots: Sequence[str]) -> Display | None:
+    """What a result's `_meta` has under the key; None if it has nothing, or nothing that can be trusted to be shown.
+
+    Whoever sends it may be lying. A diff of what lies outside the session's folders is left out; one that holds
+    characters which deceive the eye is shown as it is, and that is said.
+    """
     if meta is None or KEY not in meta:
         return None
     try:
@@ -78,14 +84,36 @@ def decode(meta: Mapping[str, Any] | None) -> Display | None:
     for block in sent.blocks:
         match block:
             case _Diff():
-                if not os.path.isabs(block.path) or "\0" in block.path:
+                if not os.path.isabs(block.path) or one_line(block.path, len(block.path)) != block.path:
                     return None
                 size += len(block.old_text) + len(block.new_text)
-                blocks.append(DiffBlock(block.path, block.operation, block.old_text, block.new_text))
+                path = os.path.normpath(block.path)
+                if _is_ours(path, roots):
+                    blocks.append(DiffBlock(path, block.operation, block.old_text, block.new_text))
             case _Text():
                 size += len(block.text)
                 blocks.append(TextBlock(block.text))
-    return None if size > 2 * LARGEST else Display(sent.message[:LONGEST_MESSAGE], tuple(blocks))
+    if size > 2 * LARGEST:
+        return None
+    if any(map(_hides_something, blocks)):
+        blocks.append(TextBlock(HIDES_SOMETHING))
+    return Display(one_line(sent.message, LONGEST_MESSAGE), tuple(blocks))
+
+
+def _is_ours(path: str, roots: Sequence[str]) -> bool:
+    """Links are followed: what only looks as if it lay in a folder of the session does not."""
+    real = os.path.realpath(path)
+    return any(is_inside(real, os.path.realpath(root)) for root in roots)
+
+
+def _hides_something(block: DisplayBlock) -> bool:
+    match block:
+        case DiffBlock():
+            return hidden_in(block.old_text) or hidden_in(block.new_text)
+        case TextBlock():
+            return hidden_in(block.text)
+        case _:
+            return False
 
 
 def _is_worth_sending(block: TextBlock, result: ToolResult) -> bool:

@@ -14,6 +14,7 @@ from crow.events import (
 )
 from crow.results import ToolResult
 from crow.store.base import EventLog
+from crow.turn.child_cut_off import CutOff
 
 STOPPED = "Crow was stopped before it ended."
 INTERRUPTED = ToolResult.failed(
@@ -30,7 +31,9 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
     calls: dict[str, ToolResult] = {}
     compactions: dict[str, None] = {}
     turn = ""
+    subagents = CutOff()
     for event in events:
+        subagents.apply(event)
         match event:
             case CallOpened():
                 calls[event.call_id] = NOT_BEGUN
@@ -48,7 +51,7 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
                 turn = ""
             case _:
                 pass
-    ends: list[Event] = [CallSettled(call_id, result) for call_id, result in calls.items()]
+    ends: list[Event] = [CallSettled(call_id, subagents.told(call_id, result)) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
     if turn:
         ends.append(TurnEnded(turn, None, f"The turn was cut off: {STOPPED}"))

@@ -101,12 +101,20 @@ def open_session(
     trusting = Trusting(sources, conversation, policy, options, run_command)
     settings = choice.setup.settings
     machine = Machine(around.keeper, around.environ, home)
-    servers = Servers(conversation, machine, around.servers, settings.mcp_servers, lambda: trusting.servers)
+    children = Children(conversation, lambda: _file_tools(Seen()))
+    servers = Servers(
+        conversation,
+        machine,
+        around.servers,
+        settings.mcp_servers,
+        lambda: trusting.servers,
+        children.errand_of,
+    )
     conversation.tools.more = servers
     conversation.prepare = Preparations(conversation, trusting, servers).make
     remarks = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
     remark = options.restore(past)
-    conversation.tools.add(Task(Children(conversation, lambda: _file_tools(Seen())).hire, lambda: policy.mode))
+    conversation.tools.add(Task(children.hire, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
     commands = all_commands(
         conversation,

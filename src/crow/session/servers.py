@@ -6,18 +6,22 @@ The library behind them is large. It is loaded by the first session that has ser
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from crow.actions import Answer, Filled, FillsForms, Form, Link, Person, Question
+from crow.actions import Filled, FillsForms, Form, Link, Question
 from crow.config.settings import McpServerSettings, PermissionRule
 from crow.errors import CrowError
-from crow.events import CommandInfo, Notice, Sent
+from crow.events import CallDescribed, CommandInfo, Notice, Sent
 from crow.mcp.using.wanted import Wanted, all_wanted
 from crow.policy.base import Origin, Policy
+from crow.results import ToolKind
 from crow.session.commands import Command, Prompt
 from crow.tools.base import Tool
+from crow.tools.task import Errand
+from crow.turn.child_journal import named
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.waits import waiting
 from crow.visible import one_line
@@ -41,7 +45,10 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Servers:
-    """`project` gives the servers of trusted projects, which may become more, or other ones, with any turn."""
+    """`project` gives the servers of trusted projects, which may become more, or other ones, with any turn.
+
+    `errand_of` says which subagent a call belongs to, if to one.
+    """
 
     def __init__(
         self,
@@ -50,12 +57,14 @@ class Servers:
         editor: Mapping[str, McpServerSettings],
         config: Mapping[str, McpServerSettings],
         project: Callable[[], Mapping[str, McpServerSettings]],
+        errand_of: Callable[[str], Errand | None],
     ) -> None:
         self._conversation = conversation
         self._machine = machine
         self._editor = editor
         self._config = config
         self._project = project
+        self._asker = Asker(conversation, errand_of)
         self._hub: Hub | None = None
         self._loading: asyncio.Task[None] | None = None
 
@@ -93,7 +102,7 @@ class Servers:
     async def _load(self) -> None:
         try:
             make = await asyncio.to_thread(_load_hub)
-            self._hub = make(self._conversation, self._machine)
+            self._hub = make(self._conversation, self._machine, self._asker)
         except Exception:
             logger.exception("the MCP library cannot be loaded")
             text = "MCP servers cannot be used: the library for them could not be loaded. The log has the details."
@@ -154,19 +163,19 @@ class PromptCommand:
         return Prompt((*await self._prompt.expand(arguments), *rest))
 
 
-def _load_hub() -> "Callable[[Conversation, Machine], Hub]":
+def _load_hub() -> "Callable[[Conversation, Machine, Asker], Hub]":
     """On a thread: importing takes about a second, in which the session goes on."""
     from crow.mcp.using.approvals import Approvals
     from crow.mcp.using.connection import Around
     from crow.mcp.using.hub import Hub, Permissions
 
-    def make(conversation: Conversation, machine: Machine) -> Hub:
+    def make(conversation: Conversation, machine: Machine, asker: Asker) -> Hub:
         around = Around(
             keeper=machine.keeper,
             home=machine.home,
             roots=conversation.workspace.roots,
             environ=machine.environ,
-            asker=Asker(conversation.person, conversation.dialog),
+            asker=asker,
             limits=lambda: conversation.limits,
             tell=conversation.journal.append,
         )
@@ -184,27 +193,38 @@ def _is_granted(policy: Policy, tool: str) -> bool:
 
 
 class Asker:
-    """Brings servers' questions to the person: one at a time within a turn, like every other question."""
+    """Brings servers' questions to the person: one at a time within a turn, like every other question.
 
-    def __init__(self, person: Person, dialog: asyncio.Lock) -> None:
-        self._person = person
-        self._dialog = dialog
+    What is asked in a call of a subagent is asked about the subagent as a whole: the editor does not know its calls.
+    """
+
+    def __init__(self, conversation: Conversation, errand_of: Callable[[str], Errand | None]) -> None:
+        self._person = conversation.person
+        self._dialog = conversation.dialog
+        self._journal = conversation.journal
+        self._errand_of = errand_of
 
     @property
     def can_visit(self) -> bool:
         return isinstance(self._person, FillsForms) and self._person.can_visit
 
     async def fill_in(self, form: Form) -> Filled:
-        """As a form where the client has forms; a single field also as a plain question; else it is declined."""
+        """As a form where the client has forms; a single choice also as a plain question; else it is declined."""
+        errand = self._errand_of(form.call_id)
+        if errand is not None:
+            form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
         async with self._dialog:
             filled = await self._person.fill_in(form) if isinstance(self._person, FillsForms) else None
-            return filled or await self._as_question(form)
+            return filled or await self._as_question(form, errand)
 
     async def visit(self, link: Link) -> bool:
         if not isinstance(self._person, FillsForms):
             return False
         if not link.call_id:  # outside a call it may wait as long as it likes, and must not hold up the others
             return await self._person.visit(link)
+        errand = self._errand_of(link.call_id)
+        if errand is not None:
+            link = replace(link, call_id=errand.call_id, text=named(errand, link.text))
         async with self._dialog:
             return await self._person.visit(link)
 
@@ -212,20 +232,33 @@ class Asker:
         if isinstance(self._person, FillsForms):
             self._person.visited(link_id)
 
-    async def _as_question(self, form: Form) -> Filled:
+    async def _as_question(self, form: Form, errand: Errand | None) -> Filled:
         fields = list(form.schema["properties"].items())
         if not form.call_id or len(fields) != 1:
             return Filled("decline")
         name, field = fields[0]
-        is_boolean = field.get("type") == "boolean"
-        options = ("yes", "no") if is_boolean else tuple(map(str, field.get("enum") or ()))
-        if field.get("type") not in ("string", "boolean"):
+        values = _choices(field)
+        if not values:
             return Filled("decline")
-        answer = await self._person.ask(Question(form.call_id, form.text, options))
-        return _filled(name, answer, is_boolean=is_boolean)
+        try:
+            answer = await self._person.ask(Question(form.call_id, form.text, tuple(values)))
+        finally:
+            if errand is not None:  # a question is shown in the call's place: the call takes it back
+                self._journal.append(CallDescribed(errand.call_id, ToolKind.OTHER, errand.title))
+        if answer is not None and answer.cancelled:
+            return Filled("cancel")
+        return Filled("accept", {name: values[answer.text]}) if answer and answer.text in values else Filled("decline")
 
 
-def _filled(name: str, answer: Answer | None, *, is_boolean: bool) -> Filled:
-    if answer is None or answer.cancelled or not answer.text:
-        return Filled("cancel" if answer is not None and answer.cancelled else "decline")
-    return Filled("accept", {name: answer.text == "yes" if is_boolean else answer.text})
+def _choices(field: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be answered, by what the person reads; empty if it is not one of a few values."""
+    match field:
+        case {"type": "boolean"}:
+            return {"yes": True, "no": False}
+        case {"type": "string", "oneOf": [*choices]}:
+            titled = {choice.get("title") or choice["const"]: choice["const"] for choice in choices}
+            return titled if len(titled) == len(choices) else {choice["const"]: choice["const"] for choice in choices}
+        case {"type": "string", "enum": [*values]}:
+            return {value: value for value in values}
+        case _:
+            return {}

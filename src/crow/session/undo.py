@@ -38,6 +38,9 @@ from crow.workspace.base import Document, Workspace
 NOTHING = "There is no turn to take back."
 INTERRUPTED = "Interrupted before it was done."
 COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
+SERVERS_STAY = "The turn also used tools of MCP servers. What those did cannot be taken back."
+SERVER_TOOL = "mcp__"
+"""How the name of every server's tool begins."""
 LONGEST_NAME = 60
 """Characters of its prompt by which a turn is named."""
 
@@ -85,9 +88,11 @@ class PastTurn:
 
     @property
     def ran_commands(self) -> bool:
-        started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
-        calls = (event for event in self.events if isinstance(event, CallOpened))
-        return any(call.kind is ToolKind.EXECUTE and call.call_id in started for call in calls)
+        return any(call.kind is ToolKind.EXECUTE for call in self._started())
+
+    @property
+    def used_servers(self) -> bool:
+        return any(call.tool.startswith(SERVER_TOOL) for call in self._started())
 
     @property
     def name(self) -> str:
@@ -95,6 +100,10 @@ class PastTurn:
         said = (event.sent for event in self.events if isinstance(event, UserSaid | CommandGiven))
         texts = (part.text for sent in said for part in sent if isinstance(part, SentText))
         return one_line(" ".join(next(texts, "").split()), LONGEST_NAME)
+
+    def _started(self) -> list[CallOpened]:
+        started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
+        return [event for event in self.events if isinstance(event, CallOpened) and event.call_id in started]
 
     def changes(self) -> list[FileChange]:
         """Its file changes, the last file first."""
@@ -195,9 +204,12 @@ class _Undo:
             lines.append(f"Was already as before: {', '.join(self._unchanged)}.")
         lines += self._told_refused()
         if not (self._restored or self._removed or self._unchanged):
-            lines.append("It had changed no file.")
+            others = self._turn.ran_commands or self._turn.used_servers
+            lines.append("Crow's own tools had changed no file." if others else "It had changed no file.")
         if self._turn.ran_commands:
             lines.append(COMMANDS_STAY)
+        if self._turn.used_servers:
+            lines.append(SERVERS_STAY)
         return "\n\n".join(lines)
 
     def _told_refused(self) -> list[str]:

@@ -13,7 +13,6 @@ from crow.cutting import without_middle
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import CallDescribed, Journal, SentText, TurnEnded
 from crow.messages import AssistantMessage, Message, StopReason, Text
-from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
 from crow.tools.base import Tool
 from crow.tools.task import Errand
@@ -30,8 +29,8 @@ LONGEST_REPORT = 16_000
 """Characters of its last words that the model is told."""
 LONGEST_SHOWN = 4_000
 """The same for the person."""
-MOST_FILES = 50
-"""Names of changed files that the model is told."""
+FIRST_TURN = "_t1"
+"""What the ids of its only turn have after the id of the call that it works for."""
 
 WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
 """Tools that a subagent never has: it hires nobody, and the person's attention is the agent's that sent it."""
@@ -62,8 +61,15 @@ class Children:
         self._parent = parent
         self._fresh = fresh
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._errands: dict[str, Errand] = {}
+
+    def errand_of(self, call_id: str) -> Errand | None:
+        """Of the subagent whose call that is; None if it is the session's own."""
+        parent, own, _ = call_id.rpartition(FIRST_TURN)
+        return self._errands.get(parent) if own else None
 
     def hire(self, errand: Errand) -> "Child":
+        self._errands[errand.call_id] = errand
         return Child(errand, self._parent, self._toolbox(errand), self._places)
 
     def _toolbox(self, errand: Errand) -> Toolbox:
@@ -107,7 +113,7 @@ class Child:
         return ToolResult(ok=False, text=f"{reason}{self._files()}", message=reason, display=self._steps.ended(reason))
 
     async def _turn(self, conversation: Conversation, own: ChildJournal) -> StopReason:
-        ids = TurnIds(f"{self._errand.call_id}_t1")  # of letters that every provider takes
+        ids = TurnIds(f"{self._errand.call_id}{FIRST_TURN}")  # of letters that every provider takes
         try:
             stop_reason = await run_turn(conversation, ids, (SentText(self._errand.prompt),))
         except CrowError as error:
@@ -159,12 +165,7 @@ class Child:
         return ToolResult(ok=False, text=f"{told}{report}{self._files()}", message=told, display=display)
 
     def _files(self) -> str:
-        if not self._steps.files:
-            return ""
-        root = self._parent.workspace.roots[0]
-        names = [relative_to(shown(path), root) for path in self._steps.files]
-        more = f" and {len(names) - MOST_FILES} more" if len(names) > MOST_FILES else ""
-        return f"\n\n[Files that it changed: {', '.join(names[:MOST_FILES])}{more}]"
+        return self._steps.files_told(self._parent.workspace.roots[0])
 
     def _counted(self) -> str:
         calls, files = self._steps.calls, len(self._steps.files)

@@ -3,6 +3,7 @@
 import msgspec
 
 from crow import events
+from crow.paths import relative_to, shown
 from crow.results import DiffBlock, DisplayBlock, TerminalBlock, TextBlock
 from crow.visible import one_line
 
@@ -20,6 +21,8 @@ LAST_WORDS = 500
 LARGEST_DIFFS = 64 * 1024
 """Characters of all diffs that are shown at its end; a larger one is seen where it is asked about."""
 MOST_DIFFS = 50
+MOST_FILES = 50
+"""Names of changed files that the model is told."""
 
 
 class _Step(msgspec.Struct):
@@ -88,13 +91,28 @@ class Steps:
         """While it works: the last steps, what is being done, what is being said."""
         words = "".join(self._words)[-LAST_WORDS:]
         self._words = [words]
-        doing = (shown for blocks in self._doing.values() for block in blocks if (shown := _glimpse(block)))
+        doing = (glimpse for blocks in self._doing.values() for block in blocks if (glimpse := _glimpse(block)))
         return (*self._list(MOST_LIVE), *doing, *_prose(words))
 
     def ended(self, *last: str) -> tuple[DisplayBlock, ...]:
         """At its end: the steps, what was changed, and what is to be said of it, which is the model's Markdown."""
         said = (block for text in last for block in _prose(text))
         return (*self._list(MOST_AT_END), *self._shown_diffs(), *said)
+
+    def cut_off(self) -> None:
+        """Crow was stopped: what was being done ended with it."""
+        for step in self._open.values():
+            step.sign, step.note = FAILED, "interrupted"
+        self._open.clear()
+        self._doing.clear()
+
+    def files_told(self, root: str = "") -> str:
+        """For the model: which files it changed, as short as that can be said from a folder."""
+        if not self.files:
+            return ""
+        names = [relative_to(shown(path), root) if root else shown(path) for path in self.files]
+        more = f" and {len(names) - MOST_FILES} more" if len(names) > MOST_FILES else ""
+        return f"\n\n[Files that it changed: {', '.join(names[:MOST_FILES])}{more}]"
 
     def _say(self, event: events.TextDelta) -> None:
         if event.message_id != self._message_id:

@@ -159,8 +159,15 @@ def _list(path: str) -> list[str]:
         fd = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with os.scandir(fd) as entries:
-                return sorted(shown(entry.name) + ("/" if entry.is_dir() else "") for entry in entries)
+                return sorted(shown(entry.name) + ("/" if _is_folder(entry) else "") for entry in entries)
         finally:
             os.close(fd)
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself, or where nobody may look: it is there all the same
+        return False

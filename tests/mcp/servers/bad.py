@@ -34,11 +34,22 @@ class Server:
 
     def on_initialize(self, id: Any, params: Any) -> None:
         info = {"name": "bad", "version": "1"}
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if self.behaviour == "prompts":
+            capabilities["prompts"] = {}
         send(id=id, result={"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
 
     def on_tools_list(self, id: Any, params: Any) -> None:
         send(id=id, result={"tools": self.tools()})
+
+    def on_prompts_list(self, id: Any, params: Any) -> None:
+        arguments = [{"name": "a\nb\u202e"}, *({"name": f"argument-{n}"} for n in range(100))]
+        prompts = [{"name": "bake bread", "arguments": arguments}, {"name": "bake.bread"}, {"name": "bake_bread"}]
+        send(id=id, result={"prompts": prompts})
+
+    def on_prompts_get(self, id: Any, params: Any) -> None:
+        long = {"type": "text", "text": params["name"] + "x" * 300_000}
+        send(id=id, result={"messages": [{"role": "user", "content": long}] * 2})
 
     def tools(self) -> list[Any]:
         match self.behaviour:
@@ -64,9 +75,13 @@ class Server:
                     "no tool",
                     tool("x.y/z" + "é" * 80),
                 ]
+            case "half-described":
+                return [tool("go", "Bakes \ud83d bread.")]
             case "changing":
                 said = self.path.read_text() if self.path.exists() else "first"
                 return [tool("shift", f"It is the {said} version.")]
+            case "dups":
+                return [tool("go"), tool("go", "Another tool."), tool("go", "A third one.")]
             case _:
                 return [tool("go")]
 
@@ -78,6 +93,16 @@ class Server:
                 os._exit(3)
             case "malformed":
                 send(id=id, result={"content": [{"type": "text"}, 5]})
+            case "half-character":
+                send(id=id, result={"content": [{"type": "text", "text": "\\ud83d \U0001f950 \ud83d!"}]})
+            case "no-text":
+                line = json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "@"}]}})
+                sys.stdout.buffer.write(line.encode().replace(b"@", b"caf\xe9") + b"\n")
+                sys.stdout.buffer.flush()
+            case "no-version":
+                send(jsonrpc=None, id=id, result={"content": []})
+            case "many-pieces":
+                send(id=id, result={"content": [{"type": "text", "text": f"piece {n}"} for n in range(200_000)]})
             case "silent":
                 return
             case "huge-line":
@@ -86,6 +111,9 @@ class Server:
                 self.path.write_text("second")
                 send(method="notifications/tools/list_changed")
                 send(id=id, result={"content": [{"type": "text", "text": "shifted"}]})
+            case "dups":
+                send(method="notifications/tools/list_changed")
+                send(id=id, result={"content": [{"type": "text", "text": "gone"}]})
             case "many":
                 send(id=id, result={"content": [{"type": "text", "text": f"called {params['name']}"}]})
             case _:

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import Literal
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
@@ -105,6 +106,25 @@ async def order(ctx: Context) -> str:
     """Asks the person what they want."""
     answer = await ctx.elicit("What shall it be?", Order)
     return f"{answer.action} {getattr(answer, 'data', None)!r}"
+
+
+class Flavour(BaseModel):
+    flavour: Literal["rye", "wheat"]
+
+
+@server.tool()
+async def choose(ctx: Context) -> str:
+    """Asks the person for one of a few things."""
+    answer = await ctx.elicit("Which one?", Flavour)
+    return f"{answer.action} {getattr(answer, 'data', None)!r}"
+
+
+@server.tool()
+async def nonsense(ctx: Context) -> str:
+    """Asks the person with a form that is none."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", "enum": [1, None, {}]}}}
+    answer = await ctx.session.elicit_form("Well?", schema, ctx.request_id)
+    return answer.action
 
 
 @server.tool()

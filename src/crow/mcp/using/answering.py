@@ -2,25 +2,36 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from mcp.client import ClientRequestContext
 from mcp_types import (
+    INVALID_PARAMS,
     ElicitRequestFormParams,
     ElicitRequestParams,
     ElicitRequestURLParams,
     ElicitResult,
+    ErrorData,
     ListRootsResult,
     Root,
 )
 from pydantic import FileUrl
 
 from crow.actions import Filled, Form, Link
+from crow.mcp.using.forms import can_be_opened, flat, words
 from crow.visible import one_line
 
 LONGEST_MESSAGE = 2000
-MOST_FIELDS = 30
 _DECLINED = ElicitResult(action="decline")
+_NO_FORM = ErrorData(
+    code=INVALID_PARAMS,
+    message="The person was not asked: the form must be an object of plain fields, as the protocol describes them, "
+    "and no name or value in it may hold characters that cannot be seen.",
+)
+_NO_ADDRESS = ErrorData(
+    code=INVALID_PARAMS,
+    message="The person was not asked: the address must be an https URL without credentials, or http to this machine.",
+)
 
 
 class Asker(Protocol):
@@ -59,7 +70,7 @@ class Answering:
             roots=[Root(uri=FileUrl(Path(root).as_uri()), name=Path(root).name or "/") for root in self._roots]
         )
 
-    async def elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+    async def elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
         self._pause(True)  # noqa: FBT003 -- on or off
         try:
             match params:
@@ -70,36 +81,21 @@ class Answering:
         finally:
             self._pause(False)  # noqa: FBT003 -- on or off
 
-    async def _form(self, params: ElicitRequestFormParams) -> ElicitResult:
+    async def _form(self, params: ElicitRequestFormParams) -> ElicitResult | ErrorData:
         schema = flat(params.requested_schema)
         if schema is None:
-            return _DECLINED
+            return _NO_FORM
         filled = await self._asker.fill_in(Form(self._call_id(), self._said(params.message), schema))
         content = {name: value for name, value in (filled.content or {}).items() if name in schema["properties"]}
         return ElicitResult(action=filled.action, content=content if filled.action == "accept" else None)
 
-    async def _address(self, params: ElicitRequestURLParams) -> ElicitResult:
-        if not self._asker.can_visit or not params.url.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+    async def _address(self, params: ElicitRequestURLParams) -> ElicitResult | ErrorData:
+        if not can_be_opened(params.url):
+            return _NO_ADDRESS
+        if not self._asker.can_visit:
             return _DECLINED
         link = Link(self._call_id(), self._said(params.message), params.url, params.elicitation_id or params.url)
         return ElicitResult(action="accept") if await self._asker.visit(link) else _DECLINED
 
     def _said(self, message: str) -> str:
-        return f"The MCP server {one_line(self._server, 100)} asks: {message[:LONGEST_MESSAGE]}"
-
-
-def flat(schema: Any) -> dict[str, Any] | None:
-    """A form that any client can show: an object of plain fields. None if it is something else."""
-    if not isinstance(schema, dict):
-        return None
-    properties: Any = cast("dict[str, Any]", schema).get("properties")
-    if not isinstance(properties, dict) or not 0 < len(cast("dict[str, Any]", properties)) <= MOST_FIELDS:
-        return None
-    fields = cast("dict[str, Any]", properties)
-    plain = ("string", "number", "integer", "boolean", "array")
-    for field in fields.values():
-        if not isinstance(field, dict) or cast("dict[str, Any]", field).get("type") not in plain:
-            return None
-    required: Any = cast("dict[str, Any]", schema).get("required", [])
-    names = [name for name in cast("list[Any]", required) if name in fields] if isinstance(required, list) else []
-    return {"type": "object", "properties": fields, **({"required": names} if names else {})}
+        return f"The MCP server {one_line(self._server, 100)} asks: {words(message, LONGEST_MESSAGE)}"

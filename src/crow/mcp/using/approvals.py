@@ -1,6 +1,7 @@
 """Whether a tool is still the one that was allowed: what it says of itself is part of what a person agrees to.
 
-For each tool that may run without asking, the digest of its description and schema is kept below CROW_HOME.
+So is who says it: another program under the same name is another tool. For each tool that may run without asking, the
+digest of its description, its schema and its server is kept below CROW_HOME.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import msgspec
 
 from crow.config.home import write_file
 from crow.config.locking import locked
+from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
 from crow.messages import ToolSpec
 
@@ -21,8 +23,10 @@ class _Approved(msgspec.Struct, frozen=True):
     """By project, by name of the tool."""
 
 
-def digest_of(spec: ToolSpec) -> str:
-    said = msgspec.json.encode((spec.name, spec.description, spec.schema), order="sorted")
+def digest_of(spec: ToolSpec, server: McpServerSettings) -> str:
+    """The server's variables and headers do not count: those are keys, which may be exchanged."""
+    who = (server.command, server.args, server.url)
+    said = msgspec.json.encode((spec.name, spec.description, spec.schema, who), order="sorted")
     return hashlib.sha256(said).hexdigest()[:32]
 
 

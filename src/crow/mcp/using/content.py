@@ -1,6 +1,6 @@
 """What a server's tool gave, for both audiences: text and pictures for the model, blocks for the person."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from mcp_types import (
@@ -30,13 +30,14 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
 
-def result_of(given: CallToolResult) -> ToolResult:
+def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
+    """`roots` are the folders of the session: a diff is shown of what lies in them."""
     texts, images = read_content(given.content)
     if not texts and given.structured_content is not None:
         texts = [msgspec.json.format(msgspec.json.encode(given.structured_content)).decode()]
     text = shortened("\n\n".join(texts))
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
-    shown = decode(given.meta)
+    shown = decode(given.meta, roots)
     display: tuple[DisplayBlock, ...] = shown.blocks if shown is not None else ()
     if not any(isinstance(block, DiffBlock) for block in display):
         display = (*display, *((TextBlock(text),) if text else ()))

@@ -11,6 +11,7 @@ from crow.visible import one_line
 from mcp import MCPError
 
 LONGEST = 500
+MALFORMED = "its answer is malformed"
 
 
 class ServerFailed(CrowError):
@@ -40,11 +41,13 @@ def as_failure(error: BaseException) -> ServerFailed:
             return error
         case MCPError() if error.code == CONNECTION_CLOSED:
             return ServerFailed("the connection was closed")
+        case MCPError() if error.message == MALFORMED:
+            return ServerFailed(MALFORMED)
         case MCPError():
             return ServerFailed(f"it answered with an error: {one_line(error.message, LONGEST)}")
         case ValidationError():
             place = ".".join(str(part) for part in error.errors()[0]["loc"])
-            return ServerFailed(f"its answer is malformed ({one_line(place, 100)})")
+            return ServerFailed(f"{MALFORMED} ({one_line(place, 100)})")
         case httpx2.HTTPStatusError():
             return ServerFailed(f"it answered with HTTP status {error.response.status_code}")
         case httpx2.TimeoutException() | TimeoutError():

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+from mcp_types import Tool as McpToolDefinition
 
 from crow.config.settings import PermissionRule
 from crow.events import Notice
@@ -13,7 +14,7 @@ from crow.mcp.using.connection import Around, Connection, State
 from crow.mcp.using.finding import NAME as FIND_TOOLS
 from crow.mcp.using.finding import FindTools
 from crow.mcp.using.naming import tool_name
-from crow.mcp.using.prompts import ServerPrompt
+from crow.mcp.using.prompts import ServerPrompt, prompts_of
 from crow.mcp.using.resources import NAME as RESOURCES
 from crow.mcp.using.resources import Resources
 from crow.mcp.using.schemas import SchemaUnfit
@@ -64,7 +65,7 @@ class Hub:
         self._connections: dict[str, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._tools: dict[str, McpTool] = {}
-        self._unfit: set[tuple[str, str]] = set()
+        self._warned: set[str] = set()
         self._found: dict[str, None] = {}
         """Names of deferred tools that were found, the one found last at the end."""
         self._find_tools = FindTools(self._deferred, self._have_found)
@@ -107,6 +108,7 @@ class Hub:
         await asyncio.gather(*closing, *self._ending, return_exceptions=True)
 
     def status(self) -> list[ServerStatus]:
+        prompts = prompts_of(self._connections.values())
         return [
             ServerStatus(
                 one.name,
@@ -114,17 +116,14 @@ class Hub:
                 one.state,
                 one.cause,
                 tuple((tool.spec.name, tool.cost) for tool in self._tools.values() if tool.connection is one),
-                tuple(prompt.name for prompt in self._prompts_of(one)),
+                tuple(prompt.name for prompt in prompts[one.name]),
                 one.has_resources,
             )
             for one in self._connections.values()
         ]
 
     def prompts(self) -> list[ServerPrompt]:
-        return [prompt for one in self._connections.values() for prompt in self._prompts_of(one)]
-
-    def _prompts_of(self, connection: Connection) -> list[ServerPrompt]:
-        return [ServerPrompt(connection, prompt) for prompt in connection.prompts]
+        return [prompt for of_one in prompts_of(self._connections.values()).values() for prompt in of_one]
 
     # --- tools for the model
 
@@ -188,7 +187,7 @@ class Hub:
             return
         before = {tool.definition.name: tool for tool in self._tools.values() if tool.connection is connection}
         self._tools = {name: tool for name, tool in self._tools.items() if tool.connection is not connection}
-        for definition in connection.tools:
+        for definition in self._listed_once(connection):
             known = before.pop(definition.name, None)
             name = known.spec.name if known is not None else tool_name(connection.name, definition.name, self._tools)
             try:
@@ -202,6 +201,18 @@ class Hub:
             self._check(tool, known)
         for gone in before.values():
             gone.is_current = False
+
+    def _listed_once(self, connection: Connection) -> list[McpToolDefinition]:
+        """A second tool of the same name would get another name, one that no rule for the first covers."""
+        listed: dict[str, McpToolDefinition] = {}
+        again: dict[str, None] = {}
+        for definition in connection.tools:
+            if listed.setdefault(definition.name, definition) is not definition:
+                again[definition.name] = None
+        if again:
+            server, names = one_line(connection.name, 100), one_line(", ".join(again), 300)
+            self._warn_once(f"The MCP server `{server}` lists tools more than once, and the first counts: {names}.")
+        return list(listed.values())
 
     def _check(self, tool: McpTool, known: McpTool | None) -> None:
         name = tool.spec.name
@@ -217,7 +228,7 @@ class Hub:
         else:
             again = ""
         if known is not None or again:
-            text = f"The tool `{name}` is no longer what it was: its server changed its description or its arguments."
+            text = f"The tool `{name}` is no longer what it was: its server, its description or its arguments changed."
             self._around.tell(Notice("warning", text + again))
 
     def _allowed(self, tool: McpTool) -> None:
@@ -225,8 +236,10 @@ class Hub:
             self._approvals.keep(tool.spec.name, tool.digest)
 
     def _leave_out(self, connection: Connection, tool: str, fault: str) -> None:
-        if (connection.name, tool) in self._unfit:
-            return
-        self._unfit.add((connection.name, tool))
         name, server = one_line(tool, 100), one_line(connection.name, 100)
-        self._around.tell(Notice("warning", f"The tool {name} of the MCP server `{server}` is left out: {fault}."))
+        self._warn_once(f"The tool {name} of the MCP server `{server}` is left out: {fault}.")
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._around.tell(Notice("warning", text))

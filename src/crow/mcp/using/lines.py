@@ -2,17 +2,20 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
+from typing import Any, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from crow.mcp.using.errors_said import ErrorsSaid
-from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.failures import MALFORMED, ServerFailed
+from crow.mcp.using.mending import mended
 from crow.mcp.using.program import ErrorSink, Program
 from crow.mcp.using.tapped import Tap
 from crow.visible import one_line
@@ -45,14 +48,36 @@ class Talk:
         """None if it is no message. ServerFailed if there were too many of that kind."""
         if not line.strip():
             return None
-        try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
-            self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
-            self._garbage_lines += 1
+        if message := _message(line) or _message(mended(line)) or _malformed_answer(line):
+            return message
+        self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
+        self._garbage_lines += 1
         if self._garbage_lines > MOST_GARBAGE:
             raise ServerFailed(f"it writes what is no MCP to its output, such as: {self.garbage}")
         return None
+
+
+def _message(line: bytes) -> SessionMessage | None:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        return None
+
+
+def _malformed_answer(line: bytes) -> SessionMessage | None:
+    """If it can be seen which question it answers, nobody has to wait for a better answer."""
+    try:
+        said: Any = json.loads(mended(line))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    fields = cast("dict[str, Any]", said)
+    if "method" in fields or type(fields.get("id")) not in (int, str):
+        return None
+    return SessionMessage(
+        JSONRPCError(jsonrpc="2.0", id=fields["id"], error=ErrorData(code=PARSE_ERROR, message=MALFORMED))
+    )
 
 
 class Stdio:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection
 
 LONGEST = 64
+LONGEST_SERVER = 40
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -14,11 +15,23 @@ def plain(name: str) -> str:
 
 def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """`mcp__server__tool`. One that is too long, or taken by another after mending, gets a short hash."""
-    name = f"mcp__{plain(server)}__{plain(tool)}"
+    name = f"mcp__{_server_part(server)}__{plain(tool)}"
     if len(name) <= LONGEST and name not in taken:
         return name
-    digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = _hash(f"{server}\0{tool}")
     return f"{name[: LONGEST - 9]}_{digest}"
+
+
+def _server_part(server: str) -> str:
+    """Neither has it `__` inside nor `_` at its end: a rule for `mcp__docs__*` is not about a server `docs__evil`."""
+    name = re.sub("__+", "_", plain(server))
+    if len(name) <= LONGEST_SERVER and not name.endswith("_"):
+        return name
+    return f"{name[: LONGEST_SERVER - 9].rstrip('_')}_{_hash(server)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def prompt_name(server: str, prompt: str) -> str:

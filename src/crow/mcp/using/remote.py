@@ -1,9 +1,10 @@
 """Talking to a server over HTTP: the streamable kind, and the older one with server-sent events."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -14,10 +15,15 @@ from mcp.shared.message import SessionMessage
 
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.lines import LONGEST_LINE
+from crow.mcp.using.mending import mended
 from crow.mcp.using.tapped import Tap
+from crow.visible import one_line
 
 CONNECT = 10.0
 """Seconds that a connection may take; how long an answer may take is the caller's to say."""
+LARGEST_EVENT = 2 * LONGEST_LINE
+"""For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
 UNAUTHORISED = 401
 NOT_FOUND = 404
 
@@ -25,6 +31,13 @@ NOT_FOUND = 404
 def checked_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ServerFailed("its address does not begin with http:// or https://", lasting=True)
+    try:
+        has_host = bool(httpx2.URL(url).host)
+        urlsplit(url)
+    except (ValueError, httpx2.InvalidURL):
+        has_host = False
+    if not has_host:
+        raise ServerFailed(f"its address is malformed: {one_line(url, 200)}", lasting=True)
     return url
 
 
@@ -82,7 +95,7 @@ class Remote:
             return
         limits = httpx2.Timeout(CONNECT, read=None)
         http = self._http(headers, limits, self._auth)
-        async with http, streamable_http_client(url, http_client=http) as streams:
+        async with http, streamable_http_client(url, http_client=http, max_sse_event_size=LARGEST_EVENT) as streams:
             yield streams
 
     def _http(
@@ -95,12 +108,41 @@ class Remote:
         return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [self._look]})
 
     async def _look(self, response: httpx2.Response) -> None:
+        response.aiter_bytes = self._limited(response)
         if response.status_code == UNAUTHORISED:
             self._on_unauthorised()
         is_ours = response.request.method == "POST" and response.url == self._settings.url
         if response.status_code == NOT_FOUND and is_ours:
             # Most likely it was started anew, and knows nothing of us.
             self._on_end(ServerFailed("it answered with HTTP status 404"))
+
+    def _limited(self, response: httpx2.Response) -> Callable[..., AsyncGenerator[bytes]]:
+        """The body as it is when unpacked, in whole lines, each mended. The library would keep any amount of it."""
+        unlimited = response.aiter_bytes
+        is_endless = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+        async def limited(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+            begun: list[bytes] = []
+            size = 0
+            async with aclosing(unlimited(chunk_size)) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > LONGEST_LINE:
+                        raise self._too_long()
+                    end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+                    if end:
+                        yield mended(b"".join((*begun, chunk[:end])))
+                        begun.clear()
+                        size = len(chunk) - end if is_endless else size
+                    begun.append(chunk[end:])
+            yield mended(b"".join(begun))
+
+        return limited
+
+    def _too_long(self) -> Exception:
+        failure = ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")
+        self._on_end(failure)
+        return httpx2.StreamError(failure.message)  # what the library turns into the end of that call
 
     async def _pass_on(self, messages: Any, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         failure = ServerFailed("it ended the connection")

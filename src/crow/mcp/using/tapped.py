@@ -1,7 +1,7 @@
 """Every message of a server passes here before the library sees it, whatever it comes through.
 
 A server that floods is stopped. From a list of tools those are taken out that the library would reject, which would
-reject the whole list with them.
+reject the whole list with them. From a result with far too many pieces only the first ones are kept.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,8 @@ from crow.mcp.using.failures import ServerFailed
 MOST_A_SECOND = 2000
 """Messages that a server may send: far more than a busy one does."""
 LONGEST_NAME = 200
+MOST_PIECES = 1000
+"""Of content in one result: each costs far more than its bytes."""
 
 
 class Tap:
@@ -41,6 +43,8 @@ class Tap:
             self._mend(message.message.result)
 
     def _mend(self, result: dict[str, Any]) -> None:
+        _cut(result, "content", lambda note: note)
+        _cut(result, "messages", lambda note: {"role": "user", "content": note})
         tools = result.get("tools")
         if isinstance(tools, list):
             result["tools"] = [tool for tool in cast("list[Any]", tools) if self._is_usable(tool)]
@@ -59,6 +63,16 @@ class Tap:
         for unused in ("icons", "execution"):
             tool.pop(unused, None)
         return True
+
+
+def _cut(result: dict[str, Any], field: str, piece: Callable[[dict[str, str]], dict[str, Any]]) -> None:
+    """The last piece then says how many are missing."""
+    pieces: Any = result.get(field)
+    if not isinstance(pieces, list):
+        return
+    left_out = len(cast("list[Any]", pieces)) - MOST_PIECES
+    if left_out > 0:
+        pieces[MOST_PIECES:] = [piece({"type": "text", "text": f"({left_out:,} more pieces of content are left out)"})]
 
 
 def _fault_of(tool: Any) -> str:

@@ -1,7 +1,7 @@
 """A server's tool as one of the session's own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -39,7 +39,7 @@ class McpTool:
         self.definition = definition
         self.spec = ToolSpec(name, _described(definition), fit_for_models(definition.input_schema))
         self.kind = _kind(definition.annotations)
-        self.digest = digest_of(self.spec)
+        self.digest = digest_of(self.spec, connection.wanted.settings)
         self.cost = cost_of(self.spec)
         self.is_current = True
         """Whether the server still has it as it is described here."""
@@ -65,7 +65,7 @@ class McpTool:
         missing = [name for name in self.spec.schema.get("required", ()) if name not in arguments]
         if missing:
             raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(map(str, missing))}.")
-        return McpAction(self, call.id, arguments)  # pyright: ignore[reportUnknownArgumentType] -- JSON
+        return McpAction(self, call.id, arguments, workspace.roots)  # pyright: ignore[reportUnknownArgumentType] -- JSON
 
     def allowed(self) -> None:
         self._on_allowed(self)
@@ -74,10 +74,11 @@ class McpTool:
 class McpAction:
     locations: tuple[Location, ...] = ()
 
-    def __init__(self, tool: McpTool, call_id: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, tool: McpTool, call_id: str, arguments: dict[str, Any], roots: Sequence[str]) -> None:
         self._tool = tool
         self._call_id = call_id
         self._arguments = arguments
+        self._roots = roots
         self.title = tool.shown_name
         self.deed = Deed(tool.spec.name, tool.kind)
         self.display: tuple[DisplayBlock, ...] = (TextBlock(_question(tool, arguments)),)
@@ -94,7 +95,7 @@ class McpAction:
         except ServerFailed as failed:
             name = one_line(tool.connection.name, 100)
             return ToolResult.failed(f"The MCP server `{name}` gave no result: {failed.message.rstrip('.')}.")
-        return result_of(given)
+        return result_of(given, self._roots)
 
 
 class _Signs:

@@ -41,7 +41,8 @@ class Mcp:
             yield "The MCP servers have not been started yet." if self._servers.wanted() else NONE
             return
         count = sum(len(server.tools) for server in status)
-        yield f"{count} tools of MCP servers, about {self._servers.cost:,} tokens in every request."
+        tools = "1 tool" if count == 1 else f"{count} tools"
+        yield f"{tools} of MCP servers, about {self._servers.cost:,} tokens in every request."
         if self._servers.defers:
             yield "That is more than a tenth of the model's window: it is told of a tool when it looks for one."
         for server in status:

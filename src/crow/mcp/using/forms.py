@@ -1,0 +1,159 @@
+"""What a server may put before the person: forms of plain fields, addresses to open, words. Nothing in them can hide.
+
+A form is read strictly and written anew, so a client gets what the protocol knows and nothing else.
+"""
+
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from crow.visible import hidden_in, one_line
+
+MOST_FIELDS = 30
+LONGEST_LABEL = 200
+LONGEST_TEXT = 1000
+LONGEST_ADDRESS = 4000
+THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+
+Count = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Value = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+Values = Annotated[tuple[Value, ...], Meta(min_length=1, max_length=500)]
+
+
+class _Choice(msgspec.Struct, frozen=True, omit_defaults=True):
+    const: Value
+    title: str | None = None
+    description: str | None = None
+
+
+Choices = Annotated[tuple[_Choice, ...], Meta(min_length=1, max_length=500)]
+
+
+class _Field(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="type"):
+    title: str | None = None
+    description: str | None = None
+
+
+class _Text(_Field, frozen=True, tag="string"):
+    min_length: Count | None = None
+    max_length: Count | None = None
+    pattern: Value | None = None
+    format: Literal["email", "uri", "date", "date-time"] | None = None
+    enum: Values | None = None
+    one_of: Choices | None = None
+    default: Value | None = None
+
+
+class _Number(_Field, frozen=True, tag="number"):
+    minimum: float | None = None
+    maximum: float | None = None
+    default: float | None = None
+
+
+class _Integer(_Field, frozen=True, tag="integer"):
+    minimum: int | None = None
+    maximum: int | None = None
+    default: int | None = None
+
+
+class _Boolean(_Field, frozen=True, tag="boolean"):
+    default: bool | None = None
+
+
+class _Items(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    type: Literal["string"] | None = None
+    enum: Values | None = None
+    any_of: Choices | None = None
+
+
+class _Several(_Field, frozen=True, tag="array"):
+    items: _Items
+    min_items: Count | None = None
+    max_items: Count | None = None
+    default: tuple[Value, ...] | None = None
+
+
+_Fields = dict[
+    Annotated[str, Meta(min_length=1, max_length=LONGEST_LABEL)], _Text | _Number | _Integer | _Boolean | _Several
+]
+
+
+class _Form(msgspec.Struct, frozen=True):
+    properties: Annotated[_Fields, Meta(min_length=1, max_length=MOST_FIELDS)]
+    required: tuple[str, ...] | None = None
+
+
+def flat(schema: Any) -> dict[str, Any] | None:
+    """A form that any client can show: an object of plain fields. None if it is something else."""
+    try:
+        form = msgspec.convert(schema, _Form)
+    except msgspec.ValidationError:
+        return None
+    if not all(_can_be_answered(name, field) for name, field in form.properties.items()):
+        return None
+    properties = {name: _readable(msgspec.to_builtins(field)) for name, field in form.properties.items()}
+    names = [name for name in form.required or () if name in properties]
+    return {"type": "object", "properties": properties, **({"required": names} if names else {})}
+
+
+def can_be_opened(address: str) -> bool:
+    """Whether it leads where it seems to: to a host by https, or to this machine; without anybody's credentials."""
+    if (
+        len(address) > LONGEST_ADDRESS
+        or not address.isascii()
+        or not address.isprintable()
+        or set(address) & set(" \\")
+    ):
+        return False
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in THIS_MACHINE)
+
+
+def words(text: str, longest: int) -> str:
+    """A server's text, with its line ends, in which everything can be seen."""
+    lines = text[:longest].replace("\r\n", "\n").split("\n")
+    return "\n".join(one_line(line, len(line)) for line in lines) + ("…" if len(text) > longest else "")
+
+
+def _can_be_answered(name: str, field: _Field) -> bool:
+    """Names and values go back to the server as they are, so one that hides something cannot be shown honestly."""
+    match field:
+        case _Text():
+            values = _values(field.enum, field.one_of)
+            defaults = (field.default,) if field.default is not None else ()
+        case _Several(items=items):
+            values, defaults = _values(items.enum, items.any_of), field.default or ()
+            if not values:
+                return False
+        case _:
+            values, defaults = (), ()
+    is_offered = not values or set(defaults) <= set(values)
+    return is_offered and not any(map(hidden_in, (name, *values, *defaults)))
+
+
+def _values(plain: tuple[str, ...] | None, titled: tuple[_Choice, ...] | None) -> tuple[str, ...]:
+    return plain or tuple(choice.const for choice in titled or ())
+
+
+def _readable(part: Any) -> Any:
+    """The same, with its titles and descriptions fit to be shown."""
+    if isinstance(part, list | tuple):
+        return [_readable(each) for each in cast("list[Any]", part)]
+    if not isinstance(part, dict):
+        return part
+    given = cast("dict[str, Any]", part)
+    return {name: _label(name, value) for name, value in given.items()}
+
+
+def _label(name: str, value: Any) -> Any:
+    if name == "title":
+        return one_line(value, LONGEST_LABEL)
+    return words(value, LONGEST_TEXT) if name == "description" else _readable(value)
