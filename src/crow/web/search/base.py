@@ -48,6 +48,14 @@ class Account(msgspec.Struct, frozen=True):
         return urlsplit(self.address).hostname or ""
 
 
+class AccountService:
+    """A service that is asked over HTTP. Each of them only says how it is asked, and reads the answer."""
+
+    def __init__(self, account: Account) -> None:
+        self.name, self.host = account.name, account.host
+        self._account = account
+
+
 def plain(marked: str | None) -> str:
     """A snippet without the tags that some services mark the hits with."""
     return " ".join(html.unescape(_TAG.sub("", marked or "")).split())

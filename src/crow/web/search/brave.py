@@ -3,7 +3,7 @@
 import msgspec
 
 from crow.web.search.asking import ask
-from crow.web.search.base import Account, Found, plain
+from crow.web.search.base import AccountService, Found, plain
 
 
 class _Result(msgspec.Struct):
@@ -24,11 +24,7 @@ class _Answer(msgspec.Struct):
     """Missing if nothing was found."""
 
 
-class Brave:
-    def __init__(self, account: Account) -> None:
-        self.name, self.host = account.name, account.host
-        self._account = account
-
+class Brave(AccountService):
     async def search(self, query: str, most: int) -> list[Found]:
         answer = await ask(
             self._account,

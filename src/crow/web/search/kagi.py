@@ -3,7 +3,7 @@
 import msgspec
 
 from crow.web.search.asking import ask
-from crow.web.search.base import Account, Found, plain
+from crow.web.search.base import AccountService, Found, plain
 
 RESULT = 0
 """The type of an entry that is a result; others are related searches."""
@@ -21,11 +21,7 @@ class _Answer(msgspec.Struct):
     data: list[_Entry]
 
 
-class Kagi:
-    def __init__(self, account: Account) -> None:
-        self.name, self.host = account.name, account.host
-        self._account = account
-
+class Kagi(AccountService):
     async def search(self, query: str, most: int) -> list[Found]:
         answer = await ask(
             self._account,

@@ -3,7 +3,7 @@
 import msgspec
 
 from crow.web.search.asking import ask
-from crow.web.search.base import Account, Found, plain
+from crow.web.search.base import AccountService, Found, plain
 
 
 class _Result(msgspec.Struct):
@@ -17,11 +17,7 @@ class _Answer(msgspec.Struct):
     results: list[_Result]
 
 
-class SearXNG:
-    def __init__(self, account: Account) -> None:
-        self.name, self.host = account.name, account.host
-        self._account = account
-
+class SearXNG(AccountService):
     async def search(self, query: str, most: int) -> list[Found]:
         headers = {"authorization": f"Bearer {self._account.key}"} if self._account.key else None
         answer = await ask(self._account, "/search", _Answer, query={"q": query, "format": "json"}, headers=headers)
