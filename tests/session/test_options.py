@@ -307,7 +307,7 @@ def test_what_was_chosen_last_comes_back(tmp_path: Path) -> None:
             OptionChosen("mode", "plan"),
             OptionChosen("colour", "red"),
         ]
-        assert session.options.restore(past) is None
+        assert session.options.restore(past) == []
         assert session.values() == {"mode": "plan", "model": "two/o3", "thought_level": "low"}
         assert session.told.events == []
 
@@ -317,8 +317,7 @@ def test_what_was_chosen_last_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("gone", ["one/old", "elsewhere/m", "nonsense", "three/b"])
 def test_a_model_that_is_gone_gives_way_to_the_configured_one_and_is_named(tmp_path: Path, gone: str) -> None:
     async def story(session: Opened) -> None:
-        notice = session.options.restore([OptionChosen("model", gone), OptionChosen("thought_level", "high")])
-        assert notice is not None
+        [notice] = session.options.restore([OptionChosen("model", gone), OptionChosen("thought_level", "high")])
         assert notice.title == f"{gone}, which this session used, cannot be used any more: it goes on with one/plain."
         assert session.values() == {"mode": "ask", "model": "one/plain"}
         assert session.conversation.thought_level == ""
@@ -328,8 +327,8 @@ def test_a_model_that_is_gone_gives_way_to_the_configured_one_and_is_named(tmp_p
 
 def test_a_model_comes_back_before_its_provider_has_listed_it(tmp_path: Path) -> None:
     async def story(session: Opened) -> None:
-        assert session.options.restore([OptionChosen("model", "open/listed-once")]) is None
-        assert session.options.restore([OptionChosen("model", "mine/of-this-machine")]) is None
+        assert session.options.restore([OptionChosen("model", "open/listed-once")]) == []
+        assert session.options.restore([OptionChosen("model", "mine/of-this-machine")]) == []
         assert session.values()["model"] == "mine/of-this-machine"
 
     environ = {"CROW_LOCAL_SERVERS": "mine=9"}
@@ -338,7 +337,7 @@ def test_a_model_comes_back_before_its_provider_has_listed_it(tmp_path: Path) ->
 
 def test_a_mode_that_no_longer_exists_is_passed_over(tmp_path: Path) -> None:
     async def story(session: Opened) -> None:
-        assert session.options.restore([OptionChosen("mode", "yolo")]) is None
+        assert session.options.restore([OptionChosen("mode", "yolo")]) == []
         assert session.values()["mode"] == "ask"
 
     play(tmp_path, TWO, story)

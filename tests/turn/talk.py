@@ -6,7 +6,7 @@ from typing import Any
 
 from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
 from crow.config.settings import Limits
-from crow.events import Event, SentText, TurnEnded
+from crow.events import Event, SentText, TurnEnded, TurnStarted
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
 from crow.model.script import Reply
@@ -93,6 +93,7 @@ class Talk:
 
     async def turn(self, text: str) -> StopReason:
         ids = self.next_ids()
+        self.conversation.journal.append(TurnStarted(ids.turn_id))
         reason = await run_turn(self.conversation, ids, (SentText(text),))
         self.journal.append(TurnEnded(ids.turn_id, reason))
         return reason

@@ -44,15 +44,17 @@ class Instructions:
     """The files' text, read anew only when one of them has changed."""
 
     def __init__(self, roots: Sequence[str], is_secret: Callable[[str], bool]) -> None:
-        self.astray: list[str] = []
-        """Links that were not followed."""
         self._roots = roots
         self._is_secret = is_secret
         self._state: tuple[tuple[str, int, int], ...] = ()
         self._text = ""
 
+    def astray(self) -> list[str]:
+        """Links that are not followed."""
+        return instruction_files(self._roots, self._is_secret)[1]
+
     def text(self) -> str:
-        found, self.astray = instruction_files(self._roots, self._is_secret)
+        found, _ = instruction_files(self._roots, self._is_secret)
         state = tuple(_state(path) for path in found)
         if state != self._state:
             self._state = state

@@ -112,8 +112,7 @@ def open_session(
     )
     conversation.tools.more = servers
     conversation.prepare = Preparations(conversation, trusting, servers).make
-    remarks = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
-    remark = options.restore(past)
+    notices = _begin(past, trusting, options, policy, prompt)
     conversation.tools.add(Task(children.hire, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
     commands = all_commands(
@@ -126,14 +125,25 @@ def open_session(
         servers,
     )
     session = Session(id, conversation, journal, terminals, options, commands, past, servers)
-    for notice in (*remarks, *([remark] if remark is not None else ())):
+    for notice in notices:
         session.tell(notice)
-    if policy.warning:
-        session.tell(Notice("warning", policy.warning))
-    prompt.text()
-    for path in prompt.instructions.astray:
-        session.tell(Notice("warning", f"{shown(path)} leads out of the project or to a secret, and was not read."))
     return session
+
+
+def _begin(
+    past: Sequence[Event], trusting: Trusting, options: Options, policy: RulePolicy, prompt: SystemPrompt
+) -> list[Notice]:
+    """Puts into effect what is trusted, then what was chosen in the session: it comes second because it wins.
+
+    Gives what the person should know of it all.
+    """
+    notices = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
+    notices += options.restore(past)
+    if policy.warning:
+        notices.append(Notice("warning", policy.warning))
+    for path in prompt.instructions.astray():
+        notices.append(Notice("warning", f"{shown(path)} leads out of the project or to a secret, and was not read."))
+    return notices
 
 
 def _policy(id: str, choice: ModelChoice, roots: Sequence[str], home: str) -> RulePolicy:

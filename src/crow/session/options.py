@@ -68,7 +68,7 @@ class Options:
                 self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
         self._journal.append(OptionsChanged(self.all()))
 
-    def restore(self, past: Sequence[Event]) -> Notice | None:
+    def restore(self, past: Sequence[Event]) -> list[Notice]:
         """As they were when the session was last used: what was chosen last of each.
 
         A model that is no longer there gives way to the configured one, and the notice says so.
@@ -76,10 +76,10 @@ class Options:
         last = {event.option: event.value for event in past if isinstance(event, OptionChosen)}
         if (mode := last.get("mode", "")) in _MODES:
             self._conversation.policy.mode = mode
-        notice = self._restore_model(last["model"]) if "model" in last else None
+        notices = self._restore_model(last["model"]) if "model" in last else []
         if (level := last.get("thought_level", "")) in self._conversation.model.info.thought_levels:
             self._conversation.thought_level = level
-        return notice
+        return notices
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Completes the list in the background, once the session is at rest."""
@@ -151,16 +151,16 @@ class Options:
         if self._conversation.thought_level not in choice.info.thought_levels:
             self._conversation.thought_level = ""
 
-    def _restore_model(self, name: str) -> Notice | None:
+    def _restore_model(self, name: str) -> list[Notice]:
         default = self._conversation.model.info.name
         if name == default:
-            return None
+            return []
         try:
             self._use(self._setup.choose_again(name))
         except (ConfigError, SetupNeeded) as error:
             title = f"{name}, which this session used, cannot be used any more: it goes on with {default}."
-            return Notice("warning", title, str(error))
-        return None
+            return [Notice("warning", title, str(error))]
+        return []
 
     async def _look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(QUIET)

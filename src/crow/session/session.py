@@ -219,10 +219,12 @@ class Session:
     async def _answer(self, turn: Turn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
         self._tell_commands()
         found = self._commands.find(sent)
+        if found is None:
+            self._name(sent)
+        self._journal.append(TurnStarted(ids.turn_id))
         try:
             if found is not None:
                 return await self._obey(turn, ids, sent, *found)
-            self._name(sent)
             return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
         finally:
             self._tell_commands()
@@ -231,7 +233,6 @@ class Session:
         self, turn: Turn, ids: TurnIds, sent: Sequence[Sent], command: Command, arguments: str
     ) -> StopReason:
         journal = self._journal
-        journal.append(TurnStarted(ids.turn_id))
         await journal.record(CommandGiven(ids.message(), tuple(sent)))
         if turn.cancelling:
             return StopReason.CANCELLED
@@ -246,7 +247,7 @@ class Session:
         if isinstance(answer, Prompt):
             # What the person typed is in the journal already; this is what it stands for.
             self._name(sent)
-            return await run_turn(self._conversation, ids, (), answer.sent, begun=True)
+            return await run_turn(self._conversation, ids, answer.sent, typed=False)
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
 

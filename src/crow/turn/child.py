@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.cutting import without_middle
 from crow.errors import CrowError, StorageFailed, TurnCancelled
-from crow.events import CallDescribed, Journal, SentText, TurnEnded
+from crow.events import CallDescribed, Journal, SentText, TurnEnded, TurnStarted
 from crow.messages import AssistantMessage, Message, StopReason, Text
 from crow.results import ToolKind, ToolResult
 from crow.tools.base import Tool
@@ -114,6 +114,7 @@ class Child:
 
     async def _turn(self, conversation: Conversation, own: ChildJournal) -> StopReason:
         ids = TurnIds(f"{self._errand.call_id}{FIRST_TURN}")  # of letters that every provider takes
+        own.append(TurnStarted(ids.turn_id))
         try:
             stop_reason = await run_turn(conversation, ids, (SentText(self._errand.prompt),))
         except CrowError as error:

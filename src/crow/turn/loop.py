@@ -20,22 +20,15 @@ BREATH = 64
 
 
 async def run_turn(
-    conversation: Conversation,
-    ids: TurnIds,
-    sent: Sequence[events.Sent],
-    meant: Sequence[events.Sent] | None = None,
-    *,
-    begun: bool = False,
+    conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent], *, typed: bool = True
 ) -> StopReason:
     """Why the turn ended; a ModelError if the model failed. The journal has everything that happened.
 
-    `meant` is what the model gets instead of what the person sent: that may have been the name of a longer prompt.
-    `begun`: the journal already has the turn's start.
+    The turn's start is in the journal already. `typed`: the prompt is what the person sent, and not what a command of
+    theirs stands for.
     """
     journal = conversation.journal
-    if not begun:
-        journal.append(events.TurnStarted(ids.turn_id))
-    await _take_prompt(conversation, ids, sent, sent if meant is None else meant)
+    await _take_prompt(conversation, ids, prompt, tuple(prompt) if typed else ())
     pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
     try:
         if conversation.prepare is not None:
@@ -78,25 +71,24 @@ async def _follow(conversation: Conversation, reply: Reply, calls: CallBatch, pa
                 await pace.keep(wait)
 
 
-async def skip_turn(conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent]) -> StopReason:
+async def skip_turn(conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent]) -> StopReason:
     """A turn that was cancelled before it began: what the person said stays said."""
-    conversation.journal.append(events.TurnStarted(ids.turn_id))
-    await conversation.journal.record(events.UserSaid(ids.message(), tuple(sent), unread(sent)))
+    await conversation.journal.record(events.UserSaid(ids.message(), tuple(prompt), unread(prompt)))
     return StopReason.CANCELLED
 
 
 async def _take_prompt(
-    conversation: Conversation, ids: TurnIds, sent: Sequence[events.Sent], meant: Sequence[events.Sent]
+    conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent], shown: tuple[events.Sent, ...]
 ) -> None:
     journal, message_id = conversation.journal, ids.message()
     composer = Composer(conversation.workspace, conversation.model.info, conversation.policy)
     try:
         with waiting(conversation, "the prompt's attachments"):
-            parts = await composer.compose(meant)
+            parts = await composer.compose(prompt)
     except asyncio.CancelledError:
-        journal.append(events.UserSaid(message_id, tuple(sent), unread(meant)))
+        journal.append(events.UserSaid(message_id, shown, unread(prompt)))
         raise
-    await journal.record(events.UserSaid(message_id, tuple(sent), parts))
+    await journal.record(events.UserSaid(message_id, shown, parts))
     for remark in composer.remarks:
         journal.append(events.Notice("warning", remark))
 
