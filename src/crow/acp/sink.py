@@ -15,6 +15,7 @@ from crow.acp.connection import Connection
 from crow.clock import milliseconds_now
 from crow.results import DisplayBlock, TerminalBlock
 from crow.session.replay import PastItem
+from crow.session.spending import Spending
 
 FRAME = 0.016
 """Seconds between two chunks of a fast stream: about sixty a second."""
@@ -34,9 +35,7 @@ class UpdateSink:
         self._takes_compactions = takes_compactions
         self._mode = ""
         """The one that the client believes the session to be in."""
-        self._usage: events.UsageReported | None = None
-        self._spent: dict[str, float] = {}
-        """What the session has cost so far, by currency."""
+        self._spending = Spending()
         self._in_turn = False
         self._held: list[events.Notice] = []
         self._notices = 0
@@ -87,7 +86,7 @@ class UpdateSink:
     def _tell_state(self, event: events.Event) -> None:
         match event:
             case events.UsageReported() | events.SubagentDid(what=events.UsageReported()):
-                self._count(event)
+                self._spending.apply(event)
                 self.tell_usage()
             case events.OptionsChanged():
                 self._tell_options(event.options)
@@ -102,8 +101,7 @@ class UpdateSink:
     def remember(self, past: Iterable[events.Event]) -> None:
         """What it has cost so far, and how full the model's window was."""
         for event in past:
-            if isinstance(event, events.UsageReported | events.SubagentDid):
-                self._count(event)
+            self._spending.apply(event)
 
     async def replay(self, items: Iterable[PastItem]) -> None:
         """Shows what happened, at the client's pace."""
@@ -121,21 +119,11 @@ class UpdateSink:
 
     def tell_usage(self) -> None:
         """How full the window is, if that is known, and what the session has cost in the currency last used."""
-        usage = self._usage
+        usage = self._spending.usage
         if usage is not None and usage.context_window is not None:
-            self._send(translate.usage(usage, usage.context_window, self._spent))
+            self._send(translate.usage(usage, usage.context_window, self._spending.cost))
 
     # --- how it is told
-
-    def _count(self, event: events.UsageReported | events.SubagentDid) -> None:
-        """What a subagent uses costs as well, but it fills a window of its own."""
-        usage = event.what if isinstance(event, events.SubagentDid) else event
-        if not isinstance(usage, events.UsageReported):
-            return
-        if usage.cost is not None:
-            self._spent[usage.currency] = self._spent.pop(usage.currency, 0.0) + usage.cost
-        if usage is event:
-            self._usage = usage
 
     def _tell_options(self, options: tuple[events.SessionOption, ...]) -> None:
         self._send(wire.ConfigOptionUpdate(config_options=translate_session.config_options(options)))
