@@ -50,22 +50,22 @@ class Opened:
         self.told = RecordingSink()
 
     async def begin(self) -> "Opened":
-        choice = await self._models.choose()
+        setup = await self._models.setup()
         journal = SessionJournal(RecentChanges())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
         self.conversation = Conversation(
-            model=LateModel(choice),
+            model=LateModel(setup.first),
             tools=Toolbox([]),
             workspace=LocalWorkspace([self._folder]),
-            policy=RulePolicy([self._folder], mode=choice.setup.mode),
+            policy=RulePolicy([self._folder], mode=setup.mode),
             person=Nobody(),
             journal=journal,
             history=journal.history,
             limits=Limits(),
             system_prompt=lambda: "",
         )
-        self.options = Options(self.conversation, journal, choice.setup)
+        self.options = Options(self.conversation, setup)
         return self
 
     def values(self) -> dict[str, str]:

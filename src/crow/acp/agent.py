@@ -11,8 +11,9 @@ from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sessions import Sessions
 from crow.errors import CrowError, SessionTaken, SetupNeeded, TurnRunning
-from crow.session.models import HOW_TO_SET_UP, ModelChoice, Models
-from crow.session.session import Session, Turn
+from crow.session.models import HOW_TO_SET_UP, Models, SessionSetup
+from crow.session.running import RunningTurn
+from crow.session.session import Session
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ class Agent:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._models = Models(home, environ)
         self._logged_out = False
-        self._sessions = Sessions(home, environ, self._choose_model)
+        self._sessions = Sessions(home, environ, self._setup)
         self._connection: Connection | None = None
         self._offers: Offers | None = None
         """What the client can do; None before `initialize`."""
@@ -99,7 +100,7 @@ class Agent:
 
     async def _read_configuration(self) -> wire.Empty:
         with answered():
-            await self._models.choose()
+            await self._models.setup()
         return wire.Empty()
 
     def _logout(self, request: wire.LogoutRequest, call: Call) -> wire.Empty:
@@ -111,10 +112,10 @@ class Agent:
         self._logged_out = True
         return wire.Empty()
 
-    async def _choose_model(self) -> ModelChoice:
+    async def _setup(self) -> SessionSetup:
         if self._logged_out:
             raise SetupNeeded("You have logged out.", remedy=HOW_TO_SET_UP)
-        return await self._models.choose()
+        return await self._models.setup()
 
     # --- sessions
 
@@ -154,7 +155,7 @@ class Agent:
         call.on_cancel = turn.cancel
         return self._outcome(session, turn)
 
-    async def _outcome(self, session: Session, turn: Turn) -> wire.PromptResponse:
+    async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
         stop_reason = await self._while_ours(session, turn.outcome())
         return wire.PromptResponse(stop_reason=stop_reason.value)
 

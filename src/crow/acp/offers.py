@@ -9,7 +9,7 @@ from crow.acp.sink import UpdateSink
 from crow.acp.terminal import ClientCommands
 from crow.acp.workspace import ClientWorkspace
 from crow.config.settings import McpServerSettings
-from crow.session.models import ModelChoice
+from crow.session.models import SessionSetup
 from crow.session.open import Surroundings
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.local import LocalWorkspace
@@ -41,7 +41,7 @@ class Offers:
         self,
         session_id: str,
         roots: Sequence[str],
-        choice: ModelChoice,
+        setup: SessionSetup,
         keeper: Keeper,
         environ: Mapping[str, str],
         sink: UpdateSink,
@@ -50,7 +50,7 @@ class Offers:
         shows = self._client.elicitation or wire.ElicitationCapabilities()
         return Surroundings(
             workspace=self._workspace(session_id, roots),
-            commands=self._commands(session_id, choice, keeper, environ),
+            commands=self._commands(session_id, setup, keeper, environ),
             person=ClientPerson(
                 self._connection, session_id, has_forms=shows.form is not None, has_links=shows.url is not None
             ),
@@ -67,9 +67,9 @@ class Offers:
             return LocalWorkspace(roots)
         return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
 
-    def _commands(self, session_id: str, choice: ModelChoice, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
-        withheld = choice.setup.key_variables | CHANGE_MEANING
-        if self._client.terminal and choice.setup.settings.terminal.use_client:
+    def _commands(self, session_id: str, setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
+        withheld = setup.key_variables | CHANGE_MEANING
+        if self._client.terminal and setup.settings.terminal.use_client:
             return ClientCommands(self._connection, session_id, withheld=[name for name in withheld if name in environ])
         visible = {name: value for name, value in environ.items() if name not in withheld}
         return LocalCommands(keeper, outputs_folder(session_id), visible)

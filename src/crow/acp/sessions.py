@@ -18,12 +18,13 @@ from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.errors import SessionTaken, StorageFailed
 from crow.events import Event, Notice
-from crow.session.archive import StoredArchive
+from crow.session.archive import Keeping, StoredArchive
 from crow.session.mending import mend
-from crow.session.models import ModelChoice
+from crow.session.models import SessionSetup
 from crow.session.open import open_session
 from crow.session.replay import replayed
 from crow.session.session import Session
+from crow.session.unstored import in_memory
 from crow.store.base import EventLog
 from crow.store.store import open_store
 from crow.workspace.outputs import remove_left_behind, remove_outputs
@@ -39,7 +40,6 @@ class Opened(NamedTuple):
 
     session: Session
     sink: UpdateSink
-    choice: ModelChoice
 
     def state(self) -> tuple[wire.SessionModes | None, list[wire.ConfigOption]]:
         """What can be chosen in it, as an answer says it."""
@@ -51,12 +51,12 @@ class Opened(NamedTuple):
 
 
 class Sessions:
-    """`choose` finds the model for a session. Nothing of the store is touched before the first session method."""
+    """`set_up` gives what a session is opened with. Nothing of the store is touched before the first session method."""
 
-    def __init__(self, home: str, environ: Mapping[str, str], choose: Callable[[], Awaitable[ModelChoice]]) -> None:
+    def __init__(self, home: str, environ: Mapping[str, str], set_up: Callable[[], Awaitable[SessionSetup]]) -> None:
         self._home = home
         self._environ = environ
-        self._choose = choose
+        self._set_up = set_up
         self._store = open_store(home)
         self._keeper = Keeper()
         self._open: dict[str, Session] = {}
@@ -91,9 +91,9 @@ class Sessions:
         roots = _roots(request)
         session_id = _new_id()
         with answered():
-            choice = await self._choose()
-            log, warning = await self._create(session_id, roots)
-            opened = self._put_together(session_id, roots, choice, offers, log, [], request)
+            setup = await self._set_up()
+            keeping, warning = await self._create(session_id, roots)
+            opened = self._put_together(session_id, roots, setup, offers, keeping, request)
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
@@ -120,7 +120,7 @@ class Sessions:
         session_id = request.session_id
         async with self._turnstile(session_id):
             with answered(session_id):
-                choice = await self._choose()
+                setup = await self._set_up()
                 stored_at = (await self._store.find(session_id)).cwd
                 _same_folder(stored_at, roots[0])
                 if session_id in self._open:
@@ -130,7 +130,8 @@ class Sessions:
                 await self._store.set_roots(session_id, roots[1:])
                 past = await mend(log, await self._store.events(session_id))
                 await asyncio.to_thread(remove_outputs, session_id)
-                opened = self._put_together(session_id, [stored_at, *roots[1:]], choice, offers, log, past, request)
+                keeping = self._kept(session_id, log, past)
+                opened = self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
             if replay:
                 await opened.sink.replay(replayed(past))
         self._announce(opened, call)
@@ -142,7 +143,7 @@ class Sessions:
         roots = _roots(request)
         new_id = _new_id()
         with answered(request.session_id):
-            choice = await self._choose()
+            setup = await self._set_up()
             source = self._open.get(request.session_id)
             if source is not None:
                 await source.store_all()
@@ -150,44 +151,46 @@ class Sessions:
             _same_folder(stored_at, roots[0])
             log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
             past = await mend(log, await self._store.events(new_id))
-            opened = self._put_together(new_id, [stored_at, *roots[1:]], choice, offers, log, past, request)
+            keeping = self._kept(new_id, log, past)
+            opened = self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
         self._announce(opened, call)
         modes, options = opened.state()
         return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
 
-    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[EventLog | None, Notice | None]:
-        """Where a new session is kept; nowhere if it cannot be, which is no reason not to work."""
+    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Keeping, Notice | None]:
+        """How a new session is kept; in memory if no store takes it, which is no reason not to work."""
         try:
-            return await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:]), None
+            log = await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:])
         except StorageFailed as failed:
-            return None, Notice("warning", f"Nothing of this session will be kept. {failed}")
+            return in_memory(), Notice("warning", f"Nothing of this session will be kept. {failed}")
+        return self._kept(session_id, log), None
+
+    def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Keeping:
+        return Keeping(log, StoredArchive(self._store, session_id, log), past)
 
     def _put_together(
         self,
         session_id: str,
         roots: Sequence[str],
-        choice: ModelChoice,
+        setup: SessionSetup,
         offers: Offers,
-        log: EventLog | None,
-        past: Sequence[Event],
+        keeping: Keeping,
         request: wire.NewSessionRequest,
     ) -> Opened:
         sink = offers.sink(session_id)
-        sink.remember(past)
+        sink.remember(keeping.past)
         servers, problems = translate_session.servers(request.mcp_servers or ())
-        around = offers.surround(session_id, roots, choice, self._keeper, self._environ, sink, servers)
-        archive = StoredArchive(self._store, session_id) if log is not None else None
-        session = open_session(session_id, choice, around, home=self._home, log=log, archive=archive, past=past)
+        around = offers.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers)
+        session = open_session(session_id, setup, around, keeping, self._home)
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._open[session_id] = session
-        return Opened(session, sink, choice)
+        return Opened(session, sink)
 
     def _announce(self, opened: Opened, call: Call) -> None:
         """What the client can only understand once it has the answer."""
         call.afterwards(opened.session.welcome)
         call.afterwards(opened.sink.tell_usage)
-        call.afterwards(opened.choice.warm_up)
         if not self._swept:
             self._swept = True
             call.afterwards(threading.Thread(target=remove_left_behind, daemon=True).start)

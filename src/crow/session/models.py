@@ -1,4 +1,4 @@
-"""Which model a new session talks to: what is configured, what the environment offers, or the demo."""
+"""What a session is set up with: what is configured, what the environment offers, or the demo."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 from crow.config.discovery import discover, from_environment, local_provider, local_servers, split_model
 from crow.config.load import load_settings
-from crow.config.settings import MODES, Mode, ProviderSettings, Settings
+from crow.config.settings import MODES, Limits, Mode, ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
@@ -32,11 +32,12 @@ class SessionSetup:
         known: KnownModels,
     ) -> None:
         self.settings = settings
-        self.default = default
-        """The model to begin with, `provider/model`."""
-        self.environ = environ
+        self._default = default
+        self._environ = environ
         self._providers = providers
         self._known = known
+        self.first = self.choose(default)
+        """The model to begin with."""
 
     @property
     def providers(self) -> dict[str, ProviderSettings]:
@@ -47,7 +48,7 @@ class SessionSetup:
     @property
     def mode(self) -> Mode:
         """As configured; the variable CROW_MODE, which `crow run --mode` sets, wins."""
-        wanted = self.environ.get("CROW_MODE", "")
+        wanted = self._environ.get("CROW_MODE", "")
         return wanted if wanted in MODES else self.settings.mode
 
     @property
@@ -61,7 +62,7 @@ class SessionSetup:
     def model_names(self, current: str) -> list[str]:
         """All models that are known by now, each provider's together; the current one is always among them."""
         names: dict[str, list[str]] = {}
-        for name in (current, self.default):
+        for name in (current, self._default):
             names.setdefault(split_model(name)[0], []).append(name)
         for name, provider in self.providers.items():
             names.setdefault(name, []).extend(f"{name}/{model}" for model in self._known.of(name, provider))
@@ -72,20 +73,20 @@ class SessionSetup:
 
     def choose(self, name: str) -> "ModelChoice":
         """ConfigError if the model cannot be used: it is not there, or its key is missing."""
-        return ModelChoice(name, self, self._providers_with(name))
+        return ModelChoice(name, self._providers_with(name), self.settings.limits, self._environ)
 
     def choose_again(self, name: str) -> "ModelChoice":
         """For a model that was chosen long ago. Also ConfigError if it is no longer among the configured ones."""
         provider, model = split_model(name)
         configured = self._providers_with(name).get(provider)
-        if configured is not None and configured.models and model not in configured.models and name != self.default:
+        if configured is not None and configured.models and model not in configured.models and name != self._default:
             raise ConfigError(f"{name} is no longer in the configuration.")
         return self.choose(name)
 
     def _providers_with(self, name: str) -> dict[str, ProviderSettings]:
         """A server on this machine can be meant before it was found."""
         provider = split_model(name)[0]
-        ports = local_servers(self.environ)
+        ports = local_servers(self._environ)
         if provider in self.providers or provider not in ports:
             return self.providers
         return {**self.providers, provider: local_provider(ports[provider])}
@@ -94,14 +95,17 @@ class SessionSetup:
 class ModelChoice:
     """A model that was found fit to use. Its adapter is imported in the background, before the first prompt."""
 
-    def __init__(self, name: str, setup: SessionSetup, providers: Mapping[str, ProviderSettings]) -> None:
-        catalog.check(name, providers, setup.environ)
+    def __init__(
+        self, name: str, providers: Mapping[str, ProviderSettings], limits: Limits, environ: Mapping[str, str]
+    ) -> None:
+        catalog.check(name, providers, environ)
         self.info = catalog.describe(name, providers)
-        self.setup = setup
         self._providers = providers
+        self._limits = limits
+        self._environ = environ
 
     def create(self) -> Model:
-        return catalog.create(self.info.name, self._providers, self.setup.settings.limits, self.setup.environ)
+        return catalog.create(self.info.name, self._providers, self._limits, self._environ)
 
     def warm_up(self) -> None:
         loop = asyncio.get_running_loop()
@@ -126,6 +130,9 @@ class LateModel:
     @property
     def info(self) -> ModelInfo:
         return self._choice.info
+
+    def warm_up(self) -> None:
+        self._choice.warm_up()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         if self._model is None:
@@ -168,20 +175,17 @@ class Models:
     def use_configured(self) -> None:
         self._demo = False
 
-    async def choose(self) -> ModelChoice:
-        """The model for a new session; SetupNeeded if there is none, ConfigError if the configuration is wrong."""
+    async def setup(self) -> SessionSetup:
+        """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong."""
         if self._demo:
-            return self._setup(Settings(), {}, catalog.DEMO).choose(catalog.DEMO)
+            return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
         settings = load_settings(self._home)
         found = await discover(settings, self._environ)
         if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=HOW_TO_SET_UP)
         if found.local_models:
             self._known.learn(found)
-        return self._setup(settings, found.providers, found.default).choose(found.default)
-
-    def _setup(self, settings: Settings, providers: Mapping[str, ProviderSettings], default: str) -> SessionSetup:
-        return SessionSetup(settings, providers, default, self._environ, self._known)
+        return SessionSetup(settings, found.providers, found.default, self._environ, self._known)
 
     def may_see(self) -> bool:
         """Whether pictures make sense: only a model that is known not to see rules them out."""

@@ -9,7 +9,6 @@ from crow.config.discovery import split_model
 from crow.config.settings import Mode
 from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
-from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, ModelChoice, SessionSetup
 from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation
@@ -36,9 +35,9 @@ MOST_NAMED = 20
 class Options:
     """Changed during a turn, they apply from the next request to the model on."""
 
-    def __init__(self, conversation: Conversation, journal: SessionJournal, setup: SessionSetup) -> None:
+    def __init__(self, conversation: Conversation, setup: SessionSetup) -> None:
         self._conversation = conversation
-        self._journal = journal
+        self._journal = conversation.journal
         self._setup = setup
         self._search: asyncio.Task[None] | None = None
 
@@ -80,6 +79,11 @@ class Options:
         if (level := last.get("thought_level", "")) in self._conversation.model.info.thought_levels:
             self._conversation.thought_level = level
         return notices
+
+    def warm_up(self) -> None:
+        """Loads what the model needs in the background, before the first prompt."""
+        if isinstance(self._conversation.model, LateModel):
+            self._conversation.model.warm_up()
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Completes the list in the background, once the session is at rest."""

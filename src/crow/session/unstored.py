@@ -17,6 +17,7 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
+from crow.session.archive import Keeping
 from crow.store.base import SessionEntry
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
@@ -72,6 +73,11 @@ class MemoryArchive:
 
     async def entry(self) -> SessionEntry:
         raise CrowError("This session is not stored, so there is nothing to export.")
+
+
+def in_memory() -> Keeping:
+    recent = RecentChanges()
+    return Keeping(recent, MemoryArchive(recent))
 
 
 def _weight(event: Event) -> int:

@@ -12,7 +12,6 @@ from crow.session.builtins.permissions import Permissions
 from crow.session.builtins.undo import Undo
 from crow.session.commands import Command, Commands
 from crow.session.file_commands import FileCommands
-from crow.session.journal import SessionJournal
 from crow.session.options import Options
 from crow.session.servers import Servers
 from crow.session.trusting import Trusting
@@ -21,7 +20,6 @@ from crow.turn.conversation import Conversation
 
 def all_commands(
     conversation: Conversation,
-    journal: SessionJournal,
     options: Options,
     sources: Sources,
     trusting: Trusting,
@@ -39,9 +37,9 @@ def all_commands(
         Permissions(conversation.policy, workspace),
         Context(conversation),
         Mcp(servers),
-        Export(archive, journal, workspace.roots[0]),
-        Undo(archive, journal, conversation),
+        Export(archive, workspace.roots[0]),
+        Undo(archive, conversation),
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
-    from_files = FileCommands(sources, trusting, journal, taken)
+    from_files = FileCommands(sources, trusting, conversation.journal, taken)
     return Commands([Help(built_in, from_files, servers), *built_in], [from_files, servers])

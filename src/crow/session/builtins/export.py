@@ -13,7 +13,6 @@ from crow.paths import shown, spelled
 from crow.session.archive import Archive
 from crow.session.commands import Reply
 from crow.session.export import markdown
-from crow.session.journal import SessionJournal
 from crow.turn.conversation import TurnIds
 from crow.visible import one_line
 
@@ -24,13 +23,11 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 class Export:
     info = CommandInfo("export", "Writes the conversation to a Markdown file", "[path]")
 
-    def __init__(self, archive: Archive, journal: SessionJournal, folder: str) -> None:
+    def __init__(self, archive: Archive, folder: str) -> None:
         self._archive = archive
-        self._journal = journal
         self._folder = folder
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        await self._journal.store_all()
         entry = await self._archive.entry()
         past = await self._archive.events()
         path = spelled(arguments or _name(entry.title), self._folder)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from crow.events import CommandInfo, Sent
 from crow.session.archive import Archive
 from crow.session.commands import Reply
-from crow.session.journal import SessionJournal
 from crow.session.undo import undo_last_turn
 from crow.turn.budget import provider_ratio, tell_usage
 from crow.turn.conversation import Conversation, TurnIds
@@ -14,15 +13,13 @@ from crow.turn.conversation import Conversation, TurnIds
 class Undo:
     info = CommandInfo("undo", "Takes back the last turn: its changes to files, and the turn from the model's memory")
 
-    def __init__(self, archive: Archive, journal: SessionJournal, conversation: Conversation) -> None:
+    def __init__(self, archive: Archive, conversation: Conversation) -> None:
         self._archive = archive
-        self._journal = journal
         self._conversation = conversation
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        await self._journal.store_all()
         past = await self._archive.events(former_texts=True)
         ratio = provider_ratio(self._conversation)
-        told = await undo_last_turn(past, self._journal, self._conversation.workspace)
+        told = await undo_last_turn(past, self._conversation.journal, self._conversation.workspace)
         tell_usage(self._conversation, ratio)
         return Reply(told)

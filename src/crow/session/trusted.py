@@ -1,0 +1,78 @@
+"""What trusted projects bring, put into effect. It can make Crow more careful, never less."""
+
+from crow.config.settings import McpServerSettings, Mode
+from crow.errors import ConfigError, OptionUnknown
+from crow.events import Notice
+from crow.paths import shown
+from crow.policy.rules import RulePolicy
+from crow.project.offer import ProjectOffer
+from crow.project.project_config import is_looser
+from crow.session.options import Options
+from crow.tools.terminal import RunCommand
+from crow.turn.conversation import Conversation
+from crow.visible import one_line
+
+
+class TrustedProjects:
+    def __init__(
+        self, conversation: Conversation, policy: RulePolicy, options: Options, run_command: RunCommand
+    ) -> None:
+        self.servers: dict[str, McpServerSettings] = {}
+        """Their MCP servers, by name."""
+        self._conversation = conversation
+        self._policy = policy
+        self._options = options
+        self._run_command = run_command
+        self._in_effect: dict[str, ProjectOffer] = {}
+        """By root. It can only tighten, and so stays when a changed project is rejected."""
+
+    def in_effect(self, root: str) -> ProjectOffer | None:
+        return self._in_effect.get(root)
+
+    def tighten(self, offer: ProjectOffer) -> list[Notice]:
+        """Its rules, limits and servers; what the person should know of them."""
+        self._in_effect[offer.root] = offer
+        config = offer.config
+        self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
+        self._conversation.limits = config.lowered(self._conversation.limits)
+        if config.terminal_timeout is not None:
+            self._run_command.lower_timeout(config.terminal_timeout)
+        self.servers = {
+            name: server for known in reversed(self._in_effect.values()) for name, server in known.servers.items()
+        }
+        left_out = [f"Not used: {one_line(shown(f'{offer.root}/{what}'))}." for what in offer.left_out]
+        remarks = [*offer.problems, *left_out, *_without_effect(offer, self._policy.mode)]
+        return [Notice("warning", remark) for remark in remarks]
+
+    def begin_in_mode(self, offer: ProjectOffer) -> None:
+        """Of a session that is being opened: what was chosen in it is restored afterwards, and wins."""
+        if offer.config.mode is not None and not is_looser(offer.config.mode, self._policy.mode):
+            self._policy.mode = offer.config.mode
+
+    async def choose_mode(self, offer: ProjectOffer) -> None:
+        mode = offer.config.mode
+        if mode is not None and mode != self._policy.mode and not is_looser(mode, self._policy.mode):
+            await self._options.choose("mode", mode)
+
+    async def choose_model(self, offer: ProjectOffer) -> list[Notice]:
+        if not offer.config.model:
+            return []
+        try:
+            await self._options.choose("model", offer.config.model)
+        except (OptionUnknown, ConfigError) as error:
+            return [Notice("warning", f"The project wants another model. {error}")]
+        return []
+
+
+def _without_effect(offer: ProjectOffer, mode: Mode) -> list[str]:
+    """What a project says in vain, named so that nobody relies on it."""
+    config = offer.config
+    remarks: list[str] = []
+    if config.passed_over:
+        remarks.append(f"passed over, as only your own configuration can set it: {', '.join(config.passed_over)}.")
+    if allowing := sum(rule.decision == "allow" for rule in config.rules):
+        remarks.append(f"rules that allow have no effect, as a project's can only tighten ({allowing} of them).")
+    if config.mode is not None and is_looser(config.mode, mode):
+        remarks.append(f"the mode {config.mode} is less careful than yours, which stays: {mode}.")
+    path = shown(f"{offer.root}/.crow/config.toml")
+    return [f"{path}: {remark}" for remark in remarks]
