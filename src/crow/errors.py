@@ -23,7 +23,8 @@ CrowError                      a sentence for a person, and what to do about it
 TurnCancelled                  no error: the person answered a question by ending the turn
 
 What only one file raises and its neighbours catch lives there: `SupervisorKilled` (a WorkspaceError, in
-workspace/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSession` (cli/sessions.py). The protocol's
+workspace/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSession` (cli/sessions.py), `BadArguments`
+(tools/base.py), `ServerFailed`, `LoginNeeded` and `SchemaUnfit` (mcp/using). The protocol's
 errors, `RpcError` and its kind, are in acp/jsonrpc.py: no other room knows of them.
 """
 

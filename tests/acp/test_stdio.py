@@ -142,7 +142,7 @@ def test_a_missing_stream_is_said_and_not_waited_for(tmp_path, closed):
 
 TAKE = """
 import os, sys
-from crow.acp import stdio
+from crow.cli import stdio
 os.close(2)
 reader, writer = stdio.take()
 null = os.stat(os.devnull)

@@ -50,7 +50,7 @@ def test_what_is_shown_before_it_is_done():
 
 
 def test_a_title_grows_with_its_arguments():
-    fetch, search = WebFetch(WebSettings()), WebSearch(WebSettings())
+    fetch, search = WebFetch(WebSettings()), WebSearch(WebSettings(), {})
     assert [fetch.title({}), fetch.title({"url": "https://example.com/a"})] == ["Fetch", "Fetch example.com/a"]
     assert [search.title({}), search.title({"query": "a\nb"})] == ["Search the web", "Search the web for “a⏎b”"]
     assert "⟨U+202E⟩" in fetch.title({"url": "https://example.com/\u202eexe"})
@@ -171,7 +171,7 @@ def test_results_are_fenced_and_listed():
     ]
     with Website() as site:
         site.pages["/search"] = answer(json.dumps({"results": results}), "application/json")
-        tool = WebSearch(WebSettings(search="searxng", url=site.url))
+        tool = WebSearch(WebSettings(search="searxng", url=site.url), {})
         action = prepare(tool, query="crows")
         result = run(tool, query="crows")
     assert (action.title, action.deed.host) == ("Search the web for “crows”", "127.0.0.1")
@@ -189,5 +189,5 @@ def test_results_are_fenced_and_listed():
 def test_nothing_found_is_said():
     with Website() as site:
         site.pages["/search"] = answer('{"results": []}', "application/json")
-        result = run(WebSearch(WebSettings(search="searxng", url=site.url)), query="crows")
+        result = run(WebSearch(WebSettings(search="searxng", url=site.url), {}), query="crows")
     assert (result.ok, result.message) == (True, "Nothing found")

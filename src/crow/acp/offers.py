@@ -10,15 +10,13 @@ from crow.acp.terminal import ClientCommands
 from crow.acp.workspace import ClientWorkspace
 from crow.config.settings import McpServerSettings
 from crow.session.models import SessionSetup
-from crow.session.open import Surroundings
+from crow.session.surroundings import Surroundings
 from crow.workspace.base import Commands, Workspace
+from crow.workspace.environment import seen_by_commands
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import LocalCommands
-
-CHANGE_MEANING = {"BASH_ENV", "ENV", "CDPATH"}
-"""Variables that make a shell do something else than its line says, which is what was judged and approved."""
 
 
 class Offers:
@@ -68,8 +66,7 @@ class Offers:
         return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
 
     def _commands(self, session_id: str, setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
-        withheld = setup.key_variables | CHANGE_MEANING
+        seen = seen_by_commands(environ, setup.key_variables)
         if self._client.terminal and setup.settings.terminal.use_client:
-            return ClientCommands(self._connection, session_id, withheld=[name for name in withheld if name in environ])
-        visible = {name: value for name, value in environ.items() if name not in withheld}
-        return LocalCommands(keeper, outputs_folder(session_id), visible)
+            return ClientCommands(self._connection, session_id, withheld=[name for name in environ if name not in seen])
+        return LocalCommands(keeper, outputs_folder(session_id), seen)

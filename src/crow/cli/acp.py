@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from crow.acp import stdio
+from crow.cli import stdio
 
 if TYPE_CHECKING:
     import argparse  # only for the types: an editor that starts us does not wait for it
@@ -31,12 +31,20 @@ def _run(reader: int, writer: int) -> int:
     # Only now: whatever prints while it is imported can no longer reach the client.
     import asyncio
 
-    from crow.acp.serve import serve
+    from crow.acp.agent import Agent
     from crow.cli.log import log_to_file
+    from crow.cli.until_told import serve_until_told
     from crow.config.home import home
 
     async def serve_and_leave() -> int:
-        status = await serve(reader, writer, folder, os.environ)
+        agent = Agent(folder, os.environ)
+        connection = agent.connect(reader, writer)
+
+        async def close() -> None:
+            await agent.close()
+            await connection.close()
+
+        status = await serve_until_told(connection.run(), close)
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
         os._exit(status)
 

@@ -5,13 +5,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from crow.config.key_variables import MCP_TOKEN
 from crow.errors import CrowError
 
 if TYPE_CHECKING:
     from crow.mcp.serving.server import CrowServer  # only for the types: `mcp` takes a second to import
 
 HINT = "crow mcp speaks the Model Context Protocol on standard input and output: other programs start it."
-TOKEN_VARIABLE = "CROW_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 SHORTEST_TOKEN = 16
 EXAMPLES = """\
 Without --root, the folders are those that the host names; if it names none, the one that the server is started in.
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help=f"holds the token that clients show over HTTP (or set {TOKEN_VARIABLE}); by default a new one is printed",
+        help=f"holds the token that clients show over HTTP (or set {MCP_TOKEN}); by default a new one is printed",
     )
     parser.set_defaults(wrong_usage=parser.error)
 
@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _serve_stdio(arguments: argparse.Namespace) -> int:
-    from crow.acp import stdio
+    from crow.cli import stdio
 
     if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
         print(HINT, file=sys.stderr)
@@ -119,7 +119,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
 def _given_token(path: str | None) -> str:
     """From the file or the environment; empty if neither has one."""
     if path is None:
-        return _checked(os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE)
+        return _checked(os.environ.get(MCP_TOKEN, ""), MCP_TOKEN)
     try:
         with open(path, encoding="utf-8") as file:
             token = file.read().strip()

@@ -7,18 +7,18 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from crow.acp.offers import CHANGE_MEANING
 from crow.cli.log import log_to_file
-from crow.cli.mcp_guard import judge_in
+from crow.cli.until_told import serve_until_told
 from crow.config.home import home
+from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Settings
-from crow.config.vendors import VENDORS
 from crow.mcp.serving.clients import CommandRunner, Offering
 from crow.mcp.serving.server import CrowServer
-from crow.mcp.serving.serving import serve_until_told
+from crow.policy.unattended import judge_in
 from crow.tools.web_fetch import WebFetch
 from crow.tools.web_search import WebSearch
+from crow.workspace.environment import seen_by_commands
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import LocalCommands
@@ -45,23 +45,21 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
     return asyncio.run(serve_and_leave())
 
 
-def _offering(arguments: argparse.Namespace, settings: Settings, home: str, keeper: Keeper) -> Offering:
+def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str, keeper: Keeper) -> Offering:
     roots: Sequence[str] = arguments.root
     return Offering(
         folder=os.getcwd(),
         roots=tuple(os.path.realpath(root) for root in roots),
         judge_in=partial(
-            judge_in, home=home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
+            judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
         ),
-        shared_tools=(WebSearch(settings.web), WebFetch(settings.web)),
+        shared_tools=(WebSearch(settings.web, os.environ), WebFetch(settings.web)),
         commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
     )
 
 
 def _command_runner(settings: Settings, keeper: Keeper, environ: Mapping[str, str]) -> CommandRunner:
     """For one client. Commands see no key of ours, and nothing that changes what a line means."""
-    keys = {provider.api_key_env for provider in settings.providers.values()} | {settings.web.api_key_env}
-    withheld = keys | {vendor.key_variable for vendor in VENDORS.values()} | CHANGE_MEANING | {"CROW_MCP_TOKEN"}
-    visible = {name: value for name, value in environ.items() if name not in withheld}
+    visible = seen_by_commands(environ, key_variables(settings.providers.values(), settings.web))
     outputs = outputs_folder(f"mcp-{os.urandom(8).hex()}")
     return CommandRunner(LocalCommands(keeper, outputs, visible), outputs, settings.terminal.timeout)

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from crow.config.discovery import discover, from_environment, local_provider, local_servers, split_model
+from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import MODES, Limits, Mode, ProviderSettings, Settings
-from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
@@ -53,11 +53,7 @@ class SessionSetup:
 
     @property
     def key_variables(self) -> set[str]:
-        """The variables that hold providers' keys: no command and no server gets to see them."""
-        named = {provider.api_key_env for provider in self._providers.values() if provider.api_key_env}
-        if self.settings.web.api_key_env:
-            named.add(self.settings.web.api_key_env)
-        return named | {vendor.key_variable for vendor in VENDORS.values()}
+        return key_variables(self._providers.values(), self.settings.web)
 
     def model_names(self, current: str) -> list[str]:
         """All models that are known by now, each provider's together; the current one is always among them."""

@@ -1,12 +1,9 @@
 """Putting a session together from what surrounds it and what the rooms below provide."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import msgspec
-
-from crow.actions import Person
-from crow.config.settings import McpServerSettings, PermissionRule
+from crow.config.settings import PermissionRule
 from crow.events import Event, Notice, TurnStarted
 from crow.paths import shown
 from crow.policy.grants import Grants
@@ -15,12 +12,13 @@ from crow.project.prompt import SystemPrompt
 from crow.project.sources import Sources, skills_folder
 from crow.session.archive import Keeping
 from crow.session.builtins.all import all_commands
-from crow.session.journal import SessionJournal, Sink
+from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, SessionSetup
 from crow.session.options import Options
 from crow.session.preparations import Preparations
 from crow.session.servers import Machine, Servers
 from crow.session.session import Session
+from crow.session.surroundings import Surroundings
 from crow.session.toolset import file_tools, session_tools
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
@@ -31,23 +29,8 @@ from crow.tools.toolbox import Toolbox
 from crow.turn.child import Children
 from crow.turn.conversation import Conversation
 from crow.turn.waits import patience_in
-from crow.workspace.base import Commands, Workspace
 from crow.workspace.outputs import outputs_folder
-from crow.workspace.processes import Keeper
 from crow.workspace.terminals import Terminals
-
-
-class Surroundings(msgspec.Struct):
-    """What a session works with, and through whom: the editor's, or this machine's where it offers none."""
-
-    workspace: Workspace
-    commands: Commands
-    person: Person
-    sink: Sink
-    keeper: Keeper
-    environ: Mapping[str, str]
-    servers: Mapping[str, McpServerSettings] = {}
-    """The MCP servers that the editor hands over, by name."""
 
 
 def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Keeping, home: str) -> Session:
@@ -63,7 +46,7 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
     run_command = RunCommand(terminals, settings.terminal.timeout)
     conversation = Conversation(
         model=LateModel(setup.first),
-        tools=Toolbox(session_tools(around.person, policy, terminals, run_command, settings.web)),
+        tools=Toolbox(session_tools(around, policy, terminals, run_command, settings.web)),
         workspace=around.workspace,
         policy=policy,
         person=around.person,

@@ -1,8 +1,8 @@
 """Every tool that a session has from the beginning, put together."""
 
-from crow.actions import Person
 from crow.config.settings import WebSettings
 from crow.policy.rules import RulePolicy
+from crow.session.surroundings import Surroundings
 from crow.session.web import web_tools
 from crow.tools.ask import Ask
 from crow.tools.background import ReadCommand, StopCommand
@@ -19,7 +19,7 @@ from crow.workspace.terminals import Terminals
 
 
 def session_tools(
-    person: Person, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+    around: Surroundings, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
 ) -> list[Tool]:
     return [
         *file_tools(),
@@ -29,8 +29,8 @@ def session_tools(
         ReadCommand(terminals),
         StopCommand(terminals),
         Plan(),
-        Ask(person),
-        *web_tools(web, policy),
+        Ask(around.person),
+        *web_tools(web, policy, around.environ),
     ]
 
 

@@ -1,5 +1,6 @@
 """The web tools of a session, where a redirect to another host is the policy's to judge."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from crow.actions import Deed
@@ -12,7 +13,7 @@ from crow.tools.web_fetch import WebFetch
 from crow.tools.web_search import WebSearch
 
 
-def web_tools(settings: WebSettings, policy: Policy) -> list[Tool]:
+def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str]) -> list[Tool]:
     def may_ask(host: str) -> Answer:
         verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host))
         match verdict:
@@ -25,4 +26,4 @@ def web_tools(settings: WebSettings, policy: Policy) -> list[Tool]:
             case _:
                 assert_never(verdict)
 
-    return [WebFetch(settings, may_ask), WebSearch(settings)]
+    return [WebFetch(settings, may_ask), WebSearch(settings, environ)]

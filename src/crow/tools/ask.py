@@ -40,9 +40,6 @@ class Ask:
         question = arguments.get("question")
         return question if isinstance(question, str) and question else "Question"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "AskAction":
         arguments, _ = _reader.read(call)
         options = tuple(dict.fromkeys(option.strip() for option in arguments.options if option.strip()))

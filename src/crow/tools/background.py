@@ -63,9 +63,6 @@ class ReadCommand:
     def title(self, arguments: dict[str, Any]) -> str:
         return _about("Output of", arguments, self._terminals)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadCommandAction":
         arguments, _ = _read_reader.read(call)
         return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset, arguments.wait)
@@ -125,9 +122,6 @@ class StopCommand:
 
     def title(self, arguments: dict[str, Any]) -> str:
         return _about("Stop", arguments, self._terminals)
-
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "StopCommandAction":
         arguments, _ = _stop_reader.read(call)

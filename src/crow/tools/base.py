@@ -39,7 +39,7 @@ class Tool(Protocol):
     """Something the model may do.
 
     `prepare` only looks: it checks the arguments and computes what would be done. It raises BadArguments if they
-    make no sense, and WorkspaceError if what they name cannot be used.
+    make no sense, and another CrowError if what they name cannot be used.
     """
 
     @property
@@ -52,11 +52,16 @@ class Tool(Protocol):
         """One line for the person from what is known of the arguments so far: verb and target."""
         ...
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        """The text that is worth showing while it is being written, such as a file's content; empty if none is."""
-        ...
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action: ...
+
+
+@runtime_checkable
+class ShowsGrowth(Protocol):
+    """A tool of whose arguments one is worth showing while it is being written, such as a file's content."""
+
+    def growing(self, arguments: dict[str, Any]) -> str:
+        """As much of it as has arrived; empty if there is none yet."""
+        ...
 
 
 class Look(msgspec.Struct, frozen=True):

@@ -47,9 +47,6 @@ class Find:
             return "Find"
         return f"Find {pattern} in {path}" if isinstance(path, str) and path else f"Find {pattern}"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FindAction":
         arguments, unknown = _reader.read(call)
         folder, pattern = split_folder(arguments.pattern)

@@ -42,9 +42,6 @@ class Plan:
     def title(self, arguments: dict[str, Any]) -> str:
         return "Plan"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "PlanAction":
         arguments, _ = _reader.read(call)
         return PlanAction(arguments.entries)

@@ -48,9 +48,6 @@ class Read:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Read", arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
         path = workspace.resolve(arguments.path)

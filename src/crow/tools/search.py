@@ -73,9 +73,6 @@ class Search:
             return "Search"
         return f'Search "{pattern}" in {path}' if isinstance(path, str) and path else f'Search "{pattern}"'
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
         arguments, unknown = _reader.read(call)
         searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))

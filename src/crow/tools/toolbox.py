@@ -63,9 +63,6 @@ class _UnknownTool:
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Unknown tool {self.spec.name[:100]}"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         raise BadArguments(f"There is no tool `{call.name[:100]}`. The tools are: {', '.join(self._known)}.")
 
@@ -73,9 +70,7 @@ class _UnknownTool:
 def failure(call: ToolCall, error: Exception) -> ToolResult:
     """What went wrong in a tool, told to both. An unforeseen error is logged; only its name is shown."""
     match error:
-        case BadArguments():
-            return ToolResult.failed(str(error))
-        case CrowError():
+        case BadArguments() | CrowError():
             return ToolResult.failed(str(error))
         case _:
             logger.error("tool %s crashed", call.name, exc_info=error)

@@ -1,6 +1,6 @@
 """`web_search`: pages of the web, by words, through the search service that is configured."""
 
-import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -37,22 +37,20 @@ _reader = ArgumentReader(WebSearchArguments)
 class WebSearch:
     kind = ToolKind.FETCH
 
-    def __init__(self, settings: WebSettings) -> None:
+    def __init__(self, settings: WebSettings, environ: Mapping[str, str]) -> None:
         self.spec = ToolSpec("web_search", DESCRIPTION, _reader.schema())
         self._settings = settings
+        self._environ = environ
 
     def title(self, arguments: dict[str, Any]) -> str:
         query = arguments.get("query")
         return _title(query) if isinstance(query, str) and query else "Search the web"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WebSearchAction":
         arguments, unknown = _reader.read(call)
         from crow.web.search.choosing import choose
 
-        return WebSearchAction(choose(self._settings, os.environ), arguments.query, unknown)
+        return WebSearchAction(choose(self._settings, self._environ), arguments.query, unknown)
 
 
 class WebSearchAction:

@@ -14,7 +14,7 @@ import msgspec
 from crow import events
 from crow.errors import WorkspaceError
 from crow.results import Location, TextBlock
-from crow.tools.base import Tool
+from crow.tools.base import ShowsGrowth, Tool
 from crow.workspace.base import Workspace
 
 EVERY = 0.05
@@ -37,6 +37,7 @@ class ArrivingCall:
         self.name = name
         self._id = call_id
         self._tool = tool
+        self._growing = tool.growing if isinstance(tool, ShowsGrowth) else None
         self._workspace = workspace
         self._clock = clock
         self._fragments: list[str] = []
@@ -83,7 +84,7 @@ class ArrivingCall:
         arrived = cast("dict[str, Any]", value)
         # The last one may be half of what it will be: it can be shown growing, but names nothing yet.
         known = dict(list(arrived.items())[:-1])
-        text = self._tool.growing(arrived)
+        text = self._growing(arrived) if self._growing is not None else ""
         allowance = ADVANCE + SHARE * self._arrived - self._spent - ENVELOPE
         if text and allowance < GLIMPSE:
             return None

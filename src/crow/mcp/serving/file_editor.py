@@ -73,9 +73,6 @@ class FileEditor:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path(_VERBS.get(str(arguments.get("command")), "Edit"), arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         arguments, _ = _reader.read(call)
         return None if arguments.command == "view" else look_at(workspace, arguments.path)

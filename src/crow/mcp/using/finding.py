@@ -50,9 +50,6 @@ class FindTools:
         query = arguments.get("query")
         return f"Find tools: {query}" if isinstance(query, str) and query else "Find tools"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FindToolsAction":
         arguments, unknown = _reader.read(call)
         return FindToolsAction(arguments.query, unknown, self._tools, self._on_found)

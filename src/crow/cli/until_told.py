@@ -9,7 +9,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 FAREWELL = 1.5
-"""Seconds that calls and commands get to end; hosts lose patience after two."""
+"""Seconds that turns, calls and commands get to end; clients lose patience after two."""
 
 
 async def serve_until_told(serving: Coroutine[Any, Any, None], close: Callable[[], Awaitable[None]]) -> int:
