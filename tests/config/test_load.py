@@ -86,6 +86,26 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> N
     assert load(tmp_path, b'\xef\xbb\xbfmodel = "a/b"\r\nmode = "plan"\r\n') == Settings(model="a/b", mode="plan")
 
 
+ALONE = 'expected a host alone, like "docs.python.org", or all below one, like "*.python.org"'
+RULE = "[[permission.rules]]\ntool = 'web_fetch'\ndecision = 'deny'\nhost = "
+USUAL = "expected the address in its usual form,"
+HOSTS = [
+    ("", f"{ALONE}, found ''"),
+    ("*example.com", f"{ALONE}, found '*example.com'"),
+    ("a.*.com", f"{ALONE}, found 'a.*.com'"),
+    ("a..com", f"{ALONE}, found 'a..com'"),
+    ("example.com/path", f"{ALONE}, found 'example.com/path'"),
+    ("127.0.0.0/8", f"{ALONE}, found '127.0.0.0/8'"),
+    ("me@example.com", f"{ALONE}, found 'me@example.com'"),
+    ("http://example.com", f"{ALONE}, without a scheme or a port, found 'http://example.com'"),
+    ("example.com:80", f"{ALONE}, without a scheme or a port, found 'example.com:80'"),
+    ("1.2.3.4.5", f"{ALONE}, found '1.2.3.4.5'"),
+    ("127.1", f"{USUAL} \"127.0.0.1\", found '127.1'"),
+    ("0x7f000001", f"{USUAL} \"127.0.0.1\", found '0x7f000001'"),
+    ("0:0:0:0:0:0:0:1", f"{USUAL} \"::1\", found '0:0:0:0:0:0:0:1'"),
+    ("bücher.example", "expected the host's ASCII form, which begins with xn--, found 'bücher.example'"),
+]
+
 MISTAKES = [
     ("mode = ", ", line 1: invalid value."),
     ("mode = 'ask'\n\n[providers.x\n", ", line 3, column 13: expected ']' at the end of a table declaration."),
@@ -144,6 +164,9 @@ MISTAKES = [
         "[[permission.rules]]\ntool = 'terminal'\ndecision = 'allow'\ncommand = 'a'\npath = 'b'",
         ": permission.rules[0]: expected at most one of command, path and host, found command and path.",
     ),
+    (f"{RULE}'*'", ": permission.rules[0].host: expected a host; without one the rule is about every host."),
+    *((f"{RULE}'{host}'", f": permission.rules[0].host: {said}.") for host, said in HOSTS),
+    *((f"[web]\nallow_private = ['{host}']", f": web.allow_private[0]: {said}.") for host, said in HOSTS),
     (
         "[[permission.rules]]\ntool = 'read'\ndecision = 'ask'\n[[permission.rules]]\ntool = 'read'",
         ': permission.rules[1].decision: expected "allow", "ask" or "deny", found nothing.',
@@ -242,3 +265,11 @@ def test_loading_costs_no_import_until_there_is_a_file(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, env={"PATH": os.defpath}
     )
     assert (said.stdout, said.stderr) == ("\n", "")
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "*.Example.com", "localhost", "my_host", "a-b.lan.", "127.0.0.1", "::1", "[::1]"]
+)
+def test_a_host_is_a_name_an_address_or_all_below_a_name(tmp_path: Path, host: str) -> None:
+    settings = load(tmp_path, f"[web]\nallow_private = ['{host}']\n{RULE}'{host}'")
+    assert (settings.web.allow_private, settings.permission.rules[0].host) == ([host], host)

@@ -6,6 +6,7 @@ import re
 import msgspec
 
 from crow.config.home import config_path, read_file, reason
+from crow.config.hosts import check_host
 from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
@@ -58,6 +59,8 @@ def _check(settings: Settings) -> None:
         _check_provider(f"providers.{toml_key(name)}", name, provider)
     for number, rule in enumerate(settings.permission.rules):
         _check_rule(f"permission.rules[{number}]", rule)
+    for number, host in enumerate(settings.web.allow_private):
+        check_host(f"web.allow_private[{number}]", host)
     for name, server in settings.mcp_servers.items():
         if bool(server.command) == bool(server.url):
             raise ValueError(f"mcp_servers.{toml_key(name)}: expected either command or url")
@@ -96,6 +99,10 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
     scopes = [name for name in ("command", "path", "host") if getattr(rule, name) is not None]
     if len(scopes) > 1:
         raise ValueError(f"{key}: expected at most one of command, path and host, found {' and '.join(scopes)}")
+    if rule.host == "*":
+        raise ValueError(f"{key}.host: expected a host; without one the rule is about every host")
+    if rule.host is not None:
+        check_host(f"{key}.host", rule.host)
 
 
 # --- what may be left out

@@ -35,7 +35,7 @@ class ReadyRule(msgspec.Struct, frozen=True):
 
 
 def _folded(host: str) -> str:
-    return host.strip().rstrip(".").casefold()
+    return host.strip().strip("[]").rstrip(".").casefold()
 
 
 class RuleBook:

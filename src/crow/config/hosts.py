@@ -1,0 +1,40 @@
+"""How a host is written in the configuration. It has one spelling, so that a rule cannot miss the host it means."""
+
+import re
+import socket
+
+ONE_HOST = 'expected a host alone, like "docs.python.org", or all below one, like "*.python.org"'
+
+_NAME = re.compile(r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+def check_host(key: str, written: str) -> None:
+    """ValueError says what was expected."""
+    host = written.strip().lower()
+    if not host.isascii():
+        raise ValueError(f"{key}: expected the host's ASCII form, which begins with xn--, found {written[:100]!r}")
+    if ":" in host:
+        _check_address(key, written, host.strip("[]"))
+    elif not _NAME.fullmatch(host):
+        raise ValueError(f"{key}: {ONE_HOST}, found {written[:100]!r}")
+    elif _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        _check_number(key, written, host)
+
+
+def _check_address(key: str, written: str, host: str) -> None:
+    try:
+        usual = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host))
+    except OSError:
+        raise ValueError(f"{key}: {ONE_HOST}, without a scheme or a port, found {written[:100]!r}") from None
+    if usual != host:
+        raise ValueError(f'{key}: expected the address in its usual form, "{usual}", found {written[:100]!r}')
+
+
+def _check_number(key: str, written: str, host: str) -> None:
+    try:
+        usual = socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        raise ValueError(f"{key}: {ONE_HOST}, found {written[:100]!r}") from None
+    if usual != host:
+        raise ValueError(f'{key}: expected the address in its usual form, "{usual}", found {written[:100]!r}')
