@@ -2,6 +2,9 @@
 
 import os
 
+LONGEST = 4096
+"""Characters of a path that a system takes. Resolving a longer one costs the square of its length."""
+
 
 def is_inside(path: str, folder: str) -> bool:
     """Whether one path lies in (or is) a folder: by whole components, never by the prefix of a name."""

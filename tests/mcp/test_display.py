@@ -69,6 +69,9 @@ WRONG: list[Any] = [
     {"version": 1, "blocks": [block(oldText=None)]},
     {"version": 1, "blocks": [block(newText=5)]},
     {"version": 1, "blocks": [block(newText="x" * (3 * display.LARGEST))]},
+    {"version": 1, "blocks": [block(path="/" + "a/" * 100_000)]},
+    {"version": 1, "blocks": [block(operation="delete")]},
+    {"version": 1, "blocks": [block()] * (display.MOST_BLOCKS + 1)},
     {"version": 1, "message": 5},
 ]
 
@@ -91,7 +94,7 @@ def test_a_diff_of_what_lies_outside_the_sessions_folders_is_left_out(tmp_path: 
     root = tmp_path / "work"
     root.mkdir()
     (root / "out").symlink_to("/etc")
-    outside = ["/etc/passwd", f"{root}/../secret", f"{root}-2/a", f"{root}/out/passwd"]
+    outside = [str(root), "/etc/passwd", f"{root}/../secret", f"{root}-2/a", f"{root}/out/passwd"]
     note = {"type": "text", "text": "note"}
     shown = decoded(root, note, *(block(path=path) for path in outside))
     assert shown == display.Display("", (TextBlock("note"),))

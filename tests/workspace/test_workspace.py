@@ -55,6 +55,7 @@ def read(folder: Path, name: str) -> str:
         ("/dev/zero", "is a device, not a file that can be read."),
         ("/dev/tty", "cannot be read: no such device or address."),
         ("a\0b", "A path cannot contain a null character."),
+        ("a/" * 400_000, "a/… is too long for a path: 800000 characters."),
         ("x" * 300, "cannot be read: file name too long."),
         (os.fsdecode(b"\xff"), "� does not exist."),
     ],

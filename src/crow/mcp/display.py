@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from crow.paths import is_inside
+from crow.paths import LONGEST, is_inside
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolResult
 from crow.visible import HIDES_SOMETHING, hidden_in, one_line
 
@@ -25,6 +25,7 @@ LARGEST = 1024 * 1024
 SHORT = 2000
 """Characters of a text block that is worth sending: what is longer is mostly what the model was told anyway."""
 LONGEST_MESSAGE = 500
+MOST_BLOCKS = 100
 
 
 class Display(msgspec.Struct, frozen=True):
@@ -79,12 +80,14 @@ def decode(meta: Mapping[str, Any] | None, roots: Sequence[str]) -> Display | No
         sent = msgspec.convert(meta[KEY], _Sent)
     except msgspec.ValidationError:
         return None
+    if len(sent.blocks) > MOST_BLOCKS:
+        return None
     size = len(sent.message)
     blocks: list[DisplayBlock] = []
     for block in sent.blocks:
         match block:
             case _Diff():
-                if not os.path.isabs(block.path) or one_line(block.path, len(block.path)) != block.path:
+                if not _is_plain(block.path) or (block.operation == "delete" and block.new_text):
                     return None
                 size += len(block.old_text) + len(block.new_text)
                 path = os.path.normpath(block.path)
@@ -100,10 +103,14 @@ def decode(meta: Mapping[str, Any] | None, roots: Sequence[str]) -> Display | No
     return Display(one_line(sent.message, LONGEST_MESSAGE), tuple(blocks))
 
 
+def _is_plain(path: str) -> bool:
+    return os.path.isabs(path) and len(path) <= LONGEST and one_line(path, LONGEST) == path
+
+
 def _is_ours(path: str, roots: Sequence[str]) -> bool:
-    """Links are followed: what only looks as if it lay in a folder of the session does not."""
+    """Links are followed: what only looks as if it lay in a folder of the session does not. A folder is no file."""
     real = os.path.realpath(path)
-    return any(is_inside(real, os.path.realpath(root)) for root in roots)
+    return any(is_inside(real, folder) and real != folder for folder in map(os.path.realpath, roots))
 
 
 def _hides_something(block: DisplayBlock) -> bool:

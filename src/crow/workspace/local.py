@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from crow.errors import WorkspaceError
-from crow.paths import is_inside, shown
+from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
 from crow.workspace.place import open_resolved, status_of
@@ -38,6 +38,8 @@ class LocalWorkspace:
             path = os.path.expanduser(path)
         if "\0" in path:
             raise WorkspaceError("A path cannot contain a null character.")
+        if len(path) > LONGEST:
+            raise WorkspaceError(f"{shown(path[:100])}… is too long for a path: {len(path)} characters.")
         try:
             return os.path.realpath(os.path.join(self._roots[0], path))
         except OSError as error:
