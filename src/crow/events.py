@@ -124,6 +124,8 @@ class CallRequested(Event, frozen=True, tag="call_requested"):
     call_id: str
     tool: str
     arguments: str
+    own: bool = False
+    """As in CallOpened: not for the model."""
 
 
 class CallDescribed(Event, frozen=True, tag="call_described"):

@@ -11,133 +11,39 @@ with each of the four kinds of clients, and there are two files for them: one fo
 """
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from crow.model.script import Call
-from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Entry, Json, chose
-from tests.support.fold import assert_looks_as_it_did
+from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Json, chose
+from tests.support.golden import (
+    assert_golden,
+    is_aside,
+    is_preview,
+    loaded_again,
+    tools_transcript,
+    transcript,
+    whole_transcript,
+)
 from tests.support.provider import Provider
 from tests.support.scripts import DONE as ENOUGH
 from tests.support.scripts import call, edit, reply, run, say
 from tests.support.zed import Zed
 
-GOLDEN = Path(__file__).parent / "golden"
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ thought = "A greeting." }, { text = "Hello there." }]'
 READ = '[[reply]]\nevents = [{{ text = "Let me look." }}, {{ call = "read", arguments = {{ path = "{}" }} }}]\n'
 DONE = '[[reply]]\nevents = [{ text = "Done." }, { usage = { input_tokens = 12, output_tokens = 3 } }]\n'
 
 CLIENTS: dict[str, Json] = {"none": {}, "fs": FILES, "terminal": TERMINAL, "both": FILES | TERMINAL}
-LONGEST = 1500
-"""Characters of a whole file that are worth reading here."""
 
 
 @pytest.fixture
 def open_editor(open_editor: Callable[..., Editor]) -> Iterator[Callable[..., Editor]]:
     """Each editor's session is loaded by another one when it is over, and must look as it did."""
-    lived: list[tuple[Editor, Json]] = []
-
-    def start(kind: type[Editor] = Editor, **options: Any) -> Editor:
-        editor = open_editor(kind, **options)
-        if "folder" not in options:  # else it is itself another one
-            lived.append((editor, options.get("capabilities", {})))
-        return editor
-
-    yield start
-    for editor, capabilities in lived:
-        editor.close()
-        assert_looks_as_it_did(editor, open_editor(folder=editor.folder, capabilities=capabilities))
-
-
-def transcript(crow: Editor, *folders: Path) -> list[str]:
-    """One line a message; deltas that belong together are joined, since how they were merged is a matter of time.
-
-    What can be chosen in a session and which commands it has is the same in all of them, so that is left out.
-    """
-    return _transcript(crow, *folders, is_left_out=_is_aside)
-
-
-def _transcript(
-    crow: Editor, *folders: Path, is_left_out: Callable[[Json], bool], names: dict[str, str] | None = None
-) -> list[str]:
-    lines: list[Json] = []
-    for entry in _in_order(crow.conversation):
-        message = {
-            key: value for key, value in entry.message.items() if key not in ("jsonrpc", "method of the request")
-        }
-        if is_left_out(message) or (lines and _joined(lines[-1]["message"], message)):
-            continue
-        lines.append({"from": entry.sender, "message": _without_choices(json.loads(json.dumps(message)))})
-    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-    text = text.replace(str(crow.workspace), "/project")
-    for folder in folders:
-        text = text.replace(str(folder), f"/{folder.name}")
-    text = re.sub(r'"updatedAt": "[^"]*"', '"updatedAt": "TIME"', text)
-    for id, name in (names or {}).items():
-        text = text.replace(id, name)
-    version = crow.initialized["agentInfo"]["version"]
-    return (
-        text.replace(crow.session_id, "SESSION").replace(f'"version": "{version}"', '"version": "VERSION"').split("\n")
-    )
-
-
-def _is_aside(message: Json) -> bool:
-    return message.get("params", {}).get("update", {}).get("sessionUpdate") == "available_commands_update"
-
-
-def _without_choices(message: Json) -> Json:
-    result = message.get("result")
-    if isinstance(result, dict) and "configOptions" in result:
-        message["result"] = {key: value for key, value in result.items() if key not in ("modes", "configOptions")}
-    return message
-
-
-def _in_order(conversation: list[Entry]) -> list[Entry]:
-    """What the editor answers between two messages of Crow's, by id: which command ends first is a matter of time.
-
-    Releases of terminals come last: they are under way while the call's result is being stored.
-    """
-    released = {entry.message["id"] for entry in conversation if entry.message.get("method") == "terminal/release"}
-    entries: list[Entry] = []
-    answers: list[Entry] = []
-    releases: list[Entry] = []
-    for entry in conversation:
-        if _is_about_a_release(entry, released):
-            releases.append(entry)
-        elif entry.sender == "editor" and "method" not in entry.message:
-            answers.append(entry)
-        else:
-            entries += [*sorted(answers, key=lambda answer: answer.message["id"]), entry]
-            answers = []
-    return entries + answers + sorted(releases, key=lambda entry: entry.message["id"])
-
-
-def _is_about_a_release(entry: Entry, released: set[int]) -> bool:
-    asked = entry.message.get("method") == "terminal/release"
-    return asked or (entry.sender == "editor" and "method" not in entry.message and entry.message["id"] in released)
-
-
-def _joined(last: Json, message: Json) -> bool:
-    one, two = (
-        m.get("params", {}).get("update", {}) if m.get("method") == "session/update" else {} for m in (last, message)
-    )
-    if not one.get("messageId") or one.get("messageId") != two.get("messageId"):
-        return False
-    one["content"]["text"] += two["content"]["text"]
-    return True
-
-
-def assert_golden(name: str, lines: list[str]) -> None:
-    path = GOLDEN / f"{name}.jsonl"
-    if os.environ.get("CROW_WRITE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
-    assert lines == path.read_text().splitlines()
+    yield from loaded_again(open_editor)
 
 
 @pytest.mark.rule("R16", "R17", "R32", "R58", "R80")
@@ -245,7 +151,7 @@ def test_a_list(open_editor):
     crow.request("session/list")
     names = {first: "FIRST", second: "SECOND", empty: "EMPTY"}
     crow.session_id = second
-    assert_golden("list", _transcript(crow, is_left_out=_is_aside, names=names))
+    assert_golden("list", whole_transcript(crow, is_left_out=is_aside, names=names))
 
 
 # --- commands and modes
@@ -259,7 +165,7 @@ def test_commands(open_editor):
     crow.wait_until(lambda: len(crow.all_updates_of(crow.session_id)) == 1, "the commands")
     for command in ("/help", "/mode", "/mode edit", "/permissions explain rm -rf build", "/unheard of"):
         crow.prompt(command)
-    assert_golden("commands", _transcript(crow, is_left_out=lambda message: False))
+    assert_golden("commands", whole_transcript(crow, is_left_out=lambda message: False))
 
 
 @pytest.mark.rule("R136", "R140", "R142")
@@ -296,43 +202,6 @@ def test_an_undo(open_editor):
 
 
 # --- tools, with every kind of client
-
-
-def tools_transcript(zed: Editor, offered: Json) -> list[str]:
-    """The transcript of a conversation in which only this much of what was offered mattered."""
-    lines = [json.loads(line) for line in transcript(zed)]
-    lines = [line for line in lines if not _is_live_output(line["message"])]
-    lines[0]["message"]["params"]["clientCapabilities"] = offered
-    for line in lines:
-        _cut_files(line["message"])
-    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in [*lines, *_told(zed)])
-    return re.sub(r" · \d+\.\d s", " · 0.0 s", text.replace(str(zed.workspace), "/project")).split("\n")
-
-
-def _is_live_output(message: Json) -> bool:
-    """A command's text as it grows: how often that is shown is a matter of time. See test_tool_life.py for that."""
-    update = message.get("params", {}).get("update", {})
-    content = update.get("content") or [{}]
-    return set(update) == {"sessionUpdate", "toolCallId", "content"} and content[0].get("type") == "content"
-
-
-def _is_preview(message: Json) -> bool:
-    """A call whose arguments are arriving: how often it is shown is a matter of time."""
-    update = message.get("params", {}).get("update", {})
-    return update.get("sessionUpdate") == "tool_call_update" and not {"kind", "status", "rawInput"} & set(update)
-
-
-def _cut_files(message: Json) -> None:
-    """A large file that goes to and fro is not worth reading; what Crow shows of it is."""
-    for part in (message.get("params"), message.get("result")):
-        if isinstance(part, dict) and len(part.get("content") or "") > LONGEST:
-            part["content"] = f"{part['content'][:60]}… ({len(part['content'])} characters)"
-
-
-def _told(crow: Editor) -> Iterable[Json]:
-    requests = crow.model_requests()
-    results = [message for message in requests[-1]["messages"] if message["role"] == "tool"] if requests else []
-    return [{"to": "model", "ok": result["ok"], "result": result["text"]} for result in results]
 
 
 @pytest.fixture(params=list(CLIENTS))
@@ -462,7 +331,7 @@ def test_ids_that_the_model_repeats(open_editor):
         crow.new_session()
         crow.prompt("write them twice")
     assert [call["title"] for call in crow.tool_calls().values()] == ["Write one.txt", "Write two.txt"] * 2
-    lines = [line for line in tools_transcript(crow, {}) if not _is_preview(json.loads(line)["message"])]
+    lines = [line for line in tools_transcript(crow, {}) if not is_preview(json.loads(line)["message"])]
     assert_golden("ids", lines)
 
 

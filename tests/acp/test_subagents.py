@@ -3,18 +3,21 @@
 import json
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crow.model.script import Call
-from tests.support.editor import NOTICES, SILENCE, Editor, Json, chose
+from tests.mcp.guests import PATIENT, good
+from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, Json, chose
 from tests.support.fold import assert_looks_as_it_did
 from tests.support.provider import Provider
+from tests.support.provider_dialect import Spoken
 from tests.support.scripts import DONE, call, edit, reply, run, say
 from tests.support.terminals import wait_until_gone
+from tests.support.windowed import WindowedDialect, is_summary, texts
 from tests.support.zed import Zed
 
 HANGS = "{ wait = 600 }"
@@ -72,10 +75,10 @@ def offered(request: Json) -> set[str]:
 def open_crow(open_editor: Any) -> Callable[..., Editor]:
     """An editor with a session and a file in it."""
 
-    def start(script: str, kind: type[Editor] = Editor, **options: Any) -> Editor:
+    def start(script: str, kind: type[Editor] = Editor, servers: Sequence[Json] = (), **options: Any) -> Editor:
         crow = open_editor(kind, script=script, **options)
         (crow.workspace / "fruit.txt").write_text(FRUIT)
-        crow.new_session()
+        crow.new_session(mcpServers=servers)
         return crow
 
     return start
@@ -114,20 +117,47 @@ def test_it_knows_its_task_and_nothing_of_the_conversation(open_crow):
     assert "Two." in json.dumps(crow.model_requests()[-1]["messages"])
 
 
-def test_an_explorer_cannot_write(open_crow):
+@pytest.mark.timeout(120)
+def test_an_explorer_can_only_look_whatever_it_calls(open_crow):
+    """Each tool that changes something is refused by its name, also one of a server, and nobody is asked."""
+    tries = {
+        "write": call("write", path="new.txt", content="x"),
+        "edit": edit("fruit.txt", "pear", "plum"),
+        "terminal": run("touch new.txt"),
+        "terminal_stop": call("terminal_stop", id="b1"),
+        "task": task("do it for me"),
+        "mcp__good__add": call("mcp__good__add", a=1, b=2),
+    }
     script = (
         reply(task("look around", "explore"))
-        + child("look around", call("write", path="new.txt", content="x"), run("touch new.txt"), say("I could not."))
+        + child("look around", *tries.values(), call("nonsense"), say("I could not."))
         + DONE
     )
-    crow = open_crow(script, permit=lambda request: chose("once"))
+    crow = open_crow(script, config=PATIENT, permit=lambda request: chose("once"), servers=[good()])
     crow.prompt("go")
+    assert (crow.workspace / "fruit.txt").read_text() == FRUIT
     assert not (crow.workspace / "new.txt").exists()
     assert crow.permissions == []
     sent = requests_of(crow, "look around")
-    assert offered(sent[0]).isdisjoint({"write", "edit", "terminal", "terminal_stop", "task"})
+    assert offered(sent[0]) == {"read", "find", "search", "terminal_read", "web_fetch", "web_search"}
+    assert "mcp__good__add" in offered(crow.model_requests()[0]), "the session itself has it"
     assert "You can only look" in sent[0]["system"]
-    assert "There is no tool `write`" in json.dumps(sent[1])
+    *refused, unknown = (message["text"] for message in sent[-1]["messages"] if message["role"] == "tool")
+    for name, text in zip(tries, refused, strict=True):
+        assert f"`{name}`" in text
+        assert "No subagent has" in text or "can only read, search and look" in text
+    assert unknown.startswith("There is no tool `nonsense`. The tools are: read,")
+    shown = [line.partition(" (")[0] for line in steps(crow)]
+    assert {"✗ Write new.txt", "✗ Edit fruit.txt", "✗ good: add"} <= set(shown)
+
+
+def test_one_that_works_cannot_send_others_or_ask(open_crow):
+    tries = {"task": task("do it for me"), "ask": call("ask", question="Well?", options=["yes", "no"])}
+    crow = open_crow(reply(task("delegate")) + child("delegate", *tries.values(), say("Alone, then.")) + DONE)
+    crow.prompt("go")
+    answers = [m["text"] for m in requests_of(crow, "delegate")[-1]["messages"] if m["role"] == "tool"]
+    assert [text.partition(":")[0] for text in answers] == [f"No subagent has the tool `{name}`" for name in tries]
+    assert crow.permissions == []
 
 
 def test_what_it_knows_of_files_is_its_own(open_crow):
@@ -177,7 +207,8 @@ def test_the_person_is_asked_in_its_name_and_shown_the_diff(open_crow):
     assert diffs(asked) == [("fruit.txt", FRUIT, "apple\nplum\n")]
     calls = crow.tool_calls()
     assert diffs(calls["t1-c1_t1-c1"]) == diffs(asked)
-    assert diffs(calls["t1-c1"]) == diffs(asked), "and once more where the subagent's work is summed up"
+    assert diffs(calls["t1-c1"]) == [], "the same change is not shown twice"
+    assert calls["t1-c1_t1-c1"]["rawInput"]["path"] == "fruit.txt"
     assert {call["status"] for call in calls.values()} == {"completed"}
     assert told(crow)[0].endswith("[Files that it changed: fruit.txt]")
     assert any("asks for your permission" in line for line in steps(crow))
@@ -343,6 +374,7 @@ def test_one_whose_model_fails_tells_why_and_the_others_go_on(open_crow):
     broken, two = told(crow)
     assert broken.startswith("The subagent did not finish: ")
     assert "no such thing" in broken
+    assert broken.endswith("What it did:\n✓ Read fruit.txt (2 lines)")
     assert two == "Two."
     failed = crow.tool_calls()["t1-c1"]
     assert failed["status"] == "failed"
@@ -356,16 +388,65 @@ def test_one_that_reaches_its_limit_tells_how_far_it_came(open_crow):
     crow = open_crow(script, config="[limits]\nmodel_calls = 3")
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
-    assert "it reached its limit of 3 requests to the model" in result
+    assert result.splitlines()[:5] == [
+        "The subagent did not finish: it reached its limit of 3 requests to the model.",
+        *("What it did:", "✓ Find 0* (Nothing found)", "✓ Find 1* (Nothing found)", "✓ Find 2* (Nothing found)"),
+    ]
     assert crow.tool_calls()["t1-c1"]["status"] == "failed"
     assert len(requests_of(crow, "go on and on")) == 3
+
+
+def test_one_that_outgrows_the_window_is_summed_up_and_the_session_is_not(open_editor):
+    rounds = 40
+
+    def answer(body: Json) -> tuple[Spoken, ...]:
+        if is_summary(body):
+            return ("Some files were read.",)
+        if "You are a subagent" not in texts(body):
+            is_done = any(message["role"] == "tool" for message in body["messages"])
+            return ("All is read.",) if is_done else (Call("task", {"prompt": "read it all", "kind": "explore"}),)
+        number = len(spoken.rounds)
+        return (Call("read", {"path": "long.txt", "limit": 90 + number}),) if number < rounds else ("I read it all.",)
+
+    window = 16_000
+    with Provider() as provider:
+        provider.openai = spoken = WindowedDialect(provider.openai.url, window, answer)
+        config = f"[providers.test.models.m]\ncontext_window = {window}\n"
+        crow = open_editor(base_url=spoken.url, config=config, capabilities=EVERYTHING)
+        (crow.workspace / "long.txt").write_text("a line of a file, which says little\n" * 200)
+        crow.new_session()
+        assert crow.prompt("go") == {"stopReason": "end_turn"}
+        assert spoken.refused == 0
+        assert spoken.summaries
+        [done] = crow.tool_calls().values()
+        assert done["status"] == "completed"
+        assert "✓ Summed up its conversation so far" in steps(crow)
+        assert done["content"][-1]["content"]["text"] == "I read it all."
+        assert "compaction_update" not in {update["sessionUpdate"] for update in crow.updates}
+        crow.close()
+
+
+def test_one_whose_conversation_cannot_be_made_to_fit_tells_so(open_crow):
+    too_long = '{ fail = { status = 400, message = "maximum context length exceeded" } }'
+    script = reply(task("read")) + child("read", call("read", path="fruit.txt"), *[too_long] * 5) + DONE
+    crow = open_crow(script)
+    assert crow.prompt("go") == {"stopReason": "end_turn"}
+    [result] = told(crow)
+    assert result.startswith("The subagent did not finish: there was no room for more in the model's window")
+    assert "✓ Read fruit.txt (2 lines)" in result
+    assert crow.tool_calls()["t1-c1"]["status"] == "failed"
 
 
 def test_one_that_says_nothing_has_failed(open_crow):
     begins = f"{say('I look.')}, {call('read', path='fruit.txt')}"
     crow = open_crow(reply(task("be quiet")) + child("be quiet", begins, '{ thought = "Hm." }') + DONE)
     crow.prompt("go")
-    assert told(crow) == ["The subagent did not finish: it ended without a report.\nIts last words were:\nI look."]
+    assert told(crow)[0].splitlines() == [
+        "The subagent did not finish: it ended without a report.",
+        *("What it did:", "· I look.", "✓ Read fruit.txt (2 lines)"),
+        "! scripted/test ended its turn without saying anything.",
+    ]
+    assert json.dumps(crow.tool_calls()["t1-c1"]["content"]).count("I look.") == 1
 
 
 def test_a_long_report_is_cut(open_crow):
@@ -419,15 +500,35 @@ def test_when_crow_is_killed_in_the_middle_the_call_is_settled_by_the_next_load(
     assert (calls["t1-c1"]["status"], calls["t1-c1_t1-c1"]["status"]) == ("failed", "completed")
     assert "Crow was stopped" in json.dumps(calls["t1-c1"]["content"])
     assert any(line.startswith("✓ Edit fruit.txt") for line in steps(other))
-    assert diffs(calls["t1-c1"]) == [("fruit.txt", FRUIT, "apple\nplum\n")]
+    assert diffs(calls["t1-c1_t1-c1"]) == [("fruit.txt", FRUIT, "apple\nplum\n")]
     other.prompt("what was done?")
-    assert f"[Files that it changed: {other.workspace / 'fruit.txt'}]" in told(other)[0]
+    said, _, step, _, files = told(other)[0].splitlines()
+    assert said == "The call was interrupted: Crow was stopped before it ended. What it had done by then is done."
+    assert step.startswith("✓ Edit fruit.txt (+1 ")
+    assert files == f"[Files that it changed: {other.workspace / 'fruit.txt'}]"
     other.prompt("/undo")
     other.prompt("/undo")
     assert (other.workspace / "fruit.txt").read_text() == FRUIT
 
 
-def test_it_costs_money_but_takes_no_room_in_the_window(open_crow):
+def test_when_crow_is_killed_while_one_asks_nothing_was_done_and_nothing_stays_open(open_crow, open_editor):
+    script = reply(task("no pears")) + child("no pears", edit("fruit.txt", "pear", "plum")) + DONE
+    crow = open_crow(script, permit=lambda request: SILENCE)
+    crow.start_prompt("go")
+    crow.wait_until(lambda: bool(crow.permissions), "the question")
+    crow.signal(signal.SIGKILL)
+    crow.exit_status()
+    other = open_editor(script=DONE, folder=crow.folder)
+    other.load_session(crow.session_id)
+    calls = other.tool_calls()
+    assert {call["status"] for call in calls.values()} == {"failed"}
+    assert "Not run: Crow was stopped" in json.dumps(calls["t1-c1_t1-c1"]["content"])
+    assert "✗ Edit fruit.txt (not run)" in steps(other)
+    other.prompt("what was done?")
+    assert told(other)[0].endswith("What it did:\n✗ Edit fruit.txt (not run)")
+
+
+def test_it_costs_money_but_takes_no_room_in_the_window(open_crow, open_editor):
     spends = "{ usage = { input_tokens = 1000, output_tokens = 0 } }"
     script = (
         reply("{ usage = { input_tokens = 100, output_tokens = 0 } }", task("spend"))
@@ -439,6 +540,12 @@ def test_it_costs_money_but_takes_no_room_in_the_window(open_crow):
     crow.prompt("go")
     usage = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"]
     assert [(update["used"], round(update["cost"]["amount"], 4)) for update in usage] == [(100, 0.1), (100, 1.1)]
+    crow.close()
+    other = open_editor(script=DONE, folder=crow.folder)
+    other.load_session(crow.session_id)
+    other.wait_until(lambda: other.updates[-1]["sessionUpdate"] == "usage_update", "the usage")
+    again = other.updates[-1]
+    assert (again["used"], round(again["cost"]["amount"], 4)) == (100, 1.1)
 
 
 # --- in its own turn, too

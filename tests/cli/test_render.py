@@ -681,6 +681,58 @@ def test_text_replaces_the_live_line_and_silence_brings_it_back() -> None:
     assert paper.picture() == ["Hello world, hello"]
 
 
+def working(id: str, title: str, steps: str) -> ToolCall:
+    return ToolCall(
+        tool_call_id=id, title=title, name="task", status="in_progress", content=shown(f"```\n{steps}\n```")
+    )
+
+
+def test_subagents_that_work_at_once_are_all_to_be_seen() -> None:
+    renderer, clock, paper = live_renderer()
+    renderer.update(working("c1", "Work: Pears", "✓ Read a\n✓ Read b\n✓ Read c\n… Edit d"))
+    renderer.update(working("c2", "Explore: Apples", "… Find"))
+    clock.now += 2
+    renderer.tick()
+    first, *below = paper.picture()
+    assert first[2:] == "2 subagents at work 2 s"
+    assert below == [
+        *("  Work: Pears", "  │ ✓ Read b", "  │ ✓ Read c", "  │ … Edit d"),
+        *("  Explore: Apples", "  │ … Find"),
+    ]
+    renderer.update(ToolCallUpdate(tool_call_id="c2", status="completed"))
+    renderer.tick()
+    assert paper.picture()[2][2:] == "Work: Pears"
+    assert paper.picture()[3:] == ["  │ ✓ Read a", "  │ ✓ Read b", "  │ ✓ Read c", "  │ … Edit d"]
+
+
+def test_what_a_subagents_command_prints_stands_above_its_steps() -> None:
+    renderer, _, paper = live_renderer()
+    renderer.update(working("c1", "Work: Pears", "… `make`"))
+    command = ToolCall(tool_call_id="c1_t1-c1", title="Subagent “Pears”: `make`", kind="execute", status="in_progress")
+    renderer.update(command)
+    renderer.update(ToolCallUpdate(tool_call_id="c1_t1-c1", content=shown("```\none\n```")))
+    renderer.tick()
+    first, *below = paper.picture()
+    assert first[2:] == "Subagent “Pears”: `make`"
+    assert below == ["  │ one", "  Work: Pears", "  │ … `make`"]
+
+
+def test_the_last_word_before_a_call_does_not_wait_for_its_end() -> None:
+    renderer, _, paper = live_renderer()
+    renderer.update(text("I send two."))
+    renderer.update(working("c1", "Work: Pears", "… Read"))
+    renderer.tick()
+    first, second, *_ = paper.picture()
+    assert (first, second[2:]) == ("I send two.", "Work: Pears")
+
+
+def test_a_subagents_command_is_shown_once_in_the_question() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.ask(command_question("make", "Subagent “Pears”: `make`"), [("y", "Yes")])
+    assert paper.getvalue().count("make") == 1
+
+
 def test_while_a_question_is_open_only_its_hint_moves() -> None:
     renderer, clock, paper = live_renderer()
     renderer.begin_turn()

@@ -20,6 +20,7 @@ from crow.events import (
     SentMedia,
     SentResource,
     SentText,
+    SubagentDid,
     TextDelta,
     ThoughtDelta,
     TurnEnded,
@@ -103,6 +104,29 @@ def test_diffs_outputs_and_failures():
     assert "```\nseen elsewhere\n```\n" in text
     assert "*Image (image/png)*" in text
     assert "QUJD" not in text
+
+
+def test_what_a_subagent_did_stands_below_the_call_that_it_worked_for():
+    report = TextBlock("# Report\n\nAll done.", prose=True)
+    text = document(
+        *asked(),
+        CallOpened("c1", "task", ToolKind.OTHER, "Work: Pears"),
+        CallOpened("c2", "task", ToolKind.OTHER, "Explore: Apples"),
+        SubagentDid("c1", CallOpened("c1_t1-c1", "edit", ToolKind.EDIT, "Edit")),
+        CallOpened("c1_t1-c1", "edit", ToolKind.EDIT, "Subagent “Pears”: Edit a", own=True),
+        CallSettled("c1_t1-c1", ToolResult(ok=True, text="", display=(DiffBlock("/a", "modify", "x\n", "y\n"),))),
+        CallSettled("c1", ToolResult(ok=True, text="", display=(TextBlock("✓ Edit a"), report))),
+        CallSettled("c2", ToolResult(ok=False, text="", message="It failed.", display=(TextBlock("It failed."),))),
+        TextDelta("t1-m2", "Well."),
+        *called("u1", "Undo", ToolResult(ok=True, text="", message="gone")),
+        ENDED,
+    )
+    assert headings(text)[1:] == [
+        *("## You", "## Model", "### Work: Pears (done)", "#### Subagent “Pears”: Edit a (done)"),
+        *("### Explore: Apples (failed)", "## Model", "### Undo (done)"),
+    ]
+    assert "```\n✓ Edit a\n```\n\n> # Report\n>\n> All done.\n\n#### Subagent" in text
+    assert text.count("It failed.") == 1
 
 
 def test_what_was_attached_is_named_and_text_of_it_is_shown():

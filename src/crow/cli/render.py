@@ -36,6 +36,7 @@ from crow.cli.render_content import fenced, in_words, is_titled, message_of, tex
 from crow.cli.render_diff import APART, LONGEST_LINE, shown_diff
 from crow.cli.render_plan import PlanShown
 from crow.cli.render_prose import Prose, Wrapped, prose
+from crow.cli.render_running import RunningCall, live_lines, subagents
 from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
 from crow.cli.render_text import cells, clean_prose, cut, duration, folded
 from crow.paths import relative_to
@@ -57,29 +58,11 @@ DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
 
 LONGEST_FACT = 60
 """Columns of a message that may stand behind the call's title; a longer one goes below it."""
-LIVE_LINES = 6
-"""Lines of a running command's output."""
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
 
 _RETRY = re.compile(r"[Tt]rying again in (\d+) s")
-
-
-class _Call:
-    """What is known of a tool call that has not ended."""
-
-    def __init__(self, title: str, now: float) -> None:
-        self.title = title
-        self.kind = ""
-        self.is_task = False
-        """A subagent does it, step by step."""
-        self.status = "pending"
-        self.content: list[ToolContent] = []
-        self.message = ""
-        self.asked: list[ToolContent] = []
-        """What was shown with a question about it."""
-        self.started = now
 
 
 class Renderer:
@@ -91,7 +74,7 @@ class Renderer:
         self._block = ""
         """What the last line belongs to: between different things there is an empty line."""
         self._prose: Prose | None = None
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, RunningCall] = {}
         self._plan = PlanShown()
         self._usage: UsageUpdate | None = None
         self._waiting = ""
@@ -218,13 +201,17 @@ class Renderer:
         call = self._know(update)
         if update.status in ("completed", "failed"):
             self._settle(update.tool_call_id, call, ok=update.status == "completed")
-        elif self._waiting != call.title:
+            return
+        if update.status == "in_progress":  # the model has said what it had to say before it
+            self._end_prose()
+            self._screen.end_line()
+        if self._waiting != call.title:
             self.wait(call.title)
 
-    def _know(self, update: ToolCall | ToolCallFields) -> _Call:
+    def _know(self, update: ToolCall | ToolCallFields) -> RunningCall:
         call = self._calls.get(update.tool_call_id)
         if call is None:
-            call = self._calls[update.tool_call_id] = _Call("Tool call", self._clock())
+            call = self._calls[update.tool_call_id] = RunningCall("Tool call", self._clock())
         if update.title:
             call.title = one_line(update.title)
         call.kind = update.kind or call.kind
@@ -238,14 +225,14 @@ class Renderer:
         call.status = update.status or call.status
         return call
 
-    def _settle(self, call_id: str, call: _Call, *, ok: bool) -> None:
+    def _settle(self, call_id: str, call: RunningCall, *, ok: bool) -> None:
         del self._calls[call_id]
         if not ok or call.kind != "think" or call.content:  # a plan shows itself
             self._show_end(call, ok=ok)
         others = list(self._calls.values())
         self.wait(others[-1].title if others else "waiting for the model")
 
-    def _show_end(self, call: _Call, *, ok: bool) -> None:
+    def _show_end(self, call: RunningCall, *, ok: bool) -> None:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
         fact, lines = _brought(call, ok=ok)
         is_command = call.kind == "execute"
@@ -362,21 +349,18 @@ class Renderer:
             if silence >= SILENCE:
                 self._screen.show_live(f" {frame} {silence:.0f} s")
             return
-        label, elapsed = title_piece(self._waiting, self._screen)[0], now - self._waiting_since
-        if self._retry_at is not None and self._retry_at > now:
-            label, elapsed = f"trying again in {self._retry_at - now:.0f} s", 0
-        self._screen.show_live(f"{frame} {label}" + (f" {elapsed:.0f} s" if elapsed >= 1 else ""), self._running())
+        label, elapsed = self._live_label(now)
+        words = title_piece(label, self._screen)[0] + (f" {elapsed:.0f} s" if elapsed >= 1 else "")
+        self._screen.show_live(f"{frame} {words}", live_lines(self._calls.values(), label))
 
-    def _running(self) -> list[str]:
-        """The last words of the command that is being waited for, or the last steps of the subagent."""
-        for call in self._calls.values():
-            if (
-                (call.kind == "execute" or call.is_task)
-                and call.status == "in_progress"
-                and call.title == self._waiting
-            ):
-                return [f"  │ {line}" for line in text_lines(call.content)[-LIVE_LINES:]]
-        return []
+    def _live_label(self, now: float) -> tuple[str, float]:
+        """What is being waited for, and for how many seconds."""
+        if self._retry_at is not None and self._retry_at > now:
+            return f"trying again in {self._retry_at - now:.0f} s", 0
+        together = subagents(self._calls.values())
+        if len(together) > 1:
+            return f"{len(together)} subagents at work", now - min(call.started for call in together)
+        return self._waiting, now - self._waiting_since
 
     # --- lines and blocks
 
@@ -420,7 +404,7 @@ class Renderer:
         self._asking = False
 
 
-def _brought(call: _Call, *, ok: bool) -> tuple[str, list[str]]:
+def _brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
     """What a call brought: a few words to stand behind its title, and the lines to show below it."""
     lines = text_lines(call.content)
     words = call.message if cells(call.message) <= LONGEST_FACT else ""

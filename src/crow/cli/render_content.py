@@ -59,6 +59,9 @@ def title_piece(title: str, screen: Screen, style: str = PLAIN) -> tuple[str, st
 
 
 def is_titled(lines: list[str], title: str) -> bool:
-    """Whether a title already says all of this."""
+    """Whether a title already says all of this; that of a subagent's call says whose it is before."""
+    if len(lines) != 1:
+        return False
+    said = lines[0].strip()
     code = _CODE.fullmatch(title)
-    return len(lines) == 1 and lines[0].strip() == (code[2] if code else title)
+    return said == (code[2] if code else title) or title.endswith(f": `{said}`")

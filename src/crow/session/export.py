@@ -20,6 +20,7 @@ from crow.events import (
     SentMedia,
     SentResource,
     SentText,
+    SubagentDid,
     TurnEnded,
     TurnUndone,
 )
@@ -120,8 +121,8 @@ class _Writer:
     def write(self, events: Sequence[Event]) -> Iterator[str]:
         own = {event.message_id for event in events if isinstance(event, CrowSaid)}
         own |= {event.call_id for event in events if isinstance(event, CallOpened) and event.own}
-        for item in replayed(events):
-            text = "\n\n".join(_item(item, self._folder))
+        for item, below in _with_calls_below(events):
+            text = "\n\n".join([*_item(item, self._folder), *_calls_below(below, self._folder)])
             if not text:
                 continue
             speaker = _speaker(item, own)
@@ -131,6 +132,29 @@ class _Writer:
             yield text
             self._speaker = speaker
             self._after_call = isinstance(item, PastCall)
+
+
+def _with_calls_below(events: Sequence[Event]) -> Iterator[tuple[PastItem, list[PastCall]]]:
+    """What is to be shown; with the call of a subagent those of its own calls that the person was asked about."""
+    parents = {
+        event.what.call_id: event.call_id
+        for event in events
+        if isinstance(event, SubagentDid) and isinstance(event.what, CallOpened)
+    }
+    items: list[PastItem] = []
+    below: dict[str, list[PastCall]] = {}
+    for item in replayed(events):
+        if isinstance(item, PastCall) and item.call_id in parents:
+            below.setdefault(parents[item.call_id], []).append(item)
+        else:
+            items.append(item)
+    for item in items:
+        yield item, below.get(item.call_id, []) if isinstance(item, PastCall) else []
+
+
+def _calls_below(calls: list[PastCall], folder: str) -> Iterator[str]:
+    for call in calls:
+        yield from _call(call, folder, "####")
 
 
 def _speaker(item: PastItem, own: set[str]) -> str:
@@ -187,19 +211,23 @@ def _sent(block: Sent) -> str:
             assert_never(block)
 
 
-def _call(call: PastCall, folder: str) -> Iterator[str]:
+def _call(call: PastCall, folder: str, level: str = "###") -> Iterator[str]:
     result = call.result
     status = "cut off" if result is None else "done" if result.ok else "failed"
-    yield f"### {one_line(call.title)} ({status})"
+    yield f"{level} {one_line(call.title)} ({status})"
     blocks = result.display if result is not None else call.display
     shown = [text for block in blocks if (text := _block(block, folder))]
     if result is not None and result.message and (not shown or not result.ok):
-        yield one_line(result.message, LONGEST_OUTPUT)
+        message = one_line(result.message, LONGEST_OUTPUT)
+        if not any(message in text for text in shown):
+            yield message
     yield from shown
 
 
 def _block(block: DisplayBlock, folder: str) -> str:
     match block:
+        case TextBlock(prose=True):
+            return _quoted(without_middle(block.text, LONGEST_OUTPUT))
         case TextBlock() | HiddenOutput():
             return fence(without_middle(block.text, LONGEST_OUTPUT)) if block.text else ""
         case DiffBlock():
@@ -211,6 +239,11 @@ def _block(block: DisplayBlock, folder: str) -> str:
             return ""
         case _:
             assert_never(block)
+
+
+def _quoted(markdown: str) -> str:
+    """Somebody's Markdown within ours: its headings are none of this document."""
+    return "\n".join(f"> {line}".rstrip() for line in markdown.strip().splitlines())
 
 
 def _code(text: str) -> str:

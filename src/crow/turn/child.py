@@ -19,6 +19,7 @@ from crow.tools.task import Errand
 from crow.tools.toolbox import Toolbox
 from crow.turn.child_journal import ChildJournal, named
 from crow.turn.child_steps import Steps
+from crow.turn.child_tools import tools_for
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn
 from crow.turn.waits import waiting
@@ -31,11 +32,6 @@ LONGEST_SHOWN = 4_000
 """The same for the person."""
 FIRST_TURN = "_t1"
 """What the ids of its only turn have after the id of the call that it works for."""
-
-WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
-"""Tools that a subagent never has: it hires nobody, and the person's attention is the agent's that sent it."""
-LOOKING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
-"""Kinds of tools with which one can only look."""
 
 PROMPT = """
 # You are a subagent
@@ -70,17 +66,8 @@ class Children:
 
     def hire(self, errand: Errand) -> "Child":
         self._errands[errand.call_id] = errand
-        return Child(errand, self._parent, self._toolbox(errand), self._places)
-
-    def _toolbox(self, errand: Errand) -> Toolbox:
-        fresh = {tool.spec.name: tool for tool in self._fresh()}
-        tools = [fresh.get(tool.spec.name, tool) for tool in self._parent.tools.lasting()]
-        if errand.kind == "explore":
-            # What comes and goes is of servers, and what they say of their tools is no promise.
-            return Toolbox([tool for tool in tools if tool.kind in LOOKING and tool.spec.name not in WITHHELD])
-        toolbox = Toolbox([tool for tool in tools if tool.spec.name not in WITHHELD])
-        toolbox.more = self._parent.tools.more
-        return toolbox
+        tools = tools_for(errand.kind, self._parent.tools, self._fresh())
+        return Child(errand, self._parent, tools, self._places)
 
 
 class Child:
@@ -110,7 +97,8 @@ class Child:
         return self._ended(stop_reason, own)
 
     def interrupted(self, reason: str) -> ToolResult:
-        return ToolResult(ok=False, text=f"{reason}{self._files()}", message=reason, display=self._steps.ended(reason))
+        text = f"{reason}{self._steps.steps_told()}{self._files()}"
+        return ToolResult(ok=False, text=text, message=reason, display=self._steps.ended(reason))
 
     async def _turn(self, conversation: Conversation, own: ChildJournal) -> StopReason:
         ids = TurnIds(f"{self._errand.call_id}{FIRST_TURN}")  # of letters that every provider takes
@@ -161,9 +149,12 @@ class Child:
     def _failed(self, reason: str, own: ChildJournal) -> ToolResult:
         told = f"The subagent did not finish: {reason}"
         words = next((text for said in reversed(own.history.messages()) if (text := _text_of(said))), "")
-        report = f"\nIts last words were:\n{without_middle(words, LONGEST_REPORT)}" if words else ""
+        if self._steps.has_said(words):
+            words = ""
+        last_words = f"\nIts last words were:\n{without_middle(words, LONGEST_REPORT)}" if words else ""
+        text = f"{told}{self._steps.steps_told()}{last_words}{self._files()}"
         display = self._steps.ended(without_middle(words, LONGEST_SHOWN), told)
-        return ToolResult(ok=False, text=f"{told}{report}{self._files()}", message=told, display=display)
+        return ToolResult(ok=False, text=text, message=told, display=display)
 
     def _files(self) -> str:
         return self._steps.files_told(self._parent.workspace.roots[0])

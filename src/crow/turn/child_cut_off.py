@@ -24,8 +24,14 @@ class CutOff:
                 self._steps.setdefault(call_id, Steps()).apply(what)
             case events.CallSettled() if event.call_id in self._steps:
                 del self._steps[event.call_id]
-            case events.CallSettled() | events.FileWritten():
-                # Files, and the ends of calls that the person was asked about, are the session's own events.
+            case (
+                events.PermissionAsked()
+                | events.PermissionAnswered()
+                | events.CallStarted()
+                | events.CallSettled()
+                | events.FileWritten()
+            ):
+                # Files, and what follows when the person is asked about a call, are the session's own events.
                 steps = self._steps.get(self._parents.get(event.call_id, ""))
                 if steps is not None:
                     steps.apply(event)
@@ -38,5 +44,5 @@ class CutOff:
         if steps is None:
             return interrupted
         steps.cut_off()
-        text = f"{interrupted.text}{steps.files_told()}"
+        text = f"{interrupted.text}{steps.steps_told()}{steps.files_told()}"
         return replace(interrupted, text=text, display=steps.ended(interrupted.message))

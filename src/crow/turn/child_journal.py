@@ -38,6 +38,7 @@ class ChildJournal:
         self._steps = steps
         self._progress = Progress(session, errand.call_id, steps)
         self._calls: dict[str, events.CallOpened] = {}
+        self._requested: dict[str, events.CallRequested] = {}
         self._described: dict[str, events.CallDescribed] = {}
         self._asked: set[str] = set()
         """Calls that are the session's own by now."""
@@ -111,6 +112,7 @@ class ChildJournal:
         opened = self._calls[call_id]
         title = named(self._errand, self._steps.title(call_id))
         yield events.CallOpened(call_id, opened.tool, opened.kind, title, own=True)
+        yield replace(self._requested[call_id], own=True)
         if call_id in self._described:
             yield self._with_name(self._described[call_id])
 
@@ -127,6 +129,8 @@ class ChildJournal:
             case events.CallOpened():
                 self._calls[event.call_id] = event
                 self._progress.changed(STEPS_EVERY)
+            case events.CallRequested():
+                self._requested[event.call_id] = event
             case events.CallDescribed():
                 self._described[event.call_id] = event
                 self._progress.changed(STEPS_EVERY)

@@ -19,16 +19,21 @@ LAST_OUTPUT = 1000
 LAST_WORDS = 500
 """Characters of what it is saying."""
 LARGEST_DIFFS = 64 * 1024
-"""Characters of all diffs that are shown at its end; a larger one is seen where it is asked about."""
+"""Characters of all diffs that are shown at its end. Those that were asked about are shown where they were."""
 MOST_DIFFS = 50
 MOST_FILES = 50
 """Names of changed files that the model is told."""
+MOST_TOLD = 30
+"""Steps that the model is told of one that did not finish: the last ones."""
 
 
 class _Step(msgspec.Struct):
     sign: str
     title: str
     note: str = ""
+    started: bool = False
+    asked: bool = False
+    """The person was asked about it, so it is shown as a call of its own."""
 
     def __str__(self) -> str:
         note = f" ({one_line(self.note, LONGEST_NOTE)})" if self.note else ""
@@ -76,12 +81,18 @@ class Steps:
                 | events.CallDescribed()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
+                | events.CallStarted()
                 | events.CallProgressed()
                 | events.CallSettled()
             ) if event.call_id in self._open:
                 self._go_on(self._open[event.call_id], event)
             case _:
                 pass
+
+    def has_said(self, words: str) -> bool:
+        """Whether a step says all of this."""
+        line = " ".join(words.split())
+        return len(line) <= LONGEST_STEP and any(step.sign == SAID and step.title == line for step in self._steps)
 
     def title(self, call_id: str) -> str:
         """Of a call that has not ended."""
@@ -102,9 +113,13 @@ class Steps:
     def cut_off(self) -> None:
         """Crow was stopped: what was being done ended with it."""
         for step in self._open.values():
-            step.sign, step.note = FAILED, "interrupted"
+            step.sign, step.note = FAILED, "interrupted" if step.started else "not run"
         self._open.clear()
         self._doing.clear()
+
+    def steps_told(self) -> str:
+        """For the model, of one that did not finish: what it did."""
+        return f"\nWhat it did:\n{self._lines(MOST_TOLD)}" if self._steps else ""
 
     def files_told(self, root: str = "") -> str:
         """For the model: which files it changed, as short as that can be said from a folder."""
@@ -144,6 +159,7 @@ class Steps:
         | events.CallDescribed
         | events.PermissionAsked
         | events.PermissionAnswered
+        | events.CallStarted
         | events.CallProgressed
         | events.CallSettled,
     ) -> None:
@@ -151,25 +167,29 @@ class Steps:
             case events.CallPreviewed() | events.CallDescribed():
                 step.title = event.title or step.title
             case events.PermissionAsked():
-                step.note = "asks for your permission"
+                step.asked, step.note = True, "asks for your permission"
             case events.PermissionAnswered():
                 step.note = ""
+            case events.CallStarted():
+                step.started = True
             case events.CallProgressed():
                 self._doing[event.call_id] = event.display
             case events.CallSettled(result=result):
                 step.sign, step.note = DONE if result.ok else FAILED, result.message
                 self._doing.pop(event.call_id, None)
                 del self._open[event.call_id]
-                for block in result.display:
-                    if result.ok and isinstance(block, DiffBlock):
+                shown_here = result.display if result.ok and not step.asked else ()
+                for block in shown_here:
+                    if isinstance(block, DiffBlock):
                         self._note_diff(block)
 
     def _list(self, most: int) -> tuple[DisplayBlock, ...]:
-        if not self._steps:
-            return ()
+        return (TextBlock(self._lines(most)),) if self._steps else ()
+
+    def _lines(self, most: int) -> str:
         left_out = len(self._steps) - most
         earlier = [f"({left_out} earlier steps)"] if left_out > 0 else []
-        return (TextBlock("\n".join([*earlier, *map(str, self._steps[-most:])])),)
+        return "\n".join([*earlier, *map(str, self._steps[-most:])])
 
     def _note_diff(self, diff: DiffBlock) -> None:
         size = len(diff.old_text) + len(diff.new_text)

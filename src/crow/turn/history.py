@@ -101,7 +101,7 @@ class History:
                 self._growing().seal(event)
             case events.CallOpened(own=False):
                 self._growing().open_call(event.call_id)
-            case events.CallRequested():
+            case events.CallRequested(own=False):
                 self._growing().request_call(ToolCall(event.call_id, event.tool, event.arguments))
             case events.CallSettled():
                 if self._reply is not None:
