@@ -22,6 +22,8 @@ class Deed(msgspec.Struct, frozen=True):
     """Where it would be run: resolved, absolute."""
     host: str = ""
     """A host that would be asked over the network."""
+    digest: str = ""
+    """Of what the tool says of itself and who says it, where that may change: another digest is another tool."""
 
 
 class PermissionQuestion(msgspec.Struct, frozen=True):

@@ -164,6 +164,10 @@ MISTAKES = [
         "[[permission.rules]]\ntool = 'terminal'\ndecision = 'allow'\ncommand = 'a'\npath = 'b'",
         ": permission.rules[0]: expected at most one of command, path and host, found command and path.",
     ),
+    (
+        "[[permission.rules]]\ntool = 'mcp__a__b'\ndecision = 'allow'\ndigest = '1'",
+        ": permission.rules[0].digest: expected only command, path or host; leave it out.",
+    ),
     (f"{RULE}'*'", ": permission.rules[0].host: expected a host; without one the rule is about every host."),
     *((f"{RULE}'{host}'", f": permission.rules[0].host: {said}.") for host, said in HOSTS),
     *((f"[web]\nallow_private = ['{host}']", f": web.allow_private[0]: {said}.") for host, said in HOSTS),

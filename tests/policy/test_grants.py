@@ -64,7 +64,7 @@ def test_it_is_kept_in_crows_home_and_for_nobody_else_to_read(home, project):
 
 
 def _as_json(rule: PermissionRule) -> dict[str, str | None]:
-    return {"tool": rule.tool, "decision": "allow", "command": rule.command, "path": None, "host": None}
+    return {"tool": rule.tool, "decision": "allow", "command": rule.command, "path": None, "host": None, "digest": None}
 
 
 def test_it_holds_for_that_project_alone_under_every_name_of_it(home, project, tmp_path):

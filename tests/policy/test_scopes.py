@@ -5,6 +5,8 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Ask
+from crow.policy.grants import Grants
+from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import word
 
@@ -193,6 +195,33 @@ def test_reading_outside(shop):
     assert folder.session.label == f"Allow reading in {shop.outside} for this session"
     for path in ("/a", "/home/a", "/root/a"):
         assert asked(policy, shop.read(path)).session is None
+
+
+def test_what_was_allowed_is_the_tool_as_it_was(shop, tmp_path):
+    before, after = (Deed("mcp__docs__search", ToolKind.OTHER, digest=digest) for digest in ("d1", "d2"))
+    for where in ("session", "project"):
+        policy = RulePolicy([shop.root], [shop.home], grants=Grants(str(tmp_path / where), shop.root))
+        ask = asked(policy, before)
+        policy.remember(ask.session if where == "session" else ask.project, where)
+        assert word(policy.judge(before)) == "go"
+        again = asked(policy, after)
+        assert again.reason == (
+            "You allowed `mcp__docs__search`, but it changed: its server, its description or its arguments."
+        )
+        assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "ask"
+        policy.remember(again.session if where == "session" else again.project, where)
+        assert word(policy.judge(after)) == "go"
+        assert word(policy.judge(before)) == "ask"
+        assert [known.rule.digest for known in policy.rules()] == ["d2"]
+
+
+def test_an_answer_from_before_tools_were_told_apart_is_asked_for_again(shop, tmp_path):
+    grants = Grants(str(tmp_path), shop.root)
+    grants.add((PermissionRule("mcp__docs__search", "allow"),))
+    policy = RulePolicy([shop.root], [shop.home], grants=grants)
+    assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER, digest="d1"))) == "ask"
+    written = shop.policy(PermissionRule("mcp__docs__*", "allow"))
+    assert word(written.judge(Deed("mcp__docs__search", ToolKind.OTHER, digest="d1"))) == "go"
 
 
 def test_hosts_and_tools(shop):

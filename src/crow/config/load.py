@@ -99,6 +99,8 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
     scopes = [name for name in ("command", "path", "host") if getattr(rule, name) is not None]
     if len(scopes) > 1:
         raise ValueError(f"{key}: expected at most one of command, path and host, found {' and '.join(scopes)}")
+    if rule.digest is not None:
+        raise ValueError(f"{key}.digest: expected only command, path or host; leave it out")
     if rule.host == "*":
         raise ValueError(f"{key}.host: expected a host; without one the rule is about every host")
     if rule.host is not None:

@@ -76,6 +76,8 @@ class PermissionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: str | None = None
     path: str | None = None
     host: str | None = None
+    digest: str | None = None
+    """Only in what Crow remembers: the rule is for a tool as it was when the person allowed it."""
 
 
 class PermissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,6 +22,10 @@ class Origin(enum.StrEnum):
     PROJECT_GRANT = "allowed in this project"
 
 
+GRANTED = frozenset({Origin.SESSION_GRANT, Origin.PROJECT_GRANT})
+"""Rules that are answers of the person."""
+
+
 class Scope(msgspec.Struct, frozen=True):
     """What an "always" would cover, in words and as data: the label says exactly what will be remembered."""
 

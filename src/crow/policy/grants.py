@@ -4,7 +4,9 @@ The file belongs to every Crow that runs: it is read again when another one chan
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from crow.config.locking import locked
 from crow.config.settings import PermissionRule
@@ -20,6 +22,11 @@ class _Grants(Versioned, frozen=True):
 
 
 _Stamp = tuple[int, int, int]
+
+
+def is_superseded(rule: PermissionRule, by: Sequence[PermissionRule]) -> bool:
+    """By the same rule, or by the same one for what a tool has become."""
+    return any(msgspec.structs.replace(rule, digest=other.digest) == other for other in by)
 
 
 class Grants:
@@ -42,7 +49,7 @@ class Grants:
 
     def add(self, rules: tuple[PermissionRule, ...]) -> None:
         """ConfigError if it cannot be kept."""
-        self._change(lambda kept: [*kept, *(rule for rule in rules if rule not in kept)])
+        self._change(lambda kept: [*(rule for rule in kept if not is_superseded(rule, rules)), *rules])
 
     def remove(self, rule: PermissionRule) -> bool:
         if rule not in self.rules():

@@ -227,11 +227,14 @@ def _judge_host(deed: Deed, situation: Situation) -> Verdict:
 
 
 def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) -> Verdict:
+    why = f"`{deed.tool}` needs your permission."
     if aspect not in ALWAYS_ASKED:
         for ready in _allowing(deed.tool, aspect, situation):
-            if ready.whole_tool:
+            if ready.whole_tool and ready.is_about(deed.digest):
                 return Allow(said(ready.rule), ready.known.origin)
-    return _by_mode(situation.mode, aspect, f"`{deed.tool}` needs your permission.", offer)
+            if ready.whole_tool:
+                why = f"You allowed `{deed.tool}`, but it changed: its server, its description or its arguments."
+    return _by_mode(situation.mode, aspect, why, offer)
 
 
 def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from crow.config.settings import PermissionRule
-from crow.policy.base import KnownRule, Origin
+from crow.policy.base import GRANTED, KnownRule, Origin
 from crow.policy.commands import CommandPattern
 from crow.policy.globs import PathGlob
 
@@ -26,6 +26,11 @@ class ReadyRule(msgspec.Struct, frozen=True):
     def is_for(self, tool: str) -> bool:
         name = self.rule.tool
         return tool.startswith(name[:-1]) if name.endswith("*") else tool == name
+
+    def is_about(self, digest: str) -> bool:
+        """A written rule is about whatever has the tool's name; an answer of the person is about what they saw."""
+        written = self.known.origin not in GRANTED and self.rule.digest is None
+        return written or (self.rule.digest or "") == digest
 
     def has_host(self, host: str) -> bool:
         if self.rule.host is None:

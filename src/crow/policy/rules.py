@@ -9,7 +9,7 @@ from crow.errors import ConfigError
 from crow.policy import judging
 from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.explaining import explain
-from crow.policy.grants import Grants
+from crow.policy.grants import Grants, is_superseded
 from crow.policy.judging import Situation
 from crow.policy.rulebook import RuleBook
 
@@ -74,8 +74,8 @@ class RulePolicy:
             else:
                 return ""
         origin = Origin.SESSION_GRANT if where == "session" or warning else Origin.PROJECT_GRANT
-        known = [KnownRule(rule, origin) for rule in scope.rules]
-        self._granted += [rule for rule in known if rule not in self._granted]
+        kept = [known for known in self._granted if not is_superseded(known.rule, scope.rules)]
+        self._granted = [*kept, *(KnownRule(rule, origin) for rule in scope.rules)]
         return warning
 
     def use_project_rules(self, rules: Sequence[PermissionRule]) -> None:

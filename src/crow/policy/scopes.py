@@ -66,4 +66,6 @@ def tool_scope(deed: Deed, where: Where) -> Scope | None:
     """One tool of a server. A rule for all of them (`mcp__server__*`) is for the person to write."""
     if "*" in deed.tool:
         return None
-    return Scope(f"Allow {deed.tool} {_PLACES[where]}", (PermissionRule(deed.tool, "allow"),))
+    return Scope(
+        f"Allow {deed.tool} {_PLACES[where]}", (PermissionRule(deed.tool, "allow", digest=deed.digest or None),)
+    )
