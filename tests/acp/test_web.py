@@ -4,7 +4,8 @@ import json
 import socket
 import threading
 
-from tests.support.editor import DEADLINE, Editor, chose
+from crow.tools.web_fetch import MOST_AT_ONCE
+from tests.support.editor import DEADLINE, Editor, Later, chose
 from tests.support.scripts import DONE, call, reply
 from tests.support.website import Website, answer, redirect
 
@@ -89,8 +90,93 @@ def test_a_host_is_asked_about_once_for_a_session_and_each_tool_by_itself(open_e
         crow.prompt("go")
         titles = [request["toolCall"]["title"] for request in crow.permissions]
         assert titles == [f"Fetch 127.0.0.1:{site.port}/a", "Search the web for “crows”"]
-        assert [request.path.partition("?")[0] for request in site.requests] == ["/a", "/b", "/search", "/search"]
+        paths = [request.path.partition("?")[0] for request in site.requests]
+        assert (sorted(paths[:2]), paths[2:]) == (["/a", "/b"], ["/search", "/search"])
     assert [entry["status"] for entry in crow.tool_calls().values()] == ["completed"] * 4
+
+
+class Meeting:
+    """Pages of which none is answered before all of them have been asked for."""
+
+    def __init__(self, pages: int) -> None:
+        self._barrier = threading.Barrier(pages)
+
+    def __call__(self, connection: socket.socket) -> None:
+        self._barrier.wait(DEADLINE)
+        connection.sendall(answer("hello", "text/plain"))
+
+
+def test_pages_of_one_reply_are_fetched_at_the_same_time(open_editor):
+    rule = '[[permission.rules]]\ntool = "web_fetch"\nhost = "127.0.0.1"\ndecision = "allow"\n'
+    with Website() as site:
+        site.pages["/a"] = site.pages["/b"] = Meeting(2)
+        script = reply(call("web_fetch", url=f"{site.url}/a"), call("web_fetch", url=f"{site.url}/b")) + DONE
+        crow = open_editor(script=script, config=config(site, more=rule))
+        crow.new_session()
+        assert crow.prompt("go")["stopReason"] == "end_turn"
+        assert crow.permissions == []
+    assert [entry["status"] for entry in crow.tool_calls().values()] == ["completed"] * 2
+    assert ["hello" in text for text in told(crow)] == [True, True]
+
+
+def test_many_pages_of_one_reply_are_fetched_a_few_at_a_time(open_editor):
+    rule = '[[permission.rules]]\ntool = "web_fetch"\nhost = "127.0.0.1"\ndecision = "allow"\n'
+    with Website() as site:
+        under_way: list[int] = []
+        busy = 0
+        lock = threading.Lock()
+        meeting = threading.Barrier(MOST_AT_ONCE)
+
+        def serve(connection: socket.socket) -> None:
+            nonlocal busy
+            with lock:
+                busy += 1
+                under_way.append(busy)
+            meeting.wait(DEADLINE)
+            with lock:
+                busy -= 1
+            connection.sendall(answer("hello", "text/plain"))
+
+        paths = [f"/{number}" for number in range(2 * MOST_AT_ONCE)]
+        site.pages.update(dict.fromkeys(paths, serve))
+        script = reply(*(call("web_fetch", url=f"{site.url}{path}") for path in paths)) + DONE
+        crow = open_editor(script=script, config=config(site, more=rule))
+        crow.new_session()
+        crow.prompt("go")
+        assert max(under_way) == MOST_AT_ONCE
+    assert [entry["status"] for entry in crow.tool_calls().values()] == ["completed"] * len(paths)
+
+
+def test_pages_that_must_be_asked_about_are_asked_about_one_at_a_time(open_editor):
+    """While the first question is open, other calls run. While the second is, the first page is on its way."""
+    asked_again = threading.Event()
+    asked_before_the_first_answer: list[int] = []
+
+    def permit(request):
+        if request["toolCall"]["title"].endswith("/b"):
+            asked_again.set()
+            return chose("once")
+        return Later(answer_after_the_folder_was_read)
+
+    def answer_after_the_folder_was_read():
+        crow.wait_until(lambda: list(crow.tool_calls().values())[-1]["status"] == "completed", "the folder")
+        asked_before_the_first_answer.append(len(crow.permissions))
+        return chose("once")
+
+    def after_the_second_question(connection: socket.socket) -> None:
+        assert asked_again.wait(DEADLINE)
+        connection.sendall(answer("hello", "text/plain"))
+
+    with Website() as site:
+        site.pages["/a"] = after_the_second_question
+        site.pages["/b"] = answer("hello", "text/plain")
+        fetches = (call("web_fetch", url=f"{site.url}/{page}") for page in "ab")
+        crow = open_editor(script=reply(*fetches, call("read", path=".")) + DONE, config=config(site), permit=permit)
+        crow.new_session()
+        crow.prompt("go")
+    assert asked_before_the_first_answer == [1]
+    assert [request["toolCall"]["title"][-2:] for request in crow.permissions] == ["/a", "/b"]
+    assert [entry["status"] for entry in crow.tool_calls().values()] == ["completed"] * 3
 
 
 def test_a_rule_covers_a_host_and_a_redirect_to_another_asks_again(open_editor):

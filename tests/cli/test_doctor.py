@@ -50,6 +50,7 @@ def test_all_is_well(tmp_path: Path) -> None:
         f"✓ the configuration {path} is valid",
         f"✓ p at {server.url} lists 2 models",
         "✓ the model is p/m (from the config file); p lists it",
+        "✓ web search: DuckDuckGo, which needs no key (not tried)",
         "✓ no sessions are stored yet",
         "✓ programs: git, rg, bash",
         f"✓ no log yet ({tmp_path}/crow/log/crow.log)",

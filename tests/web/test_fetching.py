@@ -297,6 +297,35 @@ def test_a_port_that_nobody_listens_on_is_said():
         page(f"http://127.0.0.1:{port}/")
 
 
+def test_where_a_proxy_is_set_a_failure_says_that_none_is_used(monkeypatch):
+    """Its name, and not what it holds: that may be a password."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
+    for url in (f"http://shut.test:{port}/", "http://nowhere.invalid/"):
+        with pytest.raises(WebError, match="HTTP_PROXY is set, but Crow uses no proxy for the web") as raised:
+            asyncio.run(fetch(read_url(url), Reach(ALLOWED, only_tests), FetchLimits(), always))
+        assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "no_proxy"),
+    [("HTTPS_PROXY", "http://proxy.test", ""), ("HTTP_PROXY", "", ""), ("HTTP_PROXY", "http://proxy.test", ".test")],
+)
+def test_a_proxy_that_is_not_for_the_host_is_not_mentioned(name, value, no_proxy, monkeypatch):
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(WebError) as raised:
+        page(f"http://shut.test:{port}/")
+    assert "proxy" not in str(raised.value).lower()
+
+
+async def only_tests(host: str, port: int) -> Sequence[str]:
+    return ["127.0.0.1"] if host.endswith(".test") else []
+
+
 def test_what_is_no_web_server_is_said():
     with Website() as site:
         site.pages["/"] = b"220 mail.example.com ESMTP\r\n"

@@ -164,6 +164,14 @@ def test_failures_are_told_without_the_key(name, page, said, caplog):
     assert KEY not in caplog.text
 
 
+def test_where_a_proxy_is_set_a_service_that_is_not_reached_says_that_none_is_used(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
+    service = choose(WebSettings(search="searxng", url="http://0.0.0.0:9"), {})
+    with pytest.raises(WebError, match="HTTP_PROXY is set") as raised:
+        asyncio.run(service.search("crows", 3))
+    assert "secret" not in str(raised.value)
+
+
 def test_an_answer_without_an_end_is_given_up():
     with Website() as site:
         site.pages["/search"] = answer(b'{"results": [' + b" " * 3_000_000 + b"]}", "application/json")

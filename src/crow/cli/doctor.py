@@ -9,6 +9,7 @@ from crow.cli.health import Check, failed, fine, warn
 from crow.cli.health_machine import check_home, check_log, check_programs, check_python
 from crow.cli.health_models import check_models
 from crow.cli.health_store import check_store
+from crow.cli.health_web import check_web
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home
@@ -32,6 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
         settings = load_settings(place)
         checks += _check_config(config_path(place), settings)
         checks += asyncio.run(_check_models(settings, offline=arguments.offline, ask=arguments.ask))
+        checks += asyncio.run(check_web(settings.web, offline=arguments.offline))
     except ConfigError as error:
         checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
     checks += [*check_store(place), *check_programs(), *check_log(place)]

@@ -1,5 +1,6 @@
 """`web_fetch`: a page of the public web as text."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -30,6 +31,8 @@ SHOWN = 1_500
 KEPT = 4
 """Pages that are kept for going on in them."""
 LONGEST_TITLE = 120
+MOST_AT_ONCE = 4
+"""Pages that are fetched and converted at the same time: a reply may ask for any number."""
 
 DESCRIPTION = (
     "Fetch a page of the public web as Markdown; JSON, text, PDF and images too. "
@@ -56,6 +59,7 @@ class WebFetch:
         self._settings = settings
         self._may_ask = may_ask
         self._pages: OrderedDict[str, Reading] = OrderedDict()
+        self._places = asyncio.Semaphore(MOST_AT_ONCE)
 
     def title(self, arguments: dict[str, Any]) -> str:
         url = arguments.get("url")
@@ -77,11 +81,12 @@ class WebFetch:
         from crow.web.fetching import FetchLimits, fetch
         from crow.web.reading import read_page
 
-        page = await fetch(url, self._reach(), FetchLimits(), self._may_follow)
-        if isinstance(page, Elsewhere):
-            return page
-        _expect_success(page)
-        reading = await read_page(page)
+        async with self._places:
+            page = await fetch(url, self._reach(), FetchLimits(), self._may_follow)
+            if isinstance(page, Elsewhere):
+                return page
+            _expect_success(page)
+            reading = await read_page(page)
         self._pages[url.text] = reading
         while len(self._pages) > KEPT:
             self._pages.popitem(last=False)

@@ -24,7 +24,7 @@ from crow.turn.conversation import Conversation
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
 
-SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH})
+SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
 """Kinds that change nothing, so that calls of them cannot get in each other's way."""
 
 INTERRUPTED = "Interrupted by the user before it was done."

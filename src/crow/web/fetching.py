@@ -17,6 +17,7 @@ import msgspec
 import crow
 from crow.errors import WebError
 from crow.visible import one_line
+from crow.web.proxies import mind_the_proxy
 from crow.web.reach import Reach, address_for_connecting
 from crow.web.tls import context_for
 from crow.web.urls import Elsewhere, WebUrl, follow
@@ -80,7 +81,7 @@ async def _answer(url: WebUrl, reach: Reach, limits: FetchLimits, deadline: floa
             async with asyncio.timeout_at(deadline):
                 response = await _ask(url, await reach.addresses(url), limits, stack)
         except TimeoutError:
-            raise WebError(f"{url.host} did not answer within {limits.total:g} s.", remedy="Try again later.") from None
+            raise WebError(f"{url.host} did not answer within {limits.total:g} s.", remedy=_later(url)) from None
         yield response
 
 
@@ -161,15 +162,20 @@ async def _read(response: httpx2.Response, pieces: list[bytes], limit: int) -> b
 def _failed(url: WebUrl, error: httpx2.HTTPError | httpx2.InvalidURL | None) -> WebError:
     match error:
         case httpx2.ConnectTimeout():
-            return WebError(f"{url.host} did not take the connection in time.", remedy="Try again later.")
+            return WebError(f"{url.host} did not take the connection in time.", remedy=_later(url))
         case httpx2.TimeoutException():
             return WebError(f"{url.host} sent nothing for too long.", remedy="Try again later.")
         case httpx2.ConnectError() if _is_about_tls(error):
             return WebError(f"The TLS connection to {url.host} failed: {one_line(str(error), 200)}.")
         case httpx2.ConnectError():
-            return WebError(f"{url.host} does not take connections on port {url.port}.")
+            remedy = mind_the_proxy("", url.scheme, url.host)
+            return WebError(f"{url.host} does not take connections on port {url.port}.", remedy=remedy)
         case _:
             return WebError(f"{url.host} did not answer as a web server does: {one_line(str(error), 200)}.")
+
+
+def _later(url: WebUrl) -> str:
+    return mind_the_proxy("Try again later.", url.scheme, url.host)
 
 
 def _is_about_tls(error: BaseException) -> bool:

@@ -2,22 +2,13 @@
 
 from urllib.parse import urljoin
 
-from bs4 import BeautifulSoup, Comment, Tag
-from markdownify import MarkdownConverter
+from bs4 import BeautifulSoup, Tag
 
 from crow.web.converted import Converted, OutOfTime
+from crow.web.html_cleaning import clean, main_part
+from crow.web.html_markdown import Markdown, without_blank_runs
+from crow.web.html_shapes import reshape
 
-NO_CONTENT = (
-    "script, style, noscript, template, svg, canvas, iframe, object, embed, audio, video, dialog, "
-    "title, meta, link, base"
-)
-AROUND_IT = (
-    "nav, aside, footer, form, button, select, input, textarea, menu, [role=navigation], [role=banner], [role=search]"
-)
-UNSEEN = "[hidden], [aria-hidden=true]"
-MAIN = "main, article, [role=main]"
-SHARE_OF_MAIN = 1 / 3
-"""A part of the page is its main content only if it has at least this much of the text."""
 DATES = (
     ("meta[property='article:modified_time']", "content"),
     ("meta[property='article:published_time']", "content"),
@@ -32,43 +23,18 @@ def html_to_markdown(text: str, url: str) -> Converted:
     base = soup.select_one("base[href]")
     if base is not None:
         url = urljoin(url, str(base["href"]))
-    # Of the whole document: where a page leaves <body> out, the parser counts what it does not know to <head>.
-    _clean(soup)
-    main = _main(soup)
-    _mend_addresses(main, url)
+    part: Tag = soup
     try:
-        markdown = _Markdown().convert_soup(main)
+        # Of the whole document: where a page leaves <body> out, the parser counts what it does not know to <head>.
+        clean(soup)
+        part = main_part(soup)
+        reshape(part)
+        _mend_addresses(part, url)
+        markdown = Markdown().convert_soup(part)
     except (RecursionError, OutOfTime):
         note = "too intricate: given as plain text, without links and headings"
-        return Converted(main.get_text("\n", strip=True), title, date, note)
-    return Converted(_without_blank_runs(markdown), title, date)
-
-
-class _Markdown(MarkdownConverter):
-    """Its options, and the language of code where the page names it."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            heading_style="ATX",
-            bullets="-",
-            escape_asterisks=False,
-            escape_underscores=False,
-            escape_misc=False,
-            code_language_callback=_language,
-        )
-
-
-def _language(element: Tag) -> str:
-    """Of a piece of code, from a class such as `language-python` on it, within it or around it."""
-    around = element.parent
-    for candidate in (element, element.find("code"), around, around.parent if around is not None else None):
-        if not isinstance(candidate, Tag):
-            continue
-        for name in candidate.get_attribute_list("class"):
-            for prefix in ("language-", "lang-", "highlight-source-"):
-                if name and str(name).startswith(prefix):
-                    return str(name).removeprefix(prefix)[:30]
-    return ""
+        return Converted(part.get_text("\n", strip=True), title, date, note)
+    return Converted(without_blank_runs(markdown), title, date)
 
 
 def _title(soup: BeautifulSoup) -> str:
@@ -87,34 +53,6 @@ def _date(soup: BeautifulSoup) -> str:
         if found is not None and (text := str(found.get(attribute, "")).strip()):
             return text[:40]
     return ""
-
-
-def _clean(body: Tag) -> None:
-    """Takes out what is no content, and what a reader of the page would not see."""
-    for comment in body.find_all(string=lambda string: isinstance(string, Comment)):
-        comment.extract()
-    for element in body.select(f"{NO_CONTENT}, {AROUND_IT}, {UNSEEN}"):
-        element.extract()
-    for element in body.select("[style]"):
-        style = str(element["style"]).replace(" ", "").lower()
-        if "display:none" in style or "visibility:hidden" in style:
-            element.extract()
-    for header in body.select("header"):
-        if header.find_parent(("article", "main")) is None and header.find("h1") is None:
-            header.extract()
-
-
-def _main(body: Tag) -> Tag:
-    whole = _length(body)
-    candidates = [(element, _length(element)) for element in body.select(MAIN)[:50]]
-    longest = max(candidates, key=lambda candidate: candidate[1], default=None)
-    if longest is None or longest[1] < whole * SHARE_OF_MAIN or not longest[1]:
-        return body
-    return longest[0]
-
-
-def _length(element: Tag) -> int:
-    return sum(len(text) for text in element.stripped_strings)
 
 
 def _mend_addresses(main: Tag, url: str) -> None:
@@ -143,12 +81,3 @@ def _absolute(reference: str, url: str) -> str:
     except ValueError:
         return ""
     return address if address.startswith(("http://", "https://", "mailto:")) else ""
-
-
-def _without_blank_runs(text: str) -> str:
-    lines: list[str] = []
-    for line in text.split("\n"):
-        kept = line.rstrip()
-        if kept or (lines and lines[-1]):
-            lines.append(kept)
-    return "\n".join(lines).strip("\n")

@@ -1,11 +1,15 @@
 """The text of a PDF, page by page, as far as time and room go. Runs in a process of its own."""
 
+import contextlib
 import io
 
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
 from crow.web.converted import MOST_TEXT, Converted, OutOfTime, Unreadable
+
+TOO_INTRICATE = "The PDF cannot be read with the time and memory that a page gets: it is too intricate, or damaged."
+UNREADABLE = "(this page cannot be read)"
 
 
 def pdf_to_text(content: bytes) -> Converted:
@@ -17,26 +21,37 @@ def pdf_to_text(content: bytes) -> Converted:
         count = len(reader.pages)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError, NotImplementedError) as error:
         raise Unreadable("The PDF is damaged or of a kind that cannot be read.") from error
-    pages: list[str] = []
-    size = 0
-    try:
-        for number in range(count):
-            if size > MOST_TEXT:
-                break
-            text = _text(reader, number)
-            pages.append(f"--- page {number + 1} of {count} ---\n{text}")
-            size += len(text)
-    except OutOfTime:
-        if not pages:
-            raise Unreadable("The PDF is too intricate to be read in time.") from None
-    note = "" if len(pages) == count else f"only the first {len(pages)} of {count} pages"
-    if not size:
+    except (OutOfTime, MemoryError):
+        raise Unreadable(TOO_INTRICATE) from None
+    texts = _texts(reader, count)
+    if not any(texts):
+        if count and all(text is None for text in texts):
+            raise Unreadable(TOO_INTRICATE)
         raise Unreadable("The PDF holds no text, perhaps only pictures of it.")
+    pages = [
+        f"--- page {number} of {count} ---\n{UNREADABLE if text is None else text}"
+        for number, text in enumerate(texts, 1)
+    ]
+    note = "" if len(pages) == count else f"only the first {len(pages)} of {count} pages"
     return Converted("\n\n".join(pages), str(title)[:300], "", note)  # the library has its own kind of `str`
 
 
-def _text(reader: PdfReader, number: int) -> str:
+def _texts(reader: PdfReader, count: int) -> list[str | None]:
+    """Those of the first pages, as far as time and room go."""
+    texts: list[str | None] = []
+    size = 0
+    with contextlib.suppress(OutOfTime):  # what was read by then is worth having
+        for number in range(count):
+            if size > MOST_TEXT:
+                break
+            texts.append(_text(reader, number))
+            size += len(texts[-1] or "")
+    return texts
+
+
+def _text(reader: PdfReader, number: int) -> str | None:
+    """None if the page cannot be read: whatever is wrong with it, the others may be fine."""
     try:
         return reader.pages[number].extract_text().strip()
-    except Exception:  # noqa: BLE001 -- whatever is wrong with one page, the others may be fine
-        return "(this page cannot be read)"
+    except Exception:  # noqa: BLE001 -- the library raises all sorts of things, and MemoryError is one of them
+        return None

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from crow.errors import WebError
 from crow.web.addresses import is_public
+from crow.web.proxies import mind_the_proxy
 from crow.web.urls import WebUrl, bracketed
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -39,7 +40,7 @@ class Reach:
 
     def check(self, url: WebUrl) -> None:
         """What can be said before anybody is asked: WebError if this port or IP address must not be reached."""
-        if self._names(url):
+        if self.is_named(url):
             return
         if not _is_web_port(url.port):
             raise WebError(
@@ -54,11 +55,11 @@ class Reach:
         if url.is_address:
             return [url.host]
         found = await self._look_up(url)
-        if not self._names(url) and not all(is_public(address) for address in found):
+        if not self.is_named(url) and not all(is_public(address) for address in found):
             raise _not_public(f"{url.host} has")
         return found
 
-    def _names(self, url: WebUrl) -> bool:
+    def is_named(self, url: WebUrl) -> bool:
         """Whether the person named this host: exactly, or by `*.` and what its name ends with."""
         if url.is_address:
             return url.host in self._private
@@ -72,7 +73,8 @@ class Reach:
         except (OSError, UnicodeError):
             found = []
         if not found:
-            raise WebError(f"There is no host {url.host}.", remedy="Check its name, and the network.")
+            remedy = mind_the_proxy("Check its name, and the network.", url.scheme, url.host)
+            raise WebError(f"There is no host {url.host}.", remedy=remedy)
         return found
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 import crow
 from crow.errors import WebError
+from crow.web.proxies import mind_the_proxy
 from crow.web.search.base import Account
 from crow.web.tls import context_for
 
@@ -44,9 +45,10 @@ async def ask(
                     raise _refused(account, response.status_code)
                 content = await _read(response)
     except (TimeoutError, httpx2.TimeoutException):
-        raise _unusable(account, f"did not answer within {MOST_SECONDS:g} s", "Try again later.") from None
+        remedy = _or_the_proxy(account, "Try again later.")
+        raise _unusable(account, f"did not answer within {MOST_SECONDS:g} s", remedy) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):  # a header cannot hold every key
-        remedy = "Check url and the key in the section [web] of config.toml, and the network."
+        remedy = _or_the_proxy(account, "Check url and the key in the section [web] of config.toml, and the network.")
         raise _unusable(account, "cannot be asked", remedy) from None
     try:
         return msgspec.json.decode(content, type=answer)
@@ -87,6 +89,10 @@ def _refused(account: Account, status: int) -> WebError:
             return _unusable(account, f"has a problem of its own (status {status})", "Try again later.")
         case _:
             return _unusable(account, f"did not take the request (status {status})", "Check url in [web].")
+
+
+def _or_the_proxy(account: Account, remedy: str) -> str:
+    return mind_the_proxy(remedy, account.address.partition(":")[0], account.host)
 
 
 def _unusable(account: Account, what: str, remedy: str) -> WebError:
