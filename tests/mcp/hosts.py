@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -45,6 +46,13 @@ def surroundings(folder: Path, config: str = "") -> dict[str, str]:
     return clean_environment(home, folder.parent) | {"TMPDIR": str(home)}
 
 
+def crow_with(module: str, **limits: float) -> list[str]:
+    """The program with other limits than its own, so that a test need not wait for those."""
+    changes = "".join(f"module.{name} = {value}; " for name, value in limits.items())
+    code = f"import importlib, sys; module = importlib.import_module({module!r}); {changes}"
+    return [sys.executable, "-c", f"{code}from crow.__main__ import main; sys.exit(main())"]
+
+
 @asynccontextmanager
 async def on_pipes(
     folder: Path, *arguments: str, era: Era = "legacy", roots: Roots | None = None, config: str = "", cwd: str = ""
@@ -59,6 +67,51 @@ async def on_pipes(
         async with Client(transport, mode=era, list_roots_callback=roots, read_timeout_seconds=30) as client:
             yield client
     assert log.read_text() == ""
+
+
+class RawServer:
+    """`crow mcp` on pipes, line by line."""
+
+    def __init__(
+        self, folder: Path, *arguments: str, program: Sequence[str] = (CROW,), config: str = "", **environ: str
+    ) -> None:
+        self.process = subprocess.Popen(
+            [*program, "mcp", *arguments],
+            cwd=folder,
+            env=surroundings(folder, config) | environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def send(self, line: str | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        text = line if isinstance(line, str) else json.dumps({"jsonrpc": "2.0", **line})
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def next_message(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "it left without an answer"
+        message = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    def answer(self, id: int) -> dict[str, Any]:
+        while (message := self.next_message()).get("id") != id:
+            pass
+        return message
+
+    def begin(self, **capabilities: Any) -> None:
+        client = {"name": "test", "version": "1"}
+        hello = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
+        self.send({"id": 1, "method": "initialize", "params": hello})
+        assert self.answer(1)["result"]["serverInfo"]["name"] == "crow"
+        self.send({"method": "notifications/initialized"})
+
+    def call(self, id: int, tool: str, **arguments: Any) -> None:
+        self.send({"id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 
 
 class HttpServer(NamedTuple):
@@ -76,10 +129,12 @@ class HttpServer(NamedTuple):
 
 
 @contextmanager
-def over_http(folder: Path, *arguments: str, config: str = "", **environ: str) -> Generator[HttpServer]:
+def over_http(
+    folder: Path, *arguments: str, program: Sequence[str] = (CROW,), config: str = "", **environ: str
+) -> Generator[HttpServer]:
     """`crow mcp --http` in the folder. It is told to go in the end, and goes."""
     process = subprocess.Popen(
-        [CROW, "mcp", "--http", *arguments],
+        [*program, "mcp", "--http", *arguments],
         cwd=folder,
         env=surroundings(folder, config) | environ,
         stdin=subprocess.DEVNULL,

@@ -10,9 +10,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.mcp.hosts import ERAS, Era, HttpServer, alive, on_pipes, over_http, pid_in, surroundings
+from tests.mcp.hosts import (
+    ERAS,
+    Era,
+    HttpServer,
+    RawServer,
+    alive,
+    crow_with,
+    on_pipes,
+    over_http,
+    pid_in,
+    surroundings,
+)
 from tests.support.editor import CROW
 
 SLEEPER = "(setsid sleep 1000 & echo $! > inner); echo $$ > outer; sleep 1000"
@@ -29,45 +41,6 @@ def until(is_so: Any, seconds: float = 20) -> None:
 def both_pids(folder: Path) -> list[int]:
     until(lambda: pid_in(folder / "inner") and pid_in(folder / "outer"))
     return [pid_in(folder / "inner"), pid_in(folder / "outer")]
-
-
-class RawServer:
-    """`crow mcp` on pipes, line by line."""
-
-    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
-        self.process = subprocess.Popen(
-            [CROW, "mcp", *arguments],
-            cwd=folder,
-            env=surroundings(folder) | environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def send(self, line: str | dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        text = line if isinstance(line, str) else json.dumps({"jsonrpc": "2.0", **line})
-        self.process.stdin.write(text.encode() + b"\n")
-        self.process.stdin.flush()
-
-    def answer(self, id: int) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            message = json.loads(line)
-            assert message["jsonrpc"] == "2.0"
-            if message.get("id") == id:
-                return message
-        pytest.fail("it left without an answer")
-
-    def begin(self) -> None:
-        client = {"name": "test", "version": "1"}
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
-        self.send({"id": 1, "method": "initialize", "params": hello})
-        assert self.answer(1)["result"]["serverInfo"]["name"] == "crow"
-        self.send({"method": "notifications/initialized"})
-
-    def call(self, id: int, tool: str, **arguments: Any) -> None:
-        self.send({"id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 
 
 @pytest.fixture
@@ -107,6 +80,44 @@ def test_over_http_commands_end_with_their_client(folder: Path):
     with over_http(folder, "--terminal") as server:
         pids = asyncio.run(come_and_go(server))
         until(lambda: not alive(pids), 5)
+
+
+def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(folder: Path):
+    """One that was killed, for example: it never says that it leaves. What another client runs stays."""
+    (folder / "other").mkdir()
+
+    async def go_silent_beside_another(server: HttpServer) -> None:
+        async with server.connect() as other:
+            await other.call_tool("terminal", {"command": SLEEPER, "background": True, "cwd": "other"})
+            kept = both_pids(folder / "other")
+            gone = await _leave_without_a_word(server, folder)
+            await asyncio.to_thread(until, lambda: not alive(gone), 10)
+            assert alive(kept) == kept
+
+    program = crow_with("crow.mcp.serving.http", LONGEST_SILENCE=0.5)
+    with over_http(folder, "--terminal", program=program) as server:
+        asyncio.run(go_silent_beside_another(server))
+
+
+async def _leave_without_a_word(server: HttpServer, folder: Path) -> list[int]:
+    """Starts a command in the background, and sends nothing after that; the pids."""
+    headers = {"Authorization": f"Bearer {server.token}", "Accept": "application/json, text/event-stream"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    call = {"name": "terminal", "arguments": {"command": SLEEPER, "background": True}}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+
+        async def post(**message: Any) -> httpx2.Response:
+            answer = await http.post(server.url, json={"jsonrpc": "2.0", **message})
+            answer.raise_for_status()
+            return answer
+
+        opened = await post(id=1, method="initialize", params=hello)
+        http.headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        await post(method="notifications/initialized")
+        await post(id=2, method="tools/call", params=call)
+        pids = await asyncio.to_thread(both_pids, folder)
+        assert alive(pids) == pids
+        return pids
 
 
 def test_over_http_commands_of_clients_without_a_session_end_with_the_server(folder: Path):

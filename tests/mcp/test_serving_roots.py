@@ -4,11 +4,26 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcp import Client
-from tests.mcp.hosts import ERAS, Era, Roots, done, edit, on_pipes, over_http, refused, text_of
+from tests.mcp.hosts import (
+    ERAS,
+    Era,
+    RawServer,
+    Roots,
+    crow_with,
+    done,
+    edit,
+    on_pipes,
+    over_http,
+    refused,
+    small_web,
+    text_of,
+    web_config,
+)
 
 ROOTS_ARE_OLD = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -149,6 +164,55 @@ def test_a_host_that_names_no_folder_opens_none(uris: list[str], era: Era, proje
             assert "--root" in await refused(client, "view", "inside.txt")
 
     asyncio.run(talk())
+
+
+def test_a_host_that_never_names_its_folders_opens_none_and_holds_up_nothing(project: Path):
+    """Each call is answered with what is wrong. Those that wait together are, together; the web needs no folder."""
+    program = crow_with("crow.mcp.serving.roots", PATIENCE=1.0)
+    with small_web() as address:
+        server = RawServer(project, program=program, config=web_config(address))
+        server.begin(roots={})
+        for id in (2, 3, 4):
+            server.call(id, "file_editor", command="view", path="inside.txt")
+        server.call(5, "web_fetch", url=f"{address}/page")
+        answers: dict[int, dict[str, Any]] = {}
+        asked = 0
+        while len(answers) < 4:
+            message = server.next_message()
+            if message.get("method") == "roots/list":
+                asked += 1
+            elif "id" in message:
+                answers[message["id"]] = message["result"]
+        _, complained = server.process.communicate(timeout=20)
+    for id in (2, 3, 4):
+        text = answers[id]["content"][0]["text"]
+        assert (answers[id]["isError"], "did not name its folders within 1 s" in text, "--root" in text) == (True,) * 3
+    assert asked == 1
+    assert "They caw." in answers[5]["content"][0]["text"]
+    assert complained == b""
+
+
+def test_a_host_that_refuses_to_name_its_folders_opens_none(project: Path):
+    server = RawServer(project)
+    server.begin(roots={})
+    server.call(2, "file_editor", command="view", path="inside.txt")
+    while (message := server.next_message()).get("method") != "roots/list":
+        pass
+    server.send({"id": message["id"], "error": {"code": -32601, "message": "no such method"}})
+    result = server.answer(2)["result"]
+    assert result["isError"]
+    assert "asked for its folders and refused" in result["content"][0]["text"]
+    server.process.communicate(timeout=20)
+
+
+def test_the_web_needs_no_folder(project: Path):
+    with small_web() as address:
+
+        async def talk() -> None:
+            async with on_pipes(project, cwd="/", config=web_config(address)) as client:
+                assert "They caw." in text_of(await client.call_tool("web_fetch", {"url": f"{address}/page"}))
+
+        asyncio.run(talk())
 
 
 def test_a_server_that_was_started_in_the_root_of_the_disk_opens_nothing(project: Path):

@@ -8,5 +8,6 @@ history.py       what each change replaced
 file_editor.py   the tool `file_editor`; `insert.py`, `undo.py`, `wording.py` have parts of it
 calling.py       one call: judged, run, its progress told
 answers.py       a tool's result as the protocol has it
-stdio.py http.py serving.py   how a client reaches us, and how we end
+stdio.py http.py how a client reaches us
+farewells.py     when a client over HTTP has left
 """

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from crow.errors import WorkspaceError
 from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.file_editor import FileEditor
 from crow.mcp.serving.history import History
@@ -40,7 +41,7 @@ class Offering(msgspec.Struct, frozen=True):
     roots: tuple[str, ...] = ()
     """The folders that it was given; then the host is not asked."""
     shared_tools: tuple[Tool, ...] = ()
-    """Those that know nothing of their client."""
+    """Those that know nothing of their client, nor of its folders."""
     commands: Callable[[], CommandRunner] | None = None
     """None: no commands are run."""
 
@@ -65,17 +66,32 @@ class Client:
         self._roots: tuple[str, ...] | None = None
         self._changes_of_roots = 0
         self._asking = asyncio.Lock()
+        self._refusal: WorkspaceError | None = None
 
     async def roots(self, ask: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
-        """The host's folders. It is asked once, and again when it said that they changed, be it while it answered."""
+        """The host's folders. It is asked once, and again when it said that they changed, be it while it answered.
+
+        Where it names none, the next call asks again; those that were waiting have their answer.
+        """
+        known_refusal = self._refusal
         async with self._asking:
             if self._roots is not None:
                 return self._roots
+            if self._refusal is not None and self._refusal is not known_refusal:
+                raise self._refusal
             changes = self._changes_of_roots
-            found = await ask()
+            try:
+                found = await ask()
+            except WorkspaceError as refusal:
+                self._refusal = refusal
+                raise
             if changes == self._changes_of_roots:
                 self._roots = found
             return found
+
+    def works_in_folders(self, tool: str) -> bool:
+        """Whether a tool has to do with files; the web can be used without any folder."""
+        return self.tools[tool] not in self._offering.shared_tools
 
     def roots_changed(self) -> None:
         self._roots = None

@@ -4,25 +4,22 @@ import contextlib
 import hmac
 import os
 import socket
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
-from typing import Any
+from collections.abc import Generator
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from crow.errors import CrowError
-from crow.mcp.serving.server import SESSION_ID, CrowServer
+from crow.mcp.serving.farewells import App, Message, Receive, Send, values, with_farewells
+from crow.mcp.serving.server import CrowServer
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
 LARGEST_REQUEST = 32 * 1024 * 1024
 """Bytes: a file that is created comes in one request."""
 MOST_SESSIONS = 64
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+LONGEST_SILENCE = 30 * 60.0
+"""Seconds without a request or an open stream, after which a client counts as gone, and its commands end."""
 
 
 def listen(port: int) -> socket.socket:
@@ -52,9 +49,10 @@ async def serve_http(server: CrowServer, listener: socket.socket, token: str) ->
         transport_security=checked,
         max_request_body_size=LARGEST_REQUEST,
         max_sessions=MOST_SESSIONS,
+        session_idle_timeout=LONGEST_SILENCE,
     )
     config = uvicorn.Config(
-        with_token(with_farewells(app, server.clients.forget), token),
+        with_token(with_farewells(app, server.clients.forget, LONGEST_SILENCE), token),
         http="h11",
         ws="none",
         lifespan="on",
@@ -89,24 +87,8 @@ def with_token(app: App, token: str) -> App:
     return gate
 
 
-def with_farewells(app: App, has_left: Callable[[str], None]) -> App:
-    """The app, with somebody who is told of each client that ends its session."""
-
-    async def served(scope: Message, receive: Receive, send: Send) -> None:
-        await app(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] == "DELETE":
-            for session_id in _values(scope, SESSION_ID):
-                has_left(session_id.decode("latin-1"))
-
-    return served
-
-
-def _values(scope: Message, name: str) -> list[bytes]:
-    return [value for header, value in scope["headers"] if header == name.encode()]
-
-
 def _shows(scope: Message, expected: bytes) -> bool:
-    shown = _values(scope, "authorization")
+    shown = values(scope, "authorization")
     if len(shown) != 1:
         return False
     scheme, _, token = shown[0].partition(b" ")

@@ -20,11 +20,12 @@ from crow.paths import shown
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10
+PATIENCE = 10.0
 """Seconds that a host gets to name its folders."""
 ROOTS = "roots"
 """Under which name the question goes to a host that cannot be asked directly."""
 REMEDY = "Start the server with `crow mcp --root FOLDER`."
+NO_FOLDERS = "The host was asked for its folders and answered something else."
 
 Context = ServerRequestContext[Any, Any]
 
@@ -50,19 +51,27 @@ def roots_in(params: types.CallToolRequestParams) -> tuple[str, ...] | None:
         case types.ListRootsResult(roots=roots):
             return folders(roots)
         case _:
-            raise WorkspaceError("The host was asked for its folders and answered something else.", remedy=REMEDY)
+            raise WorkspaceError(NO_FOLDERS, remedy=REMEDY)
 
 
 async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
-    """Asks on the stream of the request that needs to know, which every transport has."""
+    """Asks on the stream of the request that needs to know, which every transport has.
+
+    A host that has folders to name and does not name them opens none: it may have meant fewer than we would guess.
+    """
     related = ServerMessageMetadata(related_request_id=ctx.request_id)
     try:
         result = await ctx.session.send_request(
             types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=PATIENCE, metadata=related
         )
-    except (MCPError, ValueError) as error:
+    except MCPError as error:
         logger.warning("roots/list failed: %s", error)
-        raise WorkspaceError("The host did not name its folders when it was asked.", remedy=REMEDY) from None
+        if error.code == types.REQUEST_TIMEOUT:
+            raise WorkspaceError(f"The host did not name its folders within {PATIENCE:g} s.", remedy=REMEDY) from None
+        raise WorkspaceError("The host was asked for its folders and refused.", remedy=REMEDY) from None
+    except ValueError as error:
+        logger.warning("roots/list was answered with something else: %s", error)
+        raise WorkspaceError(NO_FOLDERS, remedy=REMEDY) from None
     return folders(result.roots)
 
 

@@ -82,6 +82,8 @@ class CrowServer:
         self, ctx: Context, params: types.CallToolRequestParams, client: Client
     ) -> tuple[str, ...] | None:
         """Where the call may work; None if the host has to be asked first, and cannot be asked from here."""
+        if not client.works_in_folders(params.name):
+            return ()
         if self._offering.roots:
             return self._offering.roots
         if not roots.offers_roots(ctx):
