@@ -76,6 +76,9 @@ class Form(msgspec.Struct, frozen=True):
     text: str
     schema: dict[str, Any]
     """JSON schema of an object with plain fields."""
+    title: str = ""
+    """The call's own, and its kind: a plain question is shown in their place, and they come back after it."""
+    kind: ToolKind = ToolKind.OTHER
 
 
 class Filled(msgspec.Struct, frozen=True):

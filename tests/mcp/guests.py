@@ -26,6 +26,15 @@ def bad(behaviour: str, path: Path | str = "", name: str = "") -> dict[str, Any]
     return _stdio(name or behaviour, "bad.py", behaviour, *([str(path)] if path else []))
 
 
+def asking(what: str) -> dict[str, Any]:
+    """See `servers/asking.py`."""
+    return _stdio("asking", "asking.py", what)
+
+
+def newer() -> dict[str, Any]:
+    return _stdio("newer", "newer.py")
+
+
 def over_http(url: str, name: str = "web", kind: str = "http") -> dict[str, Any]:
     return {"type": kind, "name": name, "url": url, "headers": []}
 
@@ -59,6 +68,13 @@ def endless(kind: str) -> Generator[str]:
     """The address of a server that never ends its answer to a call."""
     with _serving("endless.py") as (root, _):
         yield f"{root}/{kind}"
+
+
+@contextmanager
+def hung() -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """The root of a server that hangs where the path says so, see `servers/hung.py`; and its process."""
+    with _serving("hung.py") as served:
+        yield served
 
 
 @contextmanager
@@ -105,6 +121,16 @@ def shown(tool_call: dict[str, Any]) -> str:
 def told_model(editor: Editor) -> str:
     """What the model was told of the last call."""
     return [message for message in editor.model_requests()[-1]["messages"] if message["role"] == "tool"][-1]["text"]
+
+
+def notice_about(editor: Editor, *words: str) -> str:
+    """The first notice with all these words in it, past or to come."""
+
+    def is_it(message: dict[str, Any]) -> bool:
+        update = message.get("params", {}).get("update", {})
+        return update.get("sessionUpdate") == "notice" and all(word in update["title"] for word in words)
+
+    return editor.wait_for(is_it, f"a notice about {words}")["params"]["update"]["title"]
 
 
 def offered(request: dict[str, Any]) -> list[str]:

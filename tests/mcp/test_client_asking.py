@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from tests.mcp.guests import PATIENT, bad, calling, editing, good, one_call, shown, told_model
-from tests.mcp.test_client_life import notice_about
+from tests.mcp.guests import PATIENT, asking, bad, calling, editing, good, notice_about, one_call, shown, told_model
 from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
 from tests.support.scripts import DONE, call, reply, say
 
 pytestmark = pytest.mark.timeout(120)
 FORMS = {**NOTICES, "elicitation": {"form": {}}}
+LINKS = {**NOTICES, "elicitation": {"url": {}}}
 
 
 @pytest.mark.rule("R131")
@@ -79,6 +79,103 @@ def test_where_there_are_no_forms_a_single_choice_is_asked_plainly(tmp_path):
     assert asked["toolCall"]["toolCallId"] == "t1-c1"
     assert asked["toolCall"]["title"] == "Subagent “buy bread”: The MCP server good asks: Which one?"
     assert editor.tool_calls()["t1-c1"]["title"] == "Work: buy bread"
+
+
+def test_after_a_plain_question_the_call_has_its_title_and_kind_back_and_is_still_running(tmp_path):
+    def permit(request: dict) -> dict:
+        ids = {option["name"]: option["optionId"] for option in request["options"]}
+        return chose(ids.get("Wheat", "once"))
+
+    _, editor = one_call(tmp_path, asking("plainly"), "go", {"permit": permit})
+    assert told_model(editor) == '{"action": "accept", "content": {"flavour": "w"}}'
+    *_, question = [
+        number
+        for number, message in enumerate(editor.received)
+        if message.get("method") == "session/request_permission"
+    ]
+    assert editor.received[question]["params"]["toolCall"]["title"] == "The MCP server asking asks: Which one?"
+    updates = [message.get("params", {}).get("update", {}) for message in editor.received]
+    before, after = {}, {}
+    for number, update in enumerate(updates):
+        if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
+            (before if number < question else after).setdefault(update["toolCallId"], []).append(update)
+    [shown_before], [shown_after] = before.values(), after.values()
+    assert "asking: go" in [update.get("title") for update in shown_before]
+    assert [update["status"] for update in shown_before if "status" in update][-1] == "in_progress"
+    assert (shown_after[0]["title"], shown_after[0]["kind"]) == ("asking: go", "other")
+    assert [update["status"] for update in shown_after if "status" in update] == ["completed"]
+
+
+def test_the_titles_that_a_server_gives_to_values_are_shown_in_a_form(tmp_path):
+    forms = []
+
+    def answer(request: dict) -> dict:
+        forms.append(request)
+        return {"action": "accept", "content": {"flavour": "r"}}
+
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
+    _, editor = one_call(tmp_path, asking("plainly"), "go", more)
+    choices = [{"const": "r", "title": "Rye"}, {"const": "w", "title": "Wheat"}]
+    assert forms[0]["requestedSchema"]["properties"]["flavour"] == {"type": "string", "oneOf": choices}
+    assert told_model(editor) == '{"action": "accept", "content": {"flavour": "r"}}'
+
+
+def test_a_server_that_wants_the_models_words_is_refused_and_its_call_goes_on(tmp_path):
+    done, editor = one_call(tmp_path, asking("for-words"), "go", {"capabilities": EVERYTHING})
+    assert done["status"] == "completed"
+    assert "not supported" in told_model(editor)
+    assert len(editor.model_requests()) == 2, "the model was asked for the prompt and after the call alone"
+
+
+@pytest.mark.rule("R133")
+def test_an_address_that_a_server_wants_opened_is_shown_where_the_client_can(tmp_path):
+    links = []
+
+    def answer(request: dict) -> dict:
+        links.append(request)
+        return {"action": "accept"}
+
+    more = {"capabilities": LINKS, "answers": {"elicitation/create": answer}}
+    done, editor = one_call(tmp_path, asking("to-visit"), "go", more)
+    [link] = links
+    assert (link["mode"], link["url"]) == ("url", "https://bakery.example/pay")
+    assert link["message"] == "The MCP server asking asks: Please pay."
+    assert link["toolCallId"] == done["toolCallId"]
+    assert told_model(editor) == '{"action": "accept"}'
+    complete = editor.wait_for_call("elicitation/complete")
+    assert complete["params"]["elicitationId"] == link["elicitationId"]
+
+
+def test_where_it_cannot_the_server_is_told_no_and_the_person_is_told_the_address(tmp_path):
+    _, editor = one_call(tmp_path, asking("to-visit"), "go")
+    assert told_model(editor) == '{"action": "decline"}'
+    assert notice_about(editor, "`asking`") == (
+        "The MCP server `asking` (from your editor): It wants you to open https://bakery.example/pay. Your editor "
+        "cannot show addresses, so it was told no. It said: Please pay."
+    )
+
+
+def test_what_a_server_hides_in_its_words_is_made_visible_and_the_person_is_told(tmp_path):
+    forms = []
+
+    def answer(request: dict) -> dict:
+        forms.append(request)
+        return {"action": "decline"}
+
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
+    _, editor = one_call(tmp_path, asking("hiding"), "go", more)
+    assert notice_about(editor, "`asking`") == (
+        "The MCP server `asking` hides something in the description of its tools: go. It used characters that cannot "
+        "be seen (U+202E, U+E0041, U+200B); they were made visible, like ⟨U+202E⟩."
+    )
+    [tool] = [tool for tool in editor.model_requests()[0]["tools"] if tool["name"] == "mcp__asking__go"]
+    assert tool["description"] == "Bakes.⟨U+202E⟩⟨U+E0041⟩"
+    assert "Flour.⟨U+200B⟩" in str(tool)
+    [form] = forms
+    assert form["message"] == (
+        "The MCP server asking asks: Burn⟨U+202E⟩ it?\n"
+        "It used characters that cannot be seen (U+202E, U+200B); they were made visible, like ⟨U+202E⟩."
+    )
 
 
 def test_a_form_that_is_none_never_reaches_the_editor_and_the_server_is_told_why(tmp_path):

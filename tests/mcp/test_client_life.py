@@ -14,7 +14,10 @@ from tests.mcp.guests import (
     editing,
     endless,
     good,
+    hung,
     listening,
+    newer,
+    notice_about,
     one_call,
     over_http,
     pids_in,
@@ -22,19 +25,12 @@ from tests.mcp.guests import (
     told_model,
     until,
 )
-from tests.support.editor import Editor, chose
+from tests.support.editor import chose
 from tests.support.scripts import DONE, reply, say
+from tests.support.scripts import call as calls
 
 pytestmark = pytest.mark.timeout(120)
 SOON = "[limits]\nmcp_start = 1\n"
-
-
-def notice_about(editor: Editor, *words: str) -> str:
-    def is_it(message: dict) -> bool:
-        update = message.get("params", {}).get("update", {})
-        return update.get("sessionUpdate") == "notice" and all(word in update["title"] for word in words)
-
-    return editor.wait_for(is_it, f"a notice about {words}")["params"]["update"]["title"]
 
 
 def test_one_that_dies_at_start_is_named_with_its_last_words(tmp_path):
@@ -160,30 +156,6 @@ def test_a_person_can_start_one_again(tmp_path):
     editor.close()
 
 
-def test_one_that_hangs_can_be_started_again_too(tmp_path):
-    pids = tmp_path / "pids"
-    editor = editing(tmp_path, DONE, config=SOON)
-    editor.new_session(mcpServers=[bad("hangs", pids)])
-    before = pids_in(pids)
-    editor.prompt("/mcp restart hangs")
-    are_gone(before)
-    until(lambda: pids_in(pids) != before, "it was started again")
-    editor.close()
-    are_gone(pids_in(pids))
-
-
-def test_one_that_was_late_brings_its_tools_when_it_is_ready(tmp_path):
-    config = "[limits]\nmcp_start = 0.05\n"
-    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__good__add", {"a": 1, "b": 1})), config=config)
-    editor.new_session(mcpServers=[good()])
-    editor.prompt("Go.")
-    assert "has not answered within 0.05 s" in notice_about(editor, "`good`", "is not ready")
-    notice_about(editor, "`good`", "is ready now")
-    editor.prompt("Go on.")
-    assert shown(editor.the_call()) == "```\nthe sum is 2\n```"
-    editor.close()
-
-
 def test_what_is_waited_for_is_named(tmp_path):
     editor = editing(tmp_path, DONE, config="[limits]\nmcp_start = 4\n", environment={"CROW_PATIENCE": "0.2"})
     editor.new_session(mcpServers=[bad("hangs")])
@@ -210,6 +182,46 @@ def test_one_over_http_that_was_started_anew_is_reached_again(tmp_path, kind):
             assert time.monotonic() < end, [shown(call) for call in editor.tool_calls().values()]
             editor.prompt("Go on.")
         editor.close()
+
+
+def test_a_call_over_the_older_kind_of_http_ends_at_its_limit(tmp_path):
+    with hung() as (root, _):
+        config = PATIENT + "mcp_call = 0.5\n"
+        editor = editing(tmp_path, calling(("mcp__web__go", {}), ("mcp__plain__go", {})), config=config)
+        editor.new_session(mcpServers=[over_http(f"{root}/sse-call", kind="sse"), bad("plain")])
+        editor.prompt("Go.")
+        first, second = editor.tool_calls().values()
+        assert "it did not answer within 0.5 s" in shown(first)
+        assert second["status"] == "completed"
+        editor.close()
+
+
+def test_one_over_the_older_kind_of_http_that_dies_in_a_call_fails_the_call_at_once(tmp_path):
+    with hung() as (root, process):
+        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n")
+        editor.new_session(mcpServers=[over_http(f"{root}/sse-dies", kind="sse")])
+        editor.prompt("Go.")
+        assert process.wait() == 1
+        assert "it was lost during the call" in shown(editor.the_call())
+        assert "It is started again." in notice_about(editor, "`web`", "has stopped")
+        editor.close()
+
+
+def test_one_that_speaks_only_the_newer_protocol_is_used_and_its_changes_are_noticed(tmp_path):
+    first = reply(calls("mcp__newer__shift")) + reply(say("So far."))
+    editor = editing(tmp_path, first + calling(("mcp__newer__shifted", {})))
+    editor.new_session(mcpServers=[newer()])
+    editor.prompt("Go.")
+    assert shown(editor.the_call()) == "```\ndone\n```"
+
+    def has_both() -> bool:
+        editor.prompt("/mcp")
+        return "`mcp__newer__shifted`" in editor.text()
+
+    until(has_both, "the new tool is there")
+    editor.prompt("Go on.")
+    assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
+    editor.close()
 
 
 def test_an_address_where_nobody_listens_is_named(tmp_path):

@@ -1,7 +1,9 @@
 """Servers that want a login: through the client where it can show an address, else in a terminal."""
 
+import shutil
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.guests import PATIENT, PROGRAMS, calling, editing, over_http, shown
-from tests.mcp.test_client_life import notice_about
-from tests.support.editor import CROW, NOTICES, clean_environment
-from tests.support.scripts import DONE
+from tests.mcp.guests import PATIENT, PROGRAMS, bad, calling, editing, notice_about, over_http, shown
+from tests.support.editor import CROW, NOTICES, Later, clean_environment
+from tests.support.scripts import DONE, call, reply, say
 
 pytestmark = pytest.mark.timeout(120)
 LINKS = {**NOTICES, "elicitation": {"url": {}}}
 
 
 @contextmanager
-def guarded(seconds: int = 3600) -> Generator[str]:
-    command = [sys.executable, "-W", "ignore", str(PROGRAMS / "guarded.py"), str(seconds)]
+def guarded(seconds: int = 3600, folder: Path | None = None) -> Generator[str]:
+    """With a folder, tokens can be made invalid, see `servers/guarded.py`."""
+    more = [str(folder)] if folder is not None else []
+    command = [sys.executable, "-W", "ignore", str(PROGRAMS / "guarded.py"), str(seconds), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
@@ -73,6 +76,83 @@ def test_the_client_shows_the_login_page_and_learns_when_it_is_done(tmp_path):
         assert "secret-" not in everything_below(editor.home / "log")
 
 
+def log_in(request: dict) -> dict:
+    browse(request["url"])
+    return {"action": "accept"}
+
+
+def two_calls(tool: str) -> str:
+    return reply(call(tool)) + reply(say("So far.")) + reply(call(tool)) + reply(call("mcp__plain__go")) + DONE
+
+
+def test_a_token_that_the_server_no_longer_takes_is_renewed_within_the_call(tmp_path):
+    with guarded(folder=tmp_path) as url:
+        logins = []
+
+        def answer(request: dict) -> dict:
+            logins.append(request)
+            return log_in(request)
+
+        script = two_calls("mcp__web__open_safe")
+        editor = editing(tmp_path, script, capabilities=LINKS, answers={"elicitation/create": answer})
+        editor.new_session(mcpServers=[over_http(url), bad("plain")])
+        editor.prompt("Go.")
+        (tmp_path / "refused").write_text("secret-access-0")
+        editor.prompt("Go on.")
+        assert [shown(one) for one in editor.tool_calls().values()][1] == "```\na cake\n```"
+        assert len(logins) == 1
+        editor.close()
+        [tokens] = (editor.home / "mcp" / "tokens").iterdir()
+        assert "secret-access-1" in tokens.read_text()
+
+
+def test_a_login_that_cannot_be_renewed_is_told_with_what_to_do_and_other_tools_live_on(tmp_path):
+    with guarded(folder=tmp_path) as url:
+        editor = editing(tmp_path, DONE, capabilities=LINKS, answers={"elicitation/create": log_in})
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        editor.close()
+
+        editor = editing(tmp_path, two_calls("mcp__web__open_safe"))
+        editor.new_session(mcpServers=[over_http(url), bad("plain")])
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```\na cake\n```"
+        (tmp_path / "refused").write_text("secret-access-0")
+        (tmp_path / "closed").touch()
+        editor.prompt("Go on.")
+        _, refused, plain = editor.tool_calls().values()
+        remedy = f"it wants you to log in first: run `crow mcp login {url}`"
+        assert remedy in shown(refused)
+        assert remedy in notice_about(editor, "`web`", "has stopped")
+        assert plain["status"] == "completed"
+        editor.prompt("/mcp")
+        assert f"**web** (from your editor): failed: {remedy}" in editor.text()
+        editor.close()
+
+
+def test_sessions_share_what_one_of_them_has_renewed(tmp_path):
+    with guarded(folder=tmp_path) as url:
+        editor = editing(tmp_path, DONE, capabilities=LINKS, answers={"elicitation/create": log_in})
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        editor.close()
+
+        script = two_calls("mcp__web__open_safe")
+        first, second = editing(tmp_path / "first", script), editing(tmp_path / "second", script)
+        for one in (first, second):
+            shutil.copytree(editor.home / "mcp", one.home / "mcp", dirs_exist_ok=True)
+            one.new_session(mcpServers=[over_http(url), bad("plain")])
+            one.prompt("Go.")
+        (tmp_path / "refused").write_text("secret-access-0")
+        first.prompt("Go on.")
+        (tmp_path / "closed").touch()  # the token for renewing can be used once
+        shutil.copytree(first.home / "mcp", second.home / "mcp", dirs_exist_ok=True)
+        second.prompt("Go on.")
+        for one in (first, second):
+            assert [shown(each) for each in one.tool_calls().values()][1] == "```\na cake\n```"
+            one.close()
+
+
 def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
     with guarded() as url:
         editor = editing(
@@ -82,6 +162,36 @@ def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
         editor.prompt("Go.")
         assert "you did not log in" in notice_about(editor, "`web`", "login did not work")
         assert f"crow mcp login {url}" in notice_about(editor, "`web`", "cannot be used")
+        editor.close()
+
+
+def test_a_prompt_does_not_wait_for_a_login_for_ever_and_the_tools_come_when_it_is_done(tmp_path):
+    agreed = threading.Event()
+    pages = []
+
+    def agree() -> dict:
+        assert agreed.wait(60)
+        return {"action": "accept"}
+
+    def answer(request: dict) -> Later:
+        pages.append(request["url"])
+        return Later(agree)
+
+    with guarded() as url:
+        config = "[limits]\nmcp_start = 5\n"
+        script = reply(say("Without it, then.")) + calling(("mcp__web__open_safe", {}))
+        editor = editing(tmp_path, script, config=config, capabilities=LINKS, answers={"elicitation/create": answer})
+        editor.new_session(mcpServers=[over_http(url)])
+        assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+        notice_about(editor, "`web`", "is not ready: it waits for you to log in. Its tools come when you have.")
+        editor.prompt("/mcp")
+        assert "**web** (from your editor): waiting for your login" in editor.text()
+        [page] = pages
+        agreed.set()
+        browse(page)
+        notice_about(editor, "`web`", "is ready now")
+        editor.prompt("Go on.")
+        assert shown(editor.the_call()) == "```\na cake\n```"
         editor.close()
 
 

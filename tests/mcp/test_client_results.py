@@ -1,10 +1,11 @@
 """What a server's tool gave, for the model and for the person; prompts and resources too."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
-from tests.mcp.test_client_life import notice_about
-from tests.support.editor import chose
+from tests.mcp.guests import PATIENT, bad, calling, editing, good, notice_about, offered, one_call, shown, told_model
+from tests.support.editor import Editor, chose
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -42,6 +43,24 @@ def test_of_far_too_many_pieces_the_first_are_told_and_the_others_counted(tmp_pa
     text = told_model(editor)
     assert "piece 999\n" in text
     assert text.endswith("(199,000 more pieces of content are left out)")
+
+
+def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
+    editor = editing(tmp_path, calling(("mcp_resources", {"uri": "note://all"})))
+    editor.new_session(mcpServers=[bad("many-contents")])
+    editor.prompt("Go.")
+    text = told_model(editor)
+    assert text.startswith("note://0:\nnote 0\n\nnote://1:")
+    assert text.endswith("(199,000 more pieces of content are left out)")
+    assert highest_memory(editor) < 300
+    editor.close()
+
+
+def highest_memory(editor: Editor) -> float:
+    """Of the process, in MB, as long as it lived."""
+    status = Path(f"/proc/{editor.process.pid}/status").read_text()
+    [highest] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
+    return highest / 1024
 
 
 def test_an_error_of_the_tool_is_a_failed_call(tmp_path):

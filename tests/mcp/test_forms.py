@@ -29,6 +29,24 @@ def test_a_field_that_the_protocol_knows_is_passed_on_as_it_is(field: dict[str, 
     assert flat(form(**field)) == form(**field)
 
 
+def test_titles_of_values_are_written_as_the_protocol_has_them():
+    older = {"type": "string", "enum": ["r", "w"], "enumNames": ["Rye", "Wheat\u202e"], "default": "w"}
+    choices = [{"const": "r", "title": "Rye"}, {"const": "w", "title": "Wheat⟨U+202E⟩"}]
+    assert flat(form(**older)) == form(type="string", oneOf=choices, default="w")
+
+
+@pytest.mark.parametrize("names", [["Rye"], ["Rye", 5], "Rye", None, {}], ids=str)
+def test_titles_that_do_not_fit_the_values_are_left_out(names: Any):
+    plain = {"type": "string", "enum": ["r", "w"]}
+    assert flat(form(**plain, enumNames=names)) == form(**plain)
+
+
+def test_a_value_without_a_title_is_its_own():
+    choices = [{"const": "x"}, {"const": "y", "title": "The y"}]
+    titled = [{"const": "x", "title": "x"}, {"const": "y", "title": "The y"}]
+    assert flat(form(type="string", oneOf=choices)) == form(type="string", oneOf=titled)
+
+
 BAD: list[dict[str, Any]] = [
     {"type": "string", "enum": [1, None, {}]},
     {"type": "string", "enum": []},

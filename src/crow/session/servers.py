@@ -240,11 +240,11 @@ class Asker:
         values = _choices(field)
         if not values:
             return Filled("decline")
+        kind, title = (form.kind, form.title) if errand is None else (ToolKind.OTHER, errand.title)
         try:
             answer = await self._person.ask(Question(form.call_id, form.text, tuple(values)))
-        finally:
-            if errand is not None:  # a question is shown in the call's place: the call takes it back
-                self._journal.append(CallDescribed(errand.call_id, ToolKind.OTHER, errand.title))
+        finally:  # a question is shown in the call's place: the call takes it back
+            self._journal.append(CallDescribed(form.call_id, kind, title))
         if answer is not None and answer.cancelled:
             return Filled("cancel")
         return Filled("accept", {name: values[answer.text]}) if answer and answer.text in values else Filled("decline")

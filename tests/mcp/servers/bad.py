@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -37,7 +38,12 @@ class Server:
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if self.behaviour == "prompts":
             capabilities["prompts"] = {}
+        if self.behaviour == "many-contents":
+            capabilities["resources"] = {}
         send(id=id, result={"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+
+    def on_resources_read(self, id: Any, params: Any) -> None:
+        send(id=id, result={"contents": [{"uri": f"note://{n}", "text": f"note {n}"} for n in range(200_000)]})
 
     def on_tools_list(self, id: Any, params: Any) -> None:
         send(id=id, result={"tools": self.tools()})
@@ -128,6 +134,17 @@ def main() -> None:
                 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
                 Path(path).write_text(f"{os.getpid()} {child.pid}")
             time.sleep(1000)
+        case "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            Path(path).write_text(f"{os.getpid()} {os.getpid()}")
+            time.sleep(1000)
+        case "hangs-once" if not Path(path).exists():
+            Path(path).write_text(f"{os.getpid()} {os.getpid()}")
+            print("kneading", file=sys.stderr, flush=True)
+            time.sleep(1000)
+        case "dies-until" if not Path(path).exists():
+            print("no flour in the house", file=sys.stderr)
+            sys.exit(4)
         case "dies-at-start":
             print("no flour in the house", file=sys.stderr)
             sys.exit(4)
@@ -143,7 +160,7 @@ def main() -> None:
             print("Welcome to the bakery!", flush=True)
             Server("plain", path).serve()
         case _:
-            if path and behaviour not in ("changing",):
+            if path and behaviour not in ("changing", "hangs-once", "dies-until"):
                 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
                 Path(path).write_text(f"{os.getpid()} {child.pid}")
             Server(behaviour, path).serve()

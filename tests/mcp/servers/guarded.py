@@ -1,11 +1,13 @@
 """An MCP server over HTTP that wants a login, and the authorisation server for it, on one port of this machine.
 
-It prints the port. Whoever opens the login page is let in at once. Tokens last as many seconds as the argument says.
+It prints the port. Whoever opens the login page is let in at once. Tokens last as many seconds as the argument says; in
+the folder that may follow, a file `refused` names those that are no longer taken, and with `closed` none is renewed.
 """
 
 import socket
 import sys
 import time
+from pathlib import Path
 
 import uvicorn
 from mcp.server.auth.provider import AccessToken, AuthorizationCode, AuthorizationParams, RefreshToken
@@ -16,8 +18,9 @@ from pydantic import AnyHttpUrl
 
 
 class Doorman:
-    def __init__(self, seconds: int) -> None:
+    def __init__(self, seconds: int, folder: Path) -> None:
         self.seconds = seconds
+        self.folder = folder
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.tokens: dict[str, AccessToken] = {}
@@ -53,7 +56,7 @@ class Doorman:
         return self.issue(client.client_id or "")
 
     async def load_refresh_token(self, client: object, refresh_token: str) -> RefreshToken | None:
-        return self.refreshing.get(refresh_token)
+        return None if (self.folder / "closed").exists() else self.refreshing.get(refresh_token)
 
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
@@ -61,7 +64,8 @@ class Doorman:
         return self.issue(client.client_id or "")
 
     async def load_access_token(self, token: str) -> AccessToken | None:
-        return self.tokens.get(token)
+        refused = self.folder / "refused"
+        return None if refused.exists() and token in refused.read_text().split() else self.tokens.get(token)
 
     async def revoke_token(self, token: object) -> None:
         pass
@@ -84,7 +88,8 @@ def main() -> None:
         client_registration_options=ClientRegistrationOptions(enabled=True),
         validate_token_resource=False,
     )
-    server = MCPServer("guarded", auth_server_provider=Doorman(int(sys.argv[1])), auth=settings)  # pyright: ignore[reportArgumentType] -- what this server does not need is left out
+    doorman = Doorman(int(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "/nowhere"))
+    server = MCPServer("guarded", auth_server_provider=doorman, auth=settings)  # pyright: ignore[reportArgumentType] -- what this server does not need is left out
 
     @server.tool()
     def open_safe() -> str:

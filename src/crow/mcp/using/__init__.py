@@ -2,14 +2,19 @@
 
     hub ──▶ connection ──▶ lines ──▶ program (a process under the keeper)
      │          │   └────▶ remote (streamable HTTP, SSE), login (OAuth)
-     │          └────────▶ answering (what the server asks of us)
+     │          └────────▶ inventory; answering (what the server asks of us)
      └──▶ tool ──▶ content;  finding, resources, prompts
 
 wanted.py       which servers, and who wants them
 hub.py          all servers of a session: their tools, what is offered to the model, what the person is told
-connection.py   the life of one server: started, listed, used, lost, started again
+connection.py   the life of one server: started, used, lost, started again
+retries.py      how often, and after which pauses
+inventory.py    what a server has, and that it changed
+telling.py      what the person is told of a server
+naming.py       what servers, tools and prompts are called, in rules too
 tapped.py       every message of a server passes here: floods are stopped, lists mended
 schemas.py      a tool's schema made fit for models
+hidden.py       characters that cannot be seen, made visible
 approvals.py    whether a tool is still the one that was allowed
 
 Nothing here is loaded before a session has servers, but for `wanted.py`.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 from mcp.client import ClientRequestContext
 from mcp_types import (
     INVALID_PARAMS,
@@ -18,10 +19,14 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from crow.actions import Filled, Form, Link
-from crow.mcp.using.forms import can_be_opened, flat, words
+from crow.mcp.using.forms import can_be_opened, flat, labels, words
+from crow.mcp.using.hidden import hidden_characters, remark_on
+from crow.results import ToolKind
 from crow.visible import one_line
 
 LONGEST_MESSAGE = 2000
+MOST_TOLD = 20
+"""Addresses of one server that the person is told of in words."""
 _DECLINED = ElicitResult(action="decline")
 _NO_FORM = ErrorData(
     code=INVALID_PARAMS,
@@ -32,6 +37,14 @@ _NO_ADDRESS = ErrorData(
     code=INVALID_PARAMS,
     message="The person was not asked: the address must be an https URL without credentials, or http to this machine.",
 )
+
+
+class AskedIn(msgspec.Struct, frozen=True):
+    """The call in which a server asks something, as the person sees it; empty if it is in none."""
+
+    call_id: str = ""
+    title: str = ""
+    kind: ToolKind = ToolKind.OTHER
 
 
 class Asker(Protocol):
@@ -54,16 +67,24 @@ class Asker(Protocol):
 
 
 class Answering:
-    """For one server. `call_id` says which call is running, if one is; `pause` stops its clock meanwhile."""
+    """For one server. `running` says which call runs; `pause` stops its clock meanwhile; `warn` tells the person."""
 
     def __init__(
-        self, server: str, roots: Sequence[str], asker: Asker, call_id: Callable[[], str], pause: Callable[[bool], None]
+        self,
+        server: str,
+        roots: Sequence[str],
+        asker: Asker,
+        running: Callable[[], AskedIn],
+        pause: Callable[[bool], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._server = server
         self._roots = roots
         self._asker = asker
-        self._call_id = call_id
+        self._running = running
         self._pause = pause
+        self._warn = warn
+        self._told: set[str] = set()
 
     async def roots(self, context: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(
@@ -85,7 +106,8 @@ class Answering:
         schema = flat(params.requested_schema)
         if schema is None:
             return _NO_FORM
-        filled = await self._asker.fill_in(Form(self._call_id(), self._said(params.message), schema))
+        running, text = self._running(), self._said(params.message, labels(params.requested_schema))
+        filled = await self._asker.fill_in(Form(running.call_id, text, schema, running.title, running.kind))
         content = {name: value for name, value in (filled.content or {}).items() if name in schema["properties"]}
         return ElicitResult(action=filled.action, content=content if filled.action == "accept" else None)
 
@@ -93,9 +115,20 @@ class Answering:
         if not can_be_opened(params.url):
             return _NO_ADDRESS
         if not self._asker.can_visit:
+            self._tell_of(params.url, params.message)
             return _DECLINED
-        link = Link(self._call_id(), self._said(params.message), params.url, params.elicitation_id or params.url)
+        text = self._said(params.message)
+        link = Link(self._running().call_id, text, params.url, params.elicitation_id or params.url)
         return ElicitResult(action="accept") if await self._asker.visit(link) else _DECLINED
 
-    def _said(self, message: str) -> str:
-        return f"The MCP server {one_line(self._server, 100)} asks: {words(message, LONGEST_MESSAGE)}"
+    def _tell_of(self, url: str, message: str) -> None:
+        if url not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(url)
+            said = f" It said: {one_line(message, 500)}" if message else ""
+            self._warn(f"It wants you to open {url}. Your editor cannot show addresses, so it was told no.{said}")
+
+    def _said(self, message: str, labels: str = "") -> str:
+        message = message[: LONGEST_MESSAGE + 1]
+        asked = f"The MCP server {one_line(self._server, 100)} asks: {words(message, LONGEST_MESSAGE)}"
+        remark = remark_on(hidden_characters(message + labels))
+        return f"{asked}\n{remark}" if remark else asked

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -15,6 +14,7 @@ from mcp_types import (
 )
 
 from crow.mcp.display import decode
+from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
 from crow.messages import Image
 from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
@@ -33,8 +33,7 @@ Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedRes
 def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
     """`roots` are the folders of the session: a diff is shown of what lies in them."""
     texts, images = read_content(given.content)
-    if not texts and given.structured_content is not None:
-        texts = [msgspec.json.format(msgspec.json.encode(given.structured_content)).decode()]
+    texts += unsaid(given.structured_content, texts)
     text = shortened("\n\n".join(texts))
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
     shown = decode(given.meta, roots)

@@ -27,6 +27,13 @@ class LoginNeeded(ServerFailed):
         super().__init__("it wants you to log in first", lasting=True)
 
 
+class TimedOut(ServerFailed):
+    """It took longer to start than it may."""
+
+    def __init__(self, seconds: float, remark: str) -> None:
+        super().__init__(f"it has not answered within {seconds:g} s.{remark}", lasting=True)
+
+
 def first_of(error: BaseException) -> BaseException:
     """The libraries below wrap what went wrong in groups."""
     while isinstance(error, BaseExceptionGroup):

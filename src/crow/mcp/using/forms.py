@@ -42,6 +42,8 @@ class _Text(_Field, frozen=True, tag="string"):
     pattern: Value | None = None
     format: Literal["email", "uri", "date", "date-time"] | None = None
     enum: Values | None = None
+    enum_names: Any = None
+    """Titles for the values, as older servers write them."""
     one_of: Choices | None = None
     default: Value | None = None
 
@@ -93,9 +95,27 @@ def flat(schema: Any) -> dict[str, Any] | None:
         return None
     if not all(_can_be_answered(name, field) for name, field in form.properties.items()):
         return None
-    properties = {name: _readable(msgspec.to_builtins(field)) for name, field in form.properties.items()}
+    properties = {name: _readable(msgspec.to_builtins(_titled(field))) for name, field in form.properties.items()}
     names = [name for name in form.required or () if name in properties]
     return {"type": "object", "properties": properties, **({"required": names} if names else {})}
+
+
+def labels(schema: Any) -> str:
+    """All titles and descriptions in a form that is one, as they came."""
+    form = msgspec.convert(schema, _Form)
+    return "".join(_texts(msgspec.to_builtins(_titled(field))) for field in form.properties.values())
+
+
+def _texts(part: Any) -> str:
+    match part:
+        case dict():
+            given = cast("dict[str, Any]", part)
+            own = [value for name in ("title", "description") if isinstance(value := given.get(name), str)]
+            return "".join([*own, *map(_texts, given.values())])
+        case list() | tuple():
+            return "".join(map(_texts, cast("list[Any]", part)))
+        case _:
+            return ""
 
 
 def can_be_opened(address: str) -> bool:
@@ -121,6 +141,25 @@ def words(text: str, longest: int) -> str:
     """A server's text, with its line ends, in which everything can be seen."""
     lines = text[:longest].replace("\r\n", "\n").split("\n")
     return "\n".join(one_line(line, len(line)) for line in lines) + ("…" if len(text) > longest else "")
+
+
+def _titled(field: _Field) -> _Field:
+    """The same, in which each value that has a title is written together with it."""
+    match field:
+        case _Text(enum=(*values,), enum_names=[*names]) if len(names) == len(values) and _are_texts(names):
+            choices = tuple(_Choice(value, name) for value, name in zip(values, names, strict=True))
+            return msgspec.structs.replace(field, enum=None, enum_names=None, one_of=choices)
+        case _Text(one_of=(*choices,)):
+            titled = tuple(_Choice(one.const, one.title or one.const, one.description) for one in choices)
+            return msgspec.structs.replace(field, enum_names=None, one_of=titled)
+        case _Text():
+            return msgspec.structs.replace(field, enum_names=None)
+        case _:
+            return field
+
+
+def _are_texts(names: list[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def _can_be_answered(name: str, field: _Field) -> bool:

@@ -13,7 +13,8 @@ from crow.mcp.using.approvals import Approvals
 from crow.mcp.using.connection import Around, Connection, State
 from crow.mcp.using.finding import NAME as FIND_TOOLS
 from crow.mcp.using.finding import FindTools
-from crow.mcp.using.naming import tool_name
+from crow.mcp.using.hidden import remark_on
+from crow.mcp.using.naming import server_name, server_names, tool_name
 from crow.mcp.using.prompts import ServerPrompt, prompts_of
 from crow.mcp.using.resources import NAME as RESOURCES
 from crow.mcp.using.resources import Resources
@@ -40,6 +41,8 @@ class ServerStatus(msgspec.Struct, frozen=True):
     """For the person."""
 
     name: str
+    known_as: str
+    """In the names of its tools, and in rules."""
     origin: str
     state: str
     cause: str
@@ -75,12 +78,14 @@ class Hub:
 
     def use(self, wanted: Mapping[str, Wanted]) -> None:
         """Starts those that are not there yet, all at once, and ends those that are no longer wanted as they are."""
+        names = server_names(wanted)
         for name, connection in list(self._connections.items()):
-            if wanted.get(name) != connection.wanted:
+            if (wanted.get(name), names.get(name)) != (connection.wanted, connection.known_as):
                 self._drop(connection)
         for name, server in wanted.items():
             if name not in self._connections:
-                self._connections[name] = Connection(server, self._around, self._take_in)
+                self._tell_of_name(server, names)
+                self._connections[name] = Connection(server, names[name], self._around, self._take_in)
                 self._connections[name].start()
 
     def _drop(self, connection: Connection) -> None:
@@ -89,6 +94,17 @@ class Hub:
         ending = asyncio.get_running_loop().create_task(connection.close())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+    def _tell_of_name(self, server: Wanted, names: Mapping[str, str]) -> None:
+        plain, own = server_name(server.name), names[server.name]
+        if plain == own:
+            return
+        first = next(name for name, known_as in names.items() if known_as == plain)
+        self._warn_once(
+            f"The MCP servers `{one_line(first, 100)}` and `{one_line(server.name, 100)}` would have the same name for "
+            f"the model and in rules. `{one_line(server.name, 100)}` (from {server.origin}) is `{own}` there: a rule "
+            f"for its tools is `mcp__{own}__*`."
+        )
 
     async def settled(self) -> None:
         """Returns when each is ready, has failed, or is late."""
@@ -112,12 +128,13 @@ class Hub:
         return [
             ServerStatus(
                 one.name,
+                one.known_as,
                 one.wanted.origin,
                 one.state,
                 one.cause,
                 tuple((tool.spec.name, tool.cost) for tool in self._tools.values() if tool.connection is one),
                 tuple(prompt.name for prompt in prompts[one.name]),
-                one.has_resources,
+                one.has.has_resources,
             )
             for one in self._connections.values()
         ]
@@ -177,7 +194,7 @@ class Hub:
             self._found[tool.spec.name] = None
 
     def _with_resources(self) -> list[Connection]:
-        return [one for one in self._connections.values() if one.has_resources and one.state is State.READY]
+        return [one for one in self._connections.values() if one.has.has_resources and one.state is State.READY]
 
     # --- what a server has now
 
@@ -189,7 +206,7 @@ class Hub:
         self._tools = {name: tool for name, tool in self._tools.items() if tool.connection is not connection}
         for definition in self._listed_once(connection):
             known = before.pop(definition.name, None)
-            name = known.spec.name if known is not None else tool_name(connection.name, definition.name, self._tools)
+            name = known.spec.name if known is not None else self._name(connection, definition)
             try:
                 tool = McpTool(name, definition, connection, self._allowed)
             except SchemaUnfit as unfit:
@@ -201,12 +218,27 @@ class Hub:
             self._check(tool, known)
         for gone in before.values():
             gone.is_current = False
+        self._tell_of_hidden(connection)
+
+    def _name(self, connection: Connection, definition: McpToolDefinition) -> str:
+        return tool_name(connection.known_as, definition.name, self._tools)
+
+    def _tell_of_hidden(self, connection: Connection) -> None:
+        """In what a server says of its tools, which the model reads and the person hardly ever does."""
+        hiding = [tool for tool in self._tools.values() if tool.connection is connection and tool.hidden]
+        if hiding:
+            names = one_line(", ".join(tool.definition.name for tool in hiding), 300)
+            remark = remark_on(list(dict.fromkeys(character for tool in hiding for character in tool.hidden)))
+            server = one_line(connection.name, 100)
+            self._warn_once(
+                f"The MCP server `{server}` hides something in the description of its tools: {names}. {remark}"
+            )
 
     def _listed_once(self, connection: Connection) -> list[McpToolDefinition]:
         """A second tool of the same name would get another name, one that no rule for the first covers."""
         listed: dict[str, McpToolDefinition] = {}
         again: dict[str, None] = {}
-        for definition in connection.tools:
+        for definition in connection.has.tools:
             if listed.setdefault(definition.name, definition) is not definition:
                 again[definition.name] = None
         if again:

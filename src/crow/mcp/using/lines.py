@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, cast
 
 import anyio
+import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
@@ -17,7 +18,7 @@ from crow.mcp.using.errors_said import ErrorsSaid
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.mending import mended
 from crow.mcp.using.program import ErrorSink, Program
-from crow.mcp.using.tapped import Tap
+from crow.mcp.using.tapped import Tap, without_too_much
 from crow.visible import one_line
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -58,6 +59,21 @@ class Talk:
 
 
 def _message(line: bytes) -> SessionMessage | None:
+    """Cut before the library looks at it, which needs many times the room of the line."""
+    try:
+        said: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _as_the_library_reads(line)
+    if isinstance(said, dict):
+        without_too_much(cast("dict[str, Any]", said).get("result"))
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_python(said, by_name=False))
+    except ValueError:
+        return None
+
+
+def _as_the_library_reads(line: bytes) -> SessionMessage | None:
+    """It takes numbers that are none, such as NaN."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,7 +23,7 @@ from crow.config.home import write_file
 from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure
-from crow.mcp.using.remote import Remote
+from crow.mcp.using.remote import UNAUTHORISED, Remote
 from crow.mcp.using.tapped import Tap
 from mcp import Client
 
@@ -31,6 +31,8 @@ PATIENCE = 300.0
 """Seconds that the person has in the browser."""
 PAGE = "Crow is logged in. You can close this page."
 PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
+LONG_AGO = 1.0
+"""When a token ended that the server no longer takes."""
 _LONGEST_REQUEST = 16 * 1024
 
 
@@ -68,6 +70,7 @@ class Tokens:
     def recall(self, provider: OAuthClientProvider) -> None:
         """What the library does not keep by itself: without it no token could be renewed."""
         kept = self._read()
+        provider.context.current_tokens = _understood(OAuthToken, kept.tokens)
         provider.context.token_expiry_time = kept.expires_at
         provider.context.oauth_metadata = _understood(OAuthMetadata, kept.places)
 
@@ -123,9 +126,47 @@ def with_stored_tokens(home: str, url: str) -> httpx2.Auth | None:
 
     if not tokens.are_there:
         return None
-    provider = _provider(url, tokens, tokens.port(), refuse, wait)
-    tokens.recall(provider)
-    return provider
+    return Renewing(_provider(url, tokens, tokens.port(), refuse, wait), tokens)
+
+
+class Renewing(httpx2.Auth):
+    """Tokens are renewed when their time is up, which the library does, and also when a server says that it is.
+
+    Other sessions share them: one that was renewed elsewhere is taken from the file instead.
+    """
+
+    def __init__(self, provider: OAuthClientProvider, tokens: Tokens) -> None:
+        self._provider = provider
+        self._tokens = tokens
+        tokens.recall(provider)
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if not self._provider.context.is_token_valid():
+            self._tokens.recall(self._provider)
+        for may_renew in (True, False):
+            async with aclosing(self._provider.async_auth_flow(request)) as flow:
+                try:
+                    sent = await anext(flow)
+                    while True:
+                        response = yield sent
+                        if may_renew and sent is request and response.status_code == UNAUTHORISED:
+                            break  # the library would ask for a new login at once
+                        sent = await flow.asend(response)
+                except StopAsyncIteration:
+                    return
+            self._take_another(request.headers.get("authorization", ""))
+
+    def _take_another(self, refused: str) -> None:
+        """In place of the token that was refused: the one that is there by now, or a new one."""
+        context = self._provider.context
+        if _is_shown(context.current_tokens, refused):
+            self._tokens.recall(self._provider)
+        if _is_shown(context.current_tokens, refused):
+            context.token_expiry_time = LONG_AGO
+
+
+def _is_shown(tokens: OAuthToken | None, header: str) -> bool:
+    return tokens is not None and header == f"Bearer {tokens.access_token}"
 
 
 async def log_in(
@@ -144,7 +185,7 @@ async def log_in(
 
         auth = _provider(settings.url, tokens, port, show, wait)
         tap = Tap(asyncio.get_running_loop().time, lambda name, fault: None)
-        transport = Remote(settings, auth, tap, lambda: None, lambda failure: None)
+        transport = Remote(settings, auth, tap, lambda unauthorised: None, lambda failure: None)
         try:
             async with Client(transport, mode="legacy", cache=None):
                 tokens.keep_places(auth.context.oauth_metadata)

@@ -8,6 +8,7 @@ from mcp_types import GetPromptResult, Prompt
 
 from crow.errors import CrowError
 from crow.events import Sent, SentMedia, SentText
+from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import read_content
 from crow.mcp.using.failures import ServerFailed
@@ -23,7 +24,7 @@ class ServerPrompt:
     """`taken` are the names of other commands: this one gets a number if its own is among them."""
 
     def __init__(self, connection: Connection, prompt: Prompt, taken: Collection[str] = ()) -> None:
-        self.name = _distinct(prompt_name(connection.name, prompt.name), taken)
+        self.name = _distinct(prompt_name(connection.known_as, prompt.name), taken)
         said = prompt.description or prompt.title or prompt.name
         self.description = f"{one_line(said, 200)} ({one_line(connection.name, 60)})"
         arguments = (one.name if one.required else f"[{one.name}]" for one in prompt.arguments or ())
@@ -35,7 +36,7 @@ class ServerPrompt:
         """What the server makes of it. CrowError says what is missing, or why there is no answer."""
         values = self._values(arguments)
         try:
-            given = await self._connection.ask(lambda client: client.get_prompt(self._prompt.name, values), "")
+            given = await self._connection.ask(lambda client: client.get_prompt(self._prompt.name, values), AskedIn())
         except ServerFailed as failed:
             name = one_line(self._connection.name, 100)
             raise CrowError(f"The MCP server `{name}` gave no prompt: {failed.message.rstrip('.')}.") from None
@@ -70,7 +71,7 @@ def prompts_of(connections: Iterable[Connection]) -> dict[str, list[ServerPrompt
     found: dict[str, list[ServerPrompt]] = {}
     for connection in connections:
         of_it = found.setdefault(connection.name, [])
-        for prompt in connection.prompts:
+        for prompt in connection.has.prompts:
             of_it.append(ServerPrompt(connection, prompt, taken))
             taken.add(of_it[-1].name)
     return found

@@ -1,5 +1,7 @@
 """Talking to a server over HTTP: the streamable kind, and the older one with server-sent events."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
@@ -20,8 +22,10 @@ from crow.mcp.using.mending import mended
 from crow.mcp.using.tapped import Tap
 from crow.visible import one_line
 
-CONNECT = 10.0
-"""Seconds that a connection may take; how long an answer may take is the caller's to say."""
+LIMITS = httpx2.Timeout(10.0, read=None)
+"""Seconds that a connection may take; how long an answer may take, or an event to come, is the caller's to say."""
+GOODBYE = 1.0
+"""Seconds that a server gets for its answer when we leave."""
 LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
 UNAUTHORISED = 401
@@ -47,14 +51,17 @@ def has_own_key(settings: McpServerSettings) -> bool:
 
 
 class Remote:
-    """A transport: connected while it is entered. `on_end` is told when the server no longer sends, or forgot us."""
+    """A transport: connected while it is entered. `on_end` is told when the server no longer sends, or forgot us.
+
+    `on_unauthorised` is told that the server does not let us in, and that it does so after all.
+    """
 
     def __init__(
         self,
         settings: McpServerSettings,
         auth: httpx2.Auth | None,
         tap: Tap,
-        on_unauthorised: Callable[[], None],
+        on_unauthorised: Callable[[bool], None],
         on_end: Callable[[ServerFailed], None],
     ) -> None:
         self._settings = settings
@@ -71,7 +78,10 @@ class Remote:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._entered.__aexit__(kind, error, trace)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE):
+                return await self._entered.__aexit__(kind, error, trace)
+        return None
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
@@ -90,11 +100,10 @@ class Remote:
     async def _connected(self) -> AsyncGenerator[tuple[Any, Any]]:
         url, headers = checked_url(self._settings.url), dict(self._settings.headers)
         if self._settings.type == "sse":
-            async with sse_client(url, headers, CONNECT, httpx_client_factory=self._http, auth=self._auth) as streams:
+            async with sse_client(url, headers, httpx_client_factory=self._http, auth=self._auth) as streams:
                 yield streams
             return
-        limits = httpx2.Timeout(CONNECT, read=None)
-        http = self._http(headers, limits, self._auth)
+        http = self._http(headers, auth=self._auth)
         async with http, streamable_http_client(url, http_client=http, max_sse_event_size=LARGEST_EVENT) as streams:
             yield streams
 
@@ -104,13 +113,17 @@ class Remote:
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        # Redirects are followed by the library, within the same origin.
-        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [self._look]})
+        # Redirects are followed by the library, within the same origin. The limits that it would set are not ours: it
+        # takes a server that had nothing to say for five minutes for a dead one.
+        return httpx2.AsyncClient(headers=headers, timeout=LIMITS, auth=auth, event_hooks={"response": [self._look]})
 
     async def _look(self, response: httpx2.Response) -> None:
         response.aiter_bytes = self._limited(response)
+        shows_token = response.request.headers.get("authorization", "").startswith("Bearer ")
         if response.status_code == UNAUTHORISED:
-            self._on_unauthorised()
+            self._on_unauthorised(True)  # noqa: FBT003 -- yes or no
+        elif shows_token and response.is_success:
+            self._on_unauthorised(False)  # noqa: FBT003 -- yes or no
         is_ours = response.request.method == "POST" and response.url == self._settings.url
         if response.status_code == NOT_FOUND and is_ours:
             # Most likely it was started anew, and knows nothing of us.

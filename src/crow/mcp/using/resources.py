@@ -7,6 +7,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.events import Journal
+from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import read_resource, shortened
 from crow.mcp.using.failures import ServerFailed
@@ -80,7 +81,7 @@ class ListAction:
         for connection in self._connections:
             lines.append(f"{one_line(connection.name, 100)}:")
             try:
-                lines += await connection.ask(_listed, self._call_id)
+                lines += await connection.ask(_listed, AskedIn(self._call_id, self.title, ToolKind.READ))
             except ServerFailed as failed:
                 lines.append(f"- not to be had: {failed.message}")
         text = shortened("\n".join([*lines, *ignored_arguments(self._unknown)]))
@@ -93,7 +94,7 @@ class ReadAction:
     def __init__(self, connection: Connection, uri: str, call_id: str, unknown: tuple[str, ...]) -> None:
         name = one_line(connection.name, 100)
         self.title = f"Read {one_line(uri, 200)} from {name}"
-        self.deed = Deed(tool_name(connection.name, ON_READING), ToolKind.READ)
+        self.deed = Deed(tool_name(connection.known_as, ON_READING), ToolKind.READ)
         self.display: tuple[DisplayBlock, ...] = (
             TextBlock(f"server: {name} (from {connection.wanted.origin})\nresource: {one_line(uri, len(uri))}"),
         )
@@ -104,7 +105,8 @@ class ReadAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         try:
-            found = await self._connection.ask(lambda client: client.read_resource(self._uri), self._call_id)
+            asked_in = AskedIn(self._call_id, self.title, ToolKind.READ)
+            found = await self._connection.ask(lambda client: client.read_resource(self._uri), asked_in)
         except ServerFailed as failed:
             name = one_line(self._connection.name, 100)
             return ToolResult.failed(f"The MCP server `{name}` gave no resource: {failed.message.rstrip('.')}.")

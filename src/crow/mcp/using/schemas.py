@@ -4,9 +4,12 @@ from typing import Any, cast
 
 import msgspec
 
+from crow.mcp.using.hidden import made_visible
+
 LARGEST = 32 * 1024
 """Bytes of a schema; its description is cut apart from it."""
 DEEPEST = 24
+_PROSE = ("title", "description")
 _PASSED_OVER = frozenset({"$schema", "$id", "$defs", "definitions", "$comment", "$anchor"})
 
 
@@ -52,6 +55,8 @@ class _Fitting:
             if key in _PASSED_OVER:
                 continue
             self._spend(len(key) + 4)
+            if key in _PROSE and isinstance(value, str):
+                value = made_visible(value)  # noqa: PLW2901 -- the same text, readable
             fitted[key] = self.fit(value, inside, depth + 1)
         return fitted
 

@@ -43,8 +43,7 @@ class Tap:
             self._mend(message.message.result)
 
     def _mend(self, result: dict[str, Any]) -> None:
-        _cut(result, "content", lambda note: note)
-        _cut(result, "messages", lambda note: {"role": "user", "content": note})
+        without_too_much(result)
         tools = result.get("tools")
         if isinstance(tools, list):
             result["tools"] = [tool for tool in cast("list[Any]", tools) if self._is_usable(tool)]
@@ -65,13 +64,22 @@ class Tap:
         return True
 
 
+def without_too_much(result: Any) -> None:
+    """Cuts what a call gave, a prompt or a resource, where it has far too many pieces."""
+    if isinstance(result, dict):
+        fields = cast("dict[str, Any]", result)
+        _cut(fields, "content", lambda note: note)
+        _cut(fields, "messages", lambda note: {"role": "user", "content": note})
+        _cut(fields, "contents", lambda note: {"uri": "…", "text": note["text"]})
+
+
 def _cut(result: dict[str, Any], field: str, piece: Callable[[dict[str, str]], dict[str, Any]]) -> None:
     """The last piece then says how many are missing."""
     pieces: Any = result.get(field)
     if not isinstance(pieces, list):
         return
     left_out = len(cast("list[Any]", pieces)) - MOST_PIECES
-    if left_out > 0:
+    if left_out > 1:  # what was cut before has one piece more: the note
         pieces[MOST_PIECES:] = [piece({"type": "text", "text": f"({left_out:,} more pieces of content are left out)"})]
 
 

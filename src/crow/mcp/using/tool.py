@@ -10,10 +10,12 @@ from mcp_types import ToolAnnotations
 
 from crow.actions import Deed
 from crow.events import CallProgressed, Journal
+from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.approvals import digest_of
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.schemas import fit_for_models
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
@@ -22,6 +24,7 @@ from crow.visible import one_line
 from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
+CUT = "… (cut)"
 BETWEEN_SIGNS = 0.1
 """Seconds between two signs of progress that are shown."""
 BYTES_A_TOKEN = 3
@@ -38,6 +41,8 @@ class McpTool:
         self.connection = connection
         self.definition = definition
         self.spec = ToolSpec(name, _described(definition), fit_for_models(definition.input_schema))
+        self.hidden = hidden_characters(definition.name + _said(definition) + _text_of(definition.input_schema))
+        """Characters in its description that could not be seen."""
         self.kind = _kind(definition.annotations)
         self.digest = digest_of(self.spec, connection.wanted.settings)
         self.cost = cost_of(self.spec)
@@ -91,7 +96,8 @@ class McpAction:
         tool.allowed()
         signs = _Signs(journal, self._call_id)
         try:
-            given = await tool.connection.call(tool.definition.name, self._arguments, self._call_id, signs.show)
+            asked_in = AskedIn(self._call_id, self.title, tool.kind)
+            given = await tool.connection.call(tool.definition.name, self._arguments, asked_in, signs.show)
         except ServerFailed as failed:
             name = one_line(tool.connection.name, 100)
             return ToolResult.failed(f"The MCP server `{name}` gave no result: {failed.message.rstrip('.')}.")
@@ -123,8 +129,16 @@ def cost_of(spec: ToolSpec) -> int:
 
 
 def _described(definition: McpToolDefinition) -> str:
-    text = (definition.description or definition.title or "").strip()
-    return text if len(text) <= LONGEST_DESCRIPTION else text[:LONGEST_DESCRIPTION] + "… (cut)"
+    text = _said(definition)
+    return made_visible(text) if len(text) <= LONGEST_DESCRIPTION else made_visible(text[:LONGEST_DESCRIPTION]) + CUT
+
+
+def _said(definition: McpToolDefinition) -> str:
+    return (definition.description or definition.title or "").strip()
+
+
+def _text_of(schema: dict[str, Any]) -> str:
+    return msgspec.json.encode(schema).decode()
 
 
 def _kind(hints: ToolAnnotations | None) -> ToolKind:

@@ -53,6 +53,8 @@ class Mcp:
 def _server(server: "ServerStatus") -> Iterator[str]:
     cause = f": {one_line(server.cause, 500)}" if server.cause else ""
     yield f"**{one_line(server.name, 100)}** (from {server.origin}): {server.state}{cause}"
+    if server.known_as != server.name:
+        yield f"Its tools are `mcp__{server.known_as}__…`, for the model and in rules."
     if server.tools or server.prompts or server.has_resources:
         yield ""
     for name, cost in server.tools[:MOST_TOOLS]:

@@ -1,0 +1,52 @@
+"""What the person is told of one server: which one it is, who wants it, what is the matter, what can be done."""
+
+from collections.abc import Callable
+
+from crow.events import Notice
+from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut
+from crow.mcp.using.wanted import Origin, Wanted
+from crow.visible import one_line
+
+
+class Telling:
+    def __init__(self, wanted: Wanted, tell: Callable[[Notice], None]) -> None:
+        self._wanted = wanted
+        self._tell = tell
+
+    def cause(self, failure: ServerFailed) -> str:
+        """With the remedy, where the person has one."""
+        if not isinstance(failure, LoginNeeded):
+            return failure.message
+        # Another server of this name may stand in the configuration, so the editor's is named by its address.
+        named = self._wanted.origin is Origin.CONFIG
+        return f"{failure.message}: run `crow mcp login {self._wanted.name if named else self._wanted.settings.url}`"
+
+    def is_ready_now(self) -> None:
+        self._tell(Notice("info", f"The MCP server {self._shown} is ready now."))
+
+    def has_failed(self, failure: ServerFailed, *, was_ready: bool, given_up: bool) -> None:
+        verb = "has stopped" if was_ready else "cannot be used"
+        if isinstance(failure, TimedOut):
+            next_step = f" {self._by_hand}" if self._wanted.settings.url else f" It was ended. {self._by_hand}"
+        else:
+            next_step = "" if given_up else " It is started again."
+        text = f"The MCP server {self._shown} {verb}: {self.cause(failure).rstrip('.')}.{next_step}"
+        self._tell(Notice("warning", text))
+
+    def is_given_up(self, failure: ServerFailed) -> None:
+        self.warn(f"It is given up for now: {self.cause(failure).rstrip('.')}. {self._by_hand}")
+
+    def waits_for_login(self) -> None:
+        text = f"The MCP server {self._shown} is not ready: it waits for you to log in. Its tools come when you have."
+        self._tell(Notice("warning", text))
+
+    def warn(self, text: str) -> None:
+        self._tell(Notice("warning", f"The MCP server {self._shown}: {text}"))
+
+    @property
+    def _shown(self) -> str:
+        return f"`{one_line(self._wanted.name, 100)}` (from {self._wanted.origin})"
+
+    @property
+    def _by_hand(self) -> str:
+        return f"`/mcp restart {one_line(self._wanted.name, 100)}` tries again."

@@ -1,0 +1,139 @@
+"""Servers that are slow to start, or fail again and again: how long they are borne with, and how they come back."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.actions import Filled, Form, Link
+from crow.config.settings import Limits, McpServerSettings
+from crow.events import Notice
+from crow.mcp.using import retries
+from crow.mcp.using.connection import Around, Connection, State
+from crow.mcp.using.wanted import Origin, Wanted
+from crow.workspace.processes import Keeper
+from tests.mcp.guests import are_gone, bad, calling, editing, hung, notice_about, over_http, pids_in, shown, until
+from tests.support.scripts import DONE, reply, say
+
+pytestmark = pytest.mark.timeout(120)
+SOON = "[limits]\nmcp_start = 1\n"
+
+
+def test_one_that_hangs_is_ended_at_its_limit_and_told_of_once(tmp_path):
+    pids = tmp_path / "pids"
+    editor = editing(tmp_path, DONE + DONE, config=SOON)
+    editor.new_session(mcpServers=[bad("hangs", pids)])
+    editor.prompt("Go.")
+    are_gone(pids_in(pids))
+    editor.prompt("Go on.")
+    told = "cannot be used: it has not answered within 1 s. It was ended. `/mcp restart hangs` tries again."
+    assert editor.notices == [f"The MCP server `hangs` (from your editor) {told}"]
+    editor.prompt("/mcp")
+    assert "**hangs** (from your editor): timed out: it has not answered within 1 s" in editor.text()
+    editor.close()
+
+
+def test_starting_it_again_gives_it_another_chance(tmp_path):
+    witness = tmp_path / "witness"
+    slow = bad("hangs-once", witness, "slow")
+    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__slow__go", {})), config="[limits]\nmcp_start = 3\n")
+    editor.new_session(mcpServers=[slow])
+    editor.prompt("Go.")
+    assert "within 3 s. It said: kneading. It was ended." in notice_about(editor, "`slow`", "cannot be used")
+    are_gone(pids_in(witness))
+    editor.prompt("/mcp restart slow")
+    notice_about(editor, "`slow`", "is ready now")
+    editor.prompt("Go on.")
+    assert shown(editor.the_call()) == "```\ngone\n```"
+    editor.close()
+
+
+def test_one_that_is_starting_can_be_started_again_too(tmp_path):
+    pids = tmp_path / "pids"
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[bad("hangs", pids)])
+    before = pids_in(pids)
+    editor.prompt("/mcp restart hangs")
+    are_gone(before)
+    until(lambda: pids_in(pids) != before, "it was started again")
+    editor.close()
+    are_gone(pids_in(pids))
+
+
+@pytest.mark.parametrize(("path", "kind"), [("silent", "http"), ("sse-silent", "sse"), ("sse-start", "sse")])
+def test_one_over_http_that_does_not_answer_has_the_same_limit(tmp_path, path, kind):
+    with hung() as (root, _):
+        editor = editing(tmp_path, DONE, config=SOON)
+        editor.new_session(mcpServers=[over_http(f"{root}/{path}", kind=kind)])
+        assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+        assert "it has not answered within 1 s" in notice_about(editor, "`web`", "cannot be used")
+        editor.prompt("/mcp")
+        assert "**web** (from your editor): timed out" in editor.text()
+        editor.close()
+
+
+class Nobody:
+    can_visit = False
+
+    async def fill_in(self, form: Form) -> Filled:
+        return Filled("decline")
+
+    async def visit(self, link: Link) -> bool:
+        return False
+
+    def visited(self, link_id: str) -> None:
+        pass
+
+
+@asynccontextmanager
+async def connected(
+    server: dict[str, Any], folder: Path, told: list[str], on_change: Callable[[Connection], None]
+) -> AsyncGenerator[Connection]:
+    """The life of a server, without a session around it."""
+    keeper = Keeper()
+
+    def tell(notice: Notice) -> None:
+        told.append(notice.title)
+
+    around = Around(keeper, str(folder), [str(folder)], os.environ, Nobody(), lambda: Limits(mcp_start=50), tell)
+    settings = McpServerSettings(command=server["command"], args=server["args"])
+    connection = Connection(Wanted("flaky", Origin.EDITOR, settings), "flaky", around, on_change)
+    connection.start()
+    try:
+        yield connection
+    finally:
+        await connection.close()
+        await keeper.close()
+
+
+def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(retries, "PAUSES", (0.01, 0.02))
+    flour = tmp_path / "flour"
+    told: list[str] = []
+
+    async def live() -> None:
+        given_up = asyncio.Event()
+
+        def look(connection: Connection) -> None:
+            if connection.state is State.FAILED:
+                given_up.set()
+
+        async with connected(bad("dies-until", flour), tmp_path, told, look) as connection, asyncio.timeout(60):
+            await given_up.wait()
+            flour.touch()
+            connection.restart()
+            await connection.settled()
+            assert connection.state is State.READY
+
+    asyncio.run(live())
+    named = "The MCP server `flaky` (from your editor)"
+    cause = "it ended with exit status 4. It said: no flour in the house"
+    assert told == [
+        f"{named} cannot be used: {cause}. It is started again.",
+        f"{named}: It is given up for now: {cause}. `/mcp restart flaky` tries again.",
+        f"{named} is ready now.",
+    ]
