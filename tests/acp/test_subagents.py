@@ -29,7 +29,7 @@ def task(prompt: str, kind: str = "work", **more: Any) -> str:
     return call("task", prompt=prompt, kind=kind, **more)
 
 
-def child(prompt: str, *replies: str) -> str:
+def subagent(prompt: str, *replies: str) -> str:
     """The script of the subagent that was given this prompt."""
     return "".join(reply(events, when=prompt) for events in replies)
 
@@ -90,7 +90,7 @@ def open_crow(open_editor: Any) -> Callable[..., Editor]:
 def test_its_steps_are_shown_in_the_call_and_its_last_words_are_the_result(open_crow):
     script = (
         reply(say("I send someone."), task("count the fruit", "explore", title="Fruit"))
-        + child("count the fruit", call("read", path="fruit.txt"), say("There are two: apple and pear."))
+        + subagent("count the fruit", call("read", path="fruit.txt"), say("There are two: apple and pear."))
         + DONE
     )
     crow = open_crow(script)
@@ -105,7 +105,7 @@ def test_its_steps_are_shown_in_the_call_and_its_last_words_are_the_result(open_
 
 
 def test_it_knows_its_task_and_nothing_of_the_conversation(open_crow):
-    script = reply(task("count the fruit")) + child("count the fruit", say("Two.")) + DONE
+    script = reply(task("count the fruit")) + subagent("count the fruit", say("Two.")) + DONE
     crow = open_crow(script)
     crow.prompt("a secret of the conversation")
     [sent] = requests_of(crow, "count the fruit")
@@ -130,7 +130,7 @@ def test_an_explorer_can_only_look_whatever_it_calls(open_crow):
     }
     script = (
         reply(task("look around", "explore"))
-        + child("look around", *tries.values(), call("nonsense"), say("I could not."))
+        + subagent("look around", *tries.values(), call("nonsense"), say("I could not."))
         + DONE
     )
     crow = open_crow(script, config=PATIENT, permit=lambda request: chose("once"), servers=[good()])
@@ -153,7 +153,7 @@ def test_an_explorer_can_only_look_whatever_it_calls(open_crow):
 
 def test_one_that_works_cannot_send_others_or_ask(open_crow):
     tries = {"task": task("do it for me"), "ask": call("ask", question="Well?", options=["yes", "no"])}
-    crow = open_crow(reply(task("delegate")) + child("delegate", *tries.values(), say("Alone, then.")) + DONE)
+    crow = open_crow(reply(task("delegate")) + subagent("delegate", *tries.values(), say("Alone, then.")) + DONE)
     crow.prompt("go")
     answers = [m["text"] for m in requests_of(crow, "delegate")[-1]["messages"] if m["role"] == "tool"]
     assert [text.partition(":")[0] for text in answers] == [f"No subagent has the tool `{name}`" for name in tries]
@@ -165,7 +165,7 @@ def test_what_it_knows_of_files_is_its_own(open_crow):
     script = (
         reply(call("read", path="fruit.txt"))
         + reply(task("replace the fruit"))
-        + child("replace the fruit", call("write", path="fruit.txt", content="plum\n"), say("Refused."))
+        + subagent("replace the fruit", call("write", path="fruit.txt", content="plum\n"), say("Refused."))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("once"))
@@ -177,7 +177,7 @@ def test_what_it_knows_of_files_is_its_own(open_crow):
 def test_in_plan_mode_only_explorers_are_sent(open_crow):
     script = (
         reply(task("change it", "work"), task("look at it", "explore"))
-        + child("look at it", call("read", path="fruit.txt"), say("Seen."))
+        + subagent("look at it", call("read", path="fruit.txt"), say("Seen."))
         + DONE
     )
     crow = open_crow(script)
@@ -196,7 +196,7 @@ def test_in_plan_mode_only_explorers_are_sent(open_crow):
 def test_the_person_is_asked_in_its_name_and_shown_the_diff(open_crow):
     script = (
         reply(task("no pears", title="Pears"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"), say("Pear is plum."))
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"), say("Pear is plum."))
         + DONE
     )
     crow = open_crow(script, Zed, permit=lambda request: chose("once"))
@@ -217,7 +217,7 @@ def test_the_person_is_asked_in_its_name_and_shown_the_diff(open_crow):
 def test_a_no_is_said_to_the_subagent_which_goes_on(open_crow):
     script = (
         reply(task("no pears"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"), say("They want to keep the pear."))
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"), say("They want to keep the pear."))
         + DONE
     )
     crow = open_crow(script, Zed, permit=lambda request: chose("reject"))
@@ -231,8 +231,8 @@ def test_a_no_is_said_to_the_subagent_which_goes_on(open_crow):
 def test_a_question_that_is_answered_by_ending_the_turn_ends_everything(open_crow):
     script = (
         reply(task("no pears"), task("hang"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"))
-        + child("hang", HANGS)
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"))
+        + subagent("hang", HANGS)
         + DONE
     )
     crow = open_crow(script, permit=lambda request: {"outcome": {"outcome": "cancelled"}})
@@ -243,9 +243,9 @@ def test_a_question_that_is_answered_by_ending_the_turn_ends_everything(open_cro
 def test_what_is_allowed_for_the_session_holds_for_every_subagent(open_crow):
     script = (
         reply(task("no pears"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"), say("Done."))
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"), say("Done."))
         + reply(task("no plums"))
-        + child("no plums", edit("fruit.txt", "plum", "fig"), say("Done."))
+        + subagent("no plums", edit("fruit.txt", "plum", "fig"), say("Done."))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("session"))
@@ -258,7 +258,7 @@ def test_what_is_allowed_for_the_session_holds_for_every_subagent(open_crow):
 @pytest.mark.parametrize("command", ["echo hello", "echo hello; sleep 600"], ids=["ends", "cancelled"])
 def test_a_command_that_nobody_is_asked_about_runs_in_the_editors_terminal(open_crow, command):
     """Zed complains of a terminal that is shown and not there any more, and of one that is not released once."""
-    script = reply(task("greet")) + child("greet", run(command), run("echo bye"), say("Greeted.")) + DONE
+    script = reply(task("greet")) + subagent("greet", run(command), run("echo bye"), say("Greeted.")) + DONE
     zed = open_crow(script, Zed)
     zed.request("session/set_mode", {"sessionId": zed.session_id, "modeId": "auto"})
     turn = zed.start_prompt("go")
@@ -276,8 +276,8 @@ def test_a_command_that_nobody_is_asked_about_runs_in_the_editors_terminal(open_
 def test_two_at_once_one_asks_one_is_cancelled_and_a_load_shows_the_same(open_crow, open_editor):
     script = (
         reply(task("no pears", title="Pears"), task("wait for the server", title="Server"))
-        + child("no pears", call("read", path="fruit.txt"), edit("fruit.txt", "pear", "plum"), say("Pear is plum."))
-        + child("wait for the server", call("find", pattern="*.txt"), run(SERVER))
+        + subagent("no pears", call("read", path="fruit.txt"), edit("fruit.txt", "pear", "plum"), say("Pear is plum."))
+        + subagent("wait for the server", call("find", pattern="*.txt"), run(SERVER))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("once"), capabilities=NOTICES)
@@ -311,8 +311,8 @@ def test_two_at_once_one_asks_one_is_cancelled_and_a_load_shows_the_same(open_cr
 def test_cancelling_while_one_asks_and_another_waits_to_ask_leaves_nothing_open(open_crow):
     script = (
         reply(task("no pears"), task("no apples"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"))
-        + child("no apples", edit("fruit.txt", "apple", "fig"))
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"))
+        + subagent("no apples", edit("fruit.txt", "apple", "fig"))
         + DONE
     )
     crow = open_crow(script, Zed, permit=lambda request: SILENCE)
@@ -331,8 +331,8 @@ def test_they_run_side_by_side(open_crow):
     wait = "until test -e ready; do sleep 0.01; done"
     script = (
         reply(task("wait"), task("bring it about"))
-        + child("wait", run(wait), say("It is there."))
-        + child("bring it about", run("touch ready"), say("Done."))
+        + subagent("wait", run(wait), say("It is there."))
+        + subagent("bring it about", run("touch ready"), say("Done."))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("once"))
@@ -344,8 +344,8 @@ def test_two_that_change_the_same_file_do_not_lose_each_others_change(open_crow)
     """The second is carried over to what the first has made of the file, or refused if both write at once."""
     script = (
         reply(task("first"), task("second"))
-        + child("first", edit("fruit.txt", "apple", "fig"), say("First."))
-        + child("second", edit("fruit.txt", "pear", "plum"), say("Second."))
+        + subagent("first", edit("fruit.txt", "apple", "fig"), say("First."))
+        + subagent("second", edit("fruit.txt", "pear", "plum"), say("Second."))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("once"))
@@ -365,8 +365,8 @@ def test_two_that_change_the_same_file_do_not_lose_each_others_change(open_crow)
 def test_one_whose_model_fails_tells_why_and_the_others_go_on(open_crow):
     script = (
         reply(task("break", title="Broken"), task("count"))
-        + child("break", call("read", path="fruit.txt"), '{ fail = { status = 400, message = "no such thing" } }')
-        + child("count", say("Two."))
+        + subagent("break", call("read", path="fruit.txt"), '{ fail = { status = 400, message = "no such thing" } }')
+        + subagent("count", say("Two."))
         + DONE
     )
     crow = open_crow(script)
@@ -384,7 +384,7 @@ def test_one_whose_model_fails_tells_why_and_the_others_go_on(open_crow):
 
 def test_one_that_reaches_its_limit_tells_how_far_it_came(open_crow):
     again = [call("find", pattern=f"{number}*") for number in range(5)]
-    script = reply(task("go on and on")) + child("go on and on", *again) + DONE
+    script = reply(task("go on and on")) + subagent("go on and on", *again) + DONE
     crow = open_crow(script, config="[limits]\nmodel_calls = 3")
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
@@ -428,7 +428,7 @@ def test_one_that_outgrows_the_window_is_summed_up_and_the_session_is_not(open_e
 
 def test_one_whose_conversation_cannot_be_made_to_fit_tells_so(open_crow):
     too_long = '{ fail = { status = 400, message = "maximum context length exceeded" } }'
-    script = reply(task("read")) + child("read", call("read", path="fruit.txt"), *[too_long] * 5) + DONE
+    script = reply(task("read")) + subagent("read", call("read", path="fruit.txt"), *[too_long] * 5) + DONE
     crow = open_crow(script)
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
@@ -439,7 +439,7 @@ def test_one_whose_conversation_cannot_be_made_to_fit_tells_so(open_crow):
 
 def test_one_that_says_nothing_has_failed(open_crow):
     begins = f"{say('I look.')}, {call('read', path='fruit.txt')}"
-    crow = open_crow(reply(task("be quiet")) + child("be quiet", begins, '{ thought = "Hm." }') + DONE)
+    crow = open_crow(reply(task("be quiet")) + subagent("be quiet", begins, '{ thought = "Hm." }') + DONE)
     crow.prompt("go")
     assert told(crow)[0].splitlines() == [
         "The subagent did not finish: it ended without a report.",
@@ -451,7 +451,7 @@ def test_one_that_says_nothing_has_failed(open_crow):
 
 def test_a_long_report_is_cut(open_crow):
     report = "Beginning. " + "x" * 50_000 + " End."
-    crow = open_crow(reply(task("report")) + child("report", say(report)) + DONE)
+    crow = open_crow(reply(task("report")) + subagent("report", say(report)) + DONE)
     crow.prompt("go")
     [result] = told(crow)
     assert len(result) < 17_000
@@ -474,8 +474,8 @@ def test_wrong_arguments_are_told_in_words(open_crow):
 def test_an_undo_takes_back_what_it_wrote_and_mentions_its_commands(open_crow):
     script = (
         reply(task("no pears"))
-        + child("no pears", edit("fruit.txt", "pear", "plum"), call("write", path="new.txt", content="new\n"))
-        + child("no pears", run("true"), say("Done."))
+        + subagent("no pears", edit("fruit.txt", "pear", "plum"), call("write", path="new.txt", content="new\n"))
+        + subagent("no pears", run("true"), say("Done."))
         + DONE
     )
     crow = open_crow(script, permit=lambda request: chose("once"))
@@ -488,7 +488,7 @@ def test_an_undo_takes_back_what_it_wrote_and_mentions_its_commands(open_crow):
 
 
 def test_when_crow_is_killed_in_the_middle_the_call_is_settled_by_the_next_load(open_crow, open_editor):
-    script = reply(task("hang")) + child("hang", edit("fruit.txt", "pear", "plum"), HANGS) + DONE
+    script = reply(task("hang")) + subagent("hang", edit("fruit.txt", "pear", "plum"), HANGS) + DONE
     crow = open_crow(script, permit=lambda request: chose("once"))
     crow.start_prompt("go")
     crow.wait_until(lambda: crow.tool_calls().get("t1-c1_t1-c1", {}).get("status") == "completed", "the edit's end")
@@ -512,7 +512,7 @@ def test_when_crow_is_killed_in_the_middle_the_call_is_settled_by_the_next_load(
 
 
 def test_when_crow_is_killed_while_one_asks_nothing_was_done_and_nothing_stays_open(open_crow, open_editor):
-    script = reply(task("no pears")) + child("no pears", edit("fruit.txt", "pear", "plum")) + DONE
+    script = reply(task("no pears")) + subagent("no pears", edit("fruit.txt", "pear", "plum")) + DONE
     crow = open_crow(script, permit=lambda request: SILENCE)
     crow.start_prompt("go")
     crow.wait_until(lambda: bool(crow.permissions), "the question")
@@ -552,7 +552,7 @@ def test_it_costs_money_but_takes_no_room_in_the_window(open_crow, open_editor):
 
 
 def test_a_wait_in_it_is_named_once_with_whose_it_is(open_crow):
-    script = reply(task("ponder", title="Thinker")) + child("ponder", HANGS) + DONE
+    script = reply(task("ponder", title="Thinker")) + subagent("ponder", HANGS) + DONE
     crow = open_crow(script, capabilities=NOTICES, environment={"CROW_PATIENCE": "0.1"})
     turn = crow.start_prompt("go")
     crow.wait_until(lambda: len(crow.notices) >= 2, "two notices")
@@ -564,7 +564,7 @@ def test_a_wait_in_it_is_named_once_with_whose_it_is(open_crow):
 
 
 def test_one_that_goes_round_in_circles_is_stopped(open_crow):
-    script = reply(task("circle")) + child("circle", *[call("read", path="fruit.txt")] * 6) + DONE
+    script = reply(task("circle")) + subagent("circle", *[call("read", path="fruit.txt")] * 6) + DONE
     crow = open_crow(script, Zed, answers={"elicitation/create": lambda params: {"action": "decline"}})
     crow.prompt("go")
     [result] = told(crow)

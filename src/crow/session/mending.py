@@ -14,7 +14,7 @@ from crow.events import (
 )
 from crow.results import ToolResult
 from crow.store.base import EventLog
-from crow.turn.child_cut_off import CutOff
+from crow.turn.subagent.cut_off import CutOff
 
 STOPPED = "Crow was stopped before it ended."
 INTERRUPTED = ToolResult.failed(

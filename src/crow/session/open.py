@@ -26,8 +26,8 @@ from crow.tools.leave_plan import LeavePlan
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
-from crow.turn.child import Children
 from crow.turn.conversation import Conversation
+from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import patience_in
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.terminals import Terminals
@@ -59,19 +59,19 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
     options = Options(conversation, setup)
     projects = TrustedProjects(conversation, policy, options, run_command)
     trusting = Trusting(sources, conversation, projects)
-    children = Children(conversation, file_tools)
+    subagents = Subagents(conversation, file_tools)
     servers = Servers(
         conversation,
         Machine(around.keeper, around.environ, home),
         around.servers,
         settings.mcp_servers,
         lambda: projects.servers,
-        children.errand_of,
+        subagents.errand_of,
     )
     # What works with the conversation and is also a part of it.
     conversation.prepare = Preparations(conversation, trusting, servers).make
     conversation.tools.more = servers
-    conversation.tools.add(Task(children.hire, lambda: policy.mode))
+    conversation.tools.add(Task(subagents.subagent_for, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
     commands = all_commands(conversation, options, sources, trusting, keeping.archive, servers)
     session = Session(id, conversation, journal, terminals, options, commands, servers, keeping.past)

@@ -21,8 +21,8 @@ from crow.results import ToolKind
 from crow.session.commands import Command, Prompt
 from crow.tools.base import Tool
 from crow.tools.task import Errand
-from crow.turn.child_journal import named
 from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.subagent.naming import named
 from crow.turn.waits import waiting
 from crow.visible import one_line
 from crow.workspace.processes import Keeper

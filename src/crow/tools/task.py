@@ -1,6 +1,6 @@
 """`task`: a piece of work for a subagent, which has a conversation of its own and gives back its last words.
 
-How a subagent works is not known here: `crow.turn.child` brings that.
+How a subagent works is not known here: `crow.turn.subagent` brings that.
 """
 
 from collections.abc import Callable
@@ -53,11 +53,20 @@ class Errand(msgspec.Struct, frozen=True):
     def title(self) -> str:
         return f"{VERBS[self.kind]}: {self.name}"
 
+    @property
+    def turn_id(self) -> str:
+        """Of the subagent's only turn: of letters that every provider takes in the ids of calls."""
+        return f"{self.call_id}_t1"
+
+    def makes(self, call_id: str) -> bool:
+        """Whether that is a call of the subagent's: its id begins with that of the turn."""
+        return call_id.startswith(f"{self.turn_id}-")
+
 
 class Subagent(Protocol):
     """Someone who does one errand."""
 
-    async def work(self, journal: Journal) -> ToolResult:
+    async def carry_out(self, journal: Journal) -> ToolResult:
         """Does it, and shows each step in `journal` as the progress of the errand's call."""
         ...
 
@@ -69,9 +78,9 @@ class Subagent(Protocol):
 class Task:
     kind = ToolKind.OTHER
 
-    def __init__(self, hire: Callable[[Errand], Subagent], mode: Callable[[], Mode]) -> None:
+    def __init__(self, subagent_for: Callable[[Errand], Subagent], mode: Callable[[], Mode]) -> None:
         self.spec = ToolSpec("task", DESCRIPTION, _reader.schema())
-        self._hire = hire
+        self._subagent_for = subagent_for
         self._mode = mode
 
     def title(self, arguments: dict[str, Any]) -> str:
@@ -92,7 +101,7 @@ class Task:
                 "The mode is `plan`, in which nothing is changed: only a task of kind `explore` can run."
             )
         errand = Errand(call.id, arguments.kind, _name(arguments.title, arguments.prompt), arguments.prompt)
-        return TaskAction(errand, self._hire(errand))
+        return TaskAction(errand, self._subagent_for(errand))
 
 
 class TaskAction:
@@ -107,7 +116,7 @@ class TaskAction:
         self._subagent = subagent
 
     async def perform(self, journal: Journal) -> ToolResult:
-        return await self._subagent.work(journal)
+        return await self._subagent.carry_out(journal)
 
     def interrupted(self, reason: str) -> ToolResult:
         return self._subagent.interrupted(reason)

@@ -6,7 +6,6 @@
 - `history`: the model's view of the journal. `growing`: the reply in it that is not over yet.
 - `budget`: how full the model's window is. `compaction`: making room in it. `summary`: what stands for a beginning
   afterwards, made from its `transcript`; `essentials`: what no summary may lose.
-- `child`: a subagent, which is a turn of its own. `child_journal`: what of it reaches the session. `child_steps` and
-  `child_progress`: what is shown of it, and when.
+- `subagent`: a turn of its own within a call, with a map of its own.
 - `guard`: a model that goes round in circles. `waits`: naming what is waited for.
 """

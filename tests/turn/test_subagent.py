@@ -15,12 +15,13 @@ from crow.model.script import Call, Reply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.read import Read
 from crow.tools.seen import Seen
-from crow.tools.task import Task
+from crow.tools.task import Errand, Task
 from crow.tools.write import Write
-from crow.turn.child import MOST_AT_ONCE, Children
-from crow.turn.child_steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
 from crow.turn.history import PRUNED
-from tests.turn.talk import Talk
+from crow.turn.subagent.places import MOST_AT_ONCE
+from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
+from crow.turn.subagent.subagents import Subagents
+from tests.turn.talk import Someone, Talk
 
 ERRAND = "read the numbers"
 
@@ -32,12 +33,12 @@ def sends(prompt: str = ERRAND, kind: str = "work") -> Call:
 def talk_with_tasks(folder: Path, script: Any, **more: Any) -> Talk:
     talk = Talk(folder, script, **more)
     seen = Seen()
-    children = Children(talk.conversation, lambda: [Read(seen), Write(seen)])
-    talk.conversation.tools.add(Task(children.hire, lambda: talk.conversation.policy.mode))
+    subagents = Subagents(talk.conversation, lambda: [Read(seen), Write(seen)])
+    talk.conversation.tools.add(Task(subagents.subagent_for, lambda: talk.conversation.policy.mode))
     return talk
 
 
-def childs(*replies: Reply) -> list[Reply]:
+def to_subagent(*replies: Reply) -> list[Reply]:
     return [Reply(each.events, when=ERRAND) for each in replies]
 
 
@@ -59,7 +60,7 @@ def test_all_that_it_does_is_kept_and_none_of_it_is_the_sessions_history(tmp_pat
         tmp_path,
         [
             reply(sends()),
-            *childs(reply("I look.", Call("read", {"path": "numbers.txt"})), reply("It is one.")),
+            *to_subagent(reply("I look.", Call("read", {"path": "numbers.txt"})), reply("It is one.")),
             reply("Thanks."),
         ],
     )
@@ -78,7 +79,7 @@ def test_all_that_it_does_is_kept_and_none_of_it_is_the_sessions_history(tmp_pat
 
 def test_its_words_are_kept_in_few_pieces(tmp_path):
     words = "word " * 2000
-    talk = talk_with_tasks(tmp_path, [reply(sends()), *childs(reply(words)), reply("Thanks.")])
+    talk = talk_with_tasks(tmp_path, [reply(sends()), *to_subagent(reply(words)), reply("Thanks.")])
     asyncio.run(talk.turn("Go."))
     pieces = did(talk, events.TextDelta)
     assert "".join(piece.text for piece in pieces) == words
@@ -90,7 +91,7 @@ def test_before_it_writes_the_former_text_is_with_the_sessions_own(tmp_path):
         tmp_path,
         [
             reply(sends()),
-            *childs(reply(Call("write", {"path": "a.txt", "content": "x"})), reply("Done.")),
+            *to_subagent(reply(Call("write", {"path": "a.txt", "content": "x"})), reply("Done.")),
             reply("Ok."),
         ],
     )
@@ -106,7 +107,7 @@ def test_what_cannot_be_stored_is_not_done_and_ends_the_turn(tmp_path, monkeypat
         tmp_path,
         [
             reply(sends()),
-            *childs(reply(Call("write", {"path": "a.txt", "content": "x"})), reply("Done.")),
+            *to_subagent(reply(Call("write", {"path": "a.txt", "content": "x"})), reply("Done.")),
             reply("Ok."),
         ],
     )
@@ -128,18 +129,18 @@ def test_room_is_made_in_its_own_history(tmp_path):
     line = "a line of some text, neither long nor short\n"
     (tmp_path / "big.txt").write_text(line * 70)
     reads = [reply(Call("read", {"path": "big.txt", "offset": number + 1})) for number in range(12)]
-    script = [reply(sends()), *childs(*reads, reply("I have read it.")), reply("Thanks.")]
+    script = [reply(sends()), *to_subagent(*reads, reply("I have read it.")), reply("Thanks.")]
     talk = talk_with_tasks(tmp_path, script, window=16_000)
     assert asyncio.run(talk.turn("Go.")) is StopReason.END_TURN
     assert did(talk, events.OutputsPruned)
     assert talk.of(events.OutputsPruned) == []
-    childs_last = next(request for request in reversed(talk.model.requests) if len(request.messages) > 5)
-    assert any(isinstance(message, ToolMessage) and message.text == PRUNED for message in childs_last.messages)
+    its_last = next(request for request in reversed(talk.model.requests) if len(request.messages) > 5)
+    assert any(isinstance(message, ToolMessage) and message.text == PRUNED for message in its_last.messages)
     assert result_of(talk).text == "I have read it."
 
 
 def test_a_client_that_does_not_keep_up_misses_steps_and_gets_the_end(tmp_path):
-    talk = talk_with_tasks(tmp_path, [reply(sends()), *childs(reply("Done.")), reply("Ok.")])
+    talk = talk_with_tasks(tmp_path, [reply(sends()), *to_subagent(reply("Done.")), reply("Ok.")])
     talk.sink.has_room = False
     asyncio.run(talk.turn("Go."))
     assert talk.of(events.CallProgressed) == []
@@ -191,6 +192,24 @@ def test_only_so_many_work_at_the_same_time_and_all_get_their_turn(tmp_path):
     talk, model = asyncio.run(play())
     assert model.most == MOST_AT_ONCE
     assert [event.result.ok for event in talk.of(events.CallSettled)] == [True] * (MOST_AT_ONCE * 2 + 1)
+
+
+def test_it_is_known_whose_a_call_is_only_while_the_subagent_works(tmp_path):
+    errand = Errand("t1-c1", "work", "write", ERRAND)
+    its_call = f"{errand.turn_id}-c1"
+    known = []
+
+    async def permit() -> None:
+        known.extend(subagents.errand_of(call_id) for call_id in (its_call, "t1-c1", "t1-c2", "t1-c10_t1-c1"))
+
+    writes = reply(Call("write", {"path": "a.txt", "content": "x"}))
+    talk = Talk(tmp_path, [writes, reply("Done.")], person=Someone(permit=permit))
+    subagents = Subagents(talk.conversation, list)
+    subagent = subagents.subagent_for(errand)
+    assert subagents.errand_of(its_call) is None, "it has not begun"
+    assert asyncio.run(subagent.carry_out(talk.journal)).ok
+    assert known == [errand, None, None, None]
+    assert subagents.errand_of(its_call) is None, "it has ended"
 
 
 # --- what is shown of it is bounded

@@ -15,20 +15,16 @@ from msgspec.structs import replace
 from crow import events
 from crow.results import TerminalBlock
 from crow.tools.task import Errand
-from crow.turn.child_progress import STEPS_EVERY, WORDS_EVERY, Progress
-from crow.turn.child_steps import Steps
 from crow.turn.history import History
+from crow.turn.subagent.naming import named
+from crow.turn.subagent.progress import STEPS_EVERY, WORDS_EVERY, Progress
+from crow.turn.subagent.steps import Steps
 
 TEXT_EVERY = 0.5
 """Seconds after which streamed text is kept, in one piece."""
 
 
-def named(errand: Errand, text: str) -> str:
-    """A title or a question, with whose it is."""
-    return f"Subagent “{errand.name}”: {text}"
-
-
-class ChildJournal:
+class SubagentJournal:
     """Used in a `with`: at its end all text is kept, and from then on the call's result shows the steps."""
 
     def __init__(self, session: events.Journal, errand: Errand, steps: Steps) -> None:

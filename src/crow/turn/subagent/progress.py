@@ -4,7 +4,7 @@ import asyncio
 
 from crow import events
 from crow.results import DisplayBlock
-from crow.turn.child_steps import Steps
+from crow.turn.subagent.steps import Steps
 
 STEPS_EVERY = 0.2
 """Seconds between two pictures of the steps."""

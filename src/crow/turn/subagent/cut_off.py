@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.results import ToolResult
-from crow.turn.child_steps import Steps
+from crow.turn.subagent.steps import Steps
 
 
 class CutOff:

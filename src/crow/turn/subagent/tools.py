@@ -11,7 +11,7 @@ from crow.tools.toolbox import Toolbox
 from crow.workspace.base import Workspace
 
 WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
-"""Tools that a subagent never has: it hires nobody, and the person's attention is the agent's that sent it."""
+"""Tools that a subagent never has: it sends nobody, and the person's attention is the agent's that sent it."""
 LOOKING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
 """Kinds of tools with which one can only look."""
 
