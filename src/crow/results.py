@@ -24,6 +24,12 @@ class ToolKind(enum.StrEnum):
     OTHER = "other"
 
 
+LOOKING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
+"""Kinds of tools that change nothing."""
+CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
+"""Kinds of tools that change things. Of a kind in neither set, the tool itself has to be known."""
+
+
 class Location(msgspec.Struct, frozen=True):
     path: str
     """Absolute."""

@@ -88,6 +88,21 @@ def test_the_question_shows_server_tool_and_arguments_in_full(tmp_path):
 
 
 @pytest.mark.timeout(120)
+def test_calls_of_a_tool_that_calls_itself_read_only_run_one_after_the_other(tmp_path):
+    rule = '[[permission.rules]]\ntool = "mcp__good__*"\ndecision = "allow"\n'
+    adds = [call("mcp__good__add", a=number, b=1) for number in range(3)]
+    editor = editing(tmp_path, reply(*adds) + DONE, config=PATIENT + rule)
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("Go.")
+    editor.close()
+    assert [added["kind"] for added in editor.tool_calls().values()] == ["read"] * 3
+    changes = [(update.get("status"), update.get("toolCallId")) for update in editor.updates]
+    assert [change for change in changes if change[0] in ("in_progress", "completed")] == [
+        (status, f"t1-c{number}") for number in (1, 2, 3) for status in ("in_progress", "completed")
+    ]
+
+
+@pytest.mark.timeout(120)
 def test_a_rule_for_all_tools_of_a_server_covers_them(tmp_path):
     rule = '[[permission.rules]]\ntool = "mcp__plain__*"\ndecision = "allow"\n'
     done, editor = one_call(tmp_path, bad("plain"), "go", {"config": PATIENT + rule})

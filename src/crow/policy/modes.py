@@ -4,7 +4,7 @@ import enum
 from typing import Literal
 
 from crow.config.settings import MODES, Mode
-from crow.results import ToolKind
+from crow.results import CHANGING, ToolKind
 
 Answer = Literal["go", "ask", "refuse"]
 
@@ -50,11 +50,8 @@ def answer(mode: Mode, aspect: Aspect) -> Answer:
     return _TABLE[aspect][MODES.index(mode)]
 
 
-_CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
-
-
 def is_offered(mode: Mode, kind: ToolKind) -> bool:
     """Whether the model is told of such a tool: in `plan` of none that changes things, and only there how to leave."""
     if kind is ToolKind.SWITCH_MODE:
         return mode == "plan"
-    return mode != "plan" or kind not in _CHANGING
+    return mode != "plan" or kind not in CHANGING

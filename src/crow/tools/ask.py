@@ -47,6 +47,8 @@ class Ask:
 
 
 class AskAction:
+    waits_for = "your answer"
+
     def __init__(self, person: Person, question: Question) -> None:
         self._person = person
         self._question = question

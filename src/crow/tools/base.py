@@ -97,6 +97,33 @@ class HasTwoYeses(Protocol):
         ...
 
 
+@runtime_checkable
+class Delegates(Protocol):
+    """A tool whose calls others do, by calls of their own: whatever its kind, anything may have changed after one."""
+
+    @property
+    def workers(self) -> str:
+        """Who does them. Neighbouring calls that are done by the same run at once."""
+        ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An action that can tell what it had done when it was ended before its time."""
+
+    def interrupted(self, reason: str) -> ToolResult: ...
+
+
+@runtime_checkable
+class NamesItsWait(Protocol):
+    """An action that says what is waited for while it is performed; of others, that is their title."""
+
+    @property
+    def waits_for(self) -> str | None:
+        """The end of a sentence that begins with "Waiting for"; None if it names its waits one by one by itself."""
+        ...
+
+
 class BadArguments(Exception):
     """The arguments do not fit the tool's schema; the message says how, in the schema's words."""
 

@@ -77,6 +77,7 @@ class Subagent(Protocol):
 
 class Task:
     kind = ToolKind.OTHER
+    workers = "subagents"
 
     def __init__(self, subagent_for: Callable[[Errand], Subagent], mode: Callable[[], Mode]) -> None:
         self.spec = ToolSpec("task", DESCRIPTION, _reader.schema())
@@ -110,6 +111,7 @@ class TaskAction:
     deed = Deed("task", ToolKind.OTHER)
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
+    waits_for = None
 
     def __init__(self, errand: Errand, subagent: Subagent) -> None:
         self.title = errand.title

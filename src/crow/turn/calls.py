@@ -14,18 +14,13 @@ from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
-from crow.results import ToolKind, ToolResult
-from crow.tools.ask import AskAction
-from crow.tools.base import Action, HasTwoYeses, Look, LooksFirst
-from crow.tools.task import Task, TaskAction
+from crow.results import LOOKING, ToolResult
+from crow.tools.base import Action, Delegates, HasTwoYeses, Interruptible, Look, LooksFirst, NamesItsWait
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
-
-SIDE_BY_SIDE = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
-"""Kinds that change nothing, so that calls of them cannot get in each other's way."""
 
 INTERRUPTED = "Interrupted by the user before it was done."
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
@@ -88,14 +83,16 @@ class CallBatch:
 
     def _company(self, call: ToolCall) -> str:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
-        tool = self._conversation.tools.find(call.name)
-        if isinstance(tool, Task):
-            return "subagents"
-        return "reads" if tool.kind in SIDE_BY_SIDE else ""
+        tools = self._conversation.tools
+        tool = tools.find(call.name)
+        if isinstance(tool, Delegates):
+            return tool.workers
+        # Those that only look cannot get in each other's way. What a server says of its tools is no promise.
+        return "looks" if tool.kind in LOOKING and call.name in tools else ""
 
     async def _run(self, call: ToolCall) -> None:
         try:
-            result = await run_call(self._conversation, call, self._performed)
+            result = await self._result_of(call)
         except (TurnCancelled, StorageFailed):
             raise
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
@@ -103,9 +100,18 @@ class CallBatch:
         self.outcomes.append((call, result))
         await self._settle(call.id, result)
 
+    async def _result_of(self, call: ToolCall) -> ToolResult:
+        """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
+        action = await allowed_action(self._conversation, call)
+        if isinstance(action, Deny):
+            return ToolResult.refused(action.reason)
+        await self._journal.record(events.CallStarted(call.id))
+        self._performed[call.id] = action
+        return await perform(self._conversation, call.id, action)
+
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
         action = self._performed.get(call_id)
-        return action.interrupted(why) if isinstance(action, TaskAction) else ToolResult.failed(why)
+        return action.interrupted(why) if isinstance(action, Interruptible) else ToolResult.failed(why)
 
     async def _settle(self, call_id: str, result: ToolResult) -> None:
         self._settled.add(call_id)
@@ -113,28 +119,26 @@ class CallBatch:
         await self._journal.record(events.CallSettled(call_id, result))
 
 
-async def run_call(conversation: Conversation, call: ToolCall, performed: dict[str, Action]) -> ToolResult:
-    """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed.
-
-    What is performed is put among `performed`, by the call's id.
-    """
-    journal = conversation.journal
+async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Deny:
+    """What the call is to do, once the policy or the person has said yes to it."""
     tool = conversation.tools.find(call.name)
     look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
     if look is not None and isinstance(verdict := await _verdict(conversation, call, look), Deny):
-        return ToolResult.refused(verdict.reason)
+        return verdict
     with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
         action = await tool.prepare(call, conversation.workspace)
-    journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
-    if isinstance(verdict := await _verdict(conversation, call, action), Deny):
-        return ToolResult.refused(verdict.reason)
-    await journal.record(events.CallStarted(call.id))
-    performed[call.id] = action
-    if isinstance(action, TaskAction):
-        return await action.perform(journal)  # a turn of its own, which names its waits by itself
-    what = "your answer" if isinstance(action, AskAction) else _named(action.title)
-    with waiting(conversation, what, call.id) as wait:
-        return await action.perform(HeardJournal(journal, wait))
+    conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
+    verdict = await _verdict(conversation, call, action)
+    return verdict if isinstance(verdict, Deny) else action
+
+
+async def perform(conversation: Conversation, call_id: str, action: Action) -> ToolResult:
+    """Does it, and names the wait for it if that is long."""
+    what = action.waits_for if isinstance(action, NamesItsWait) else _named(action.title)
+    if what is None:
+        return await action.perform(conversation.journal)
+    with waiting(conversation, what, call_id) as wait:
+        return await action.perform(HeardJournal(conversation.journal, wait))
 
 
 def _named(title: str) -> str:

@@ -9,8 +9,8 @@ import msgspec
 from crow.actions import Question
 from crow.errors import TurnCancelled
 from crow.messages import StopReason, ToolCall
-from crow.results import ToolKind, ToolResult
-from crow.tools.task import Task
+from crow.results import CHANGING, ToolResult
+from crow.tools.base import Delegates
 from crow.turn.conversation import Conversation
 from crow.turn.waits import waiting
 from crow.visible import one_line
@@ -18,9 +18,6 @@ from crow.visible import one_line
 TIMES = 5
 GO_ON = "Go on"
 STOP = "Stop"
-
-CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
-"""After such a call the same question may have another answer."""
 
 
 class Stop(msgspec.Struct, frozen=True):
@@ -73,8 +70,9 @@ class LoopGuard:
         return self._times[key]
 
     def _changes_something(self, call: ToolCall) -> bool:
+        """After such a call the same question may have another answer."""
         tool = self._conversation.tools.find(call.name)
-        return tool.kind in CHANGING or isinstance(tool, Task)
+        return tool.kind in CHANGING or isinstance(tool, Delegates)
 
     async def _ask(self, call: ToolCall) -> str:
         """The person's answer; empty if there is none."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crow.messages import ToolCall
-from crow.results import ToolKind
+from crow.results import LOOKING
 from crow.tools.base import Action, BadArguments, Tool
 from crow.tools.task import Kind
 from crow.tools.toolbox import Toolbox
@@ -12,8 +12,6 @@ from crow.workspace.base import Workspace
 
 WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
 """Tools that a subagent never has: it sends nobody, and the person's attention is the agent's that sent it."""
-LOOKING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
-"""Kinds of tools with which one can only look."""
 
 NOT_FOR_ANY = "No subagent has the tool `{}`: do the task without it, or say in your report what is missing."
 NOT_FOR_EXPLORERS = (

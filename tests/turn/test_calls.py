@@ -1,0 +1,87 @@
+"""Which calls of one reply run at the same time."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from crow.actions import Deed
+from crow.events import CallSettled, Journal
+from crow.messages import ToolCall, ToolSpec
+from crow.model.script import Call, reply
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.base import Tool
+from crow.workspace.base import Workspace
+from tests.turn.talk import Talk
+
+
+class Counter:
+    """A tool that knows how many of its calls have run at the same time."""
+
+    def __init__(self, kind: ToolKind) -> None:
+        self.spec = ToolSpec("count", "Counts.", {"type": "object"})
+        self.kind = kind
+        self.running = 0
+        self.most = 0
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return "Count"
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "Counting":
+        return Counting(self)
+
+
+class Counting:
+    title = "Count"
+    locations: tuple[Location, ...] = ()
+    display: tuple[DisplayBlock, ...] = ()
+
+    def __init__(self, counter: Counter) -> None:
+        self.deed = Deed("count", counter.kind)
+        self._counter = counter
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        self._counter.running += 1
+        self._counter.most = max(self._counter.most, self._counter.running)
+        for _ in range(100):  # long enough for every other call that may run meanwhile
+            await asyncio.sleep(0)
+        self._counter.running -= 1
+        return ToolResult(ok=True, text="counted")
+
+
+class Served:
+    """Tools that come and go, as those of servers do."""
+
+    def __init__(self, *tools: Tool) -> None:
+        self._tools = tools
+
+    def offered(self) -> Sequence[Tool]:
+        return self._tools
+
+    def find_tool(self, name: str) -> Tool | None:
+        return next((tool for tool in self._tools if tool.spec.name == name), None)
+
+
+THREE = [reply(Call("count", {}), Call("count", {}), Call("count", {})), reply("Done.")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [(ToolKind.READ, 3), (ToolKind.SEARCH, 3), (ToolKind.FETCH, 3), (ToolKind.EXECUTE, 1), (ToolKind.OTHER, 1)],
+)
+def test_calls_of_our_tools_that_only_look_run_side_by_side(tmp_path, kind, most):
+    talk, counter = Talk(tmp_path, THREE), Counter(kind)
+    talk.conversation.tools.add(counter)
+    asyncio.run(talk.turn("Go."))
+    assert counter.most == most
+    assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * 3
+
+
+@pytest.mark.parametrize("kind", [ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH])
+def test_calls_of_a_servers_tool_run_one_after_the_other_whatever_it_says_of_itself(tmp_path, kind):
+    talk, counter = Talk(tmp_path, THREE), Counter(kind)
+    talk.conversation.tools.more = Served(counter)
+    asyncio.run(talk.turn("Go."))
+    assert counter.most == 1
+    assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * 3
