@@ -7,18 +7,16 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
-from msgspec.structs import replace
-
 from crow import events
-from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
-from crow.policy.base import Allow, Ask, Deny
+from crow.policy.base import Deny
 from crow.results import LOOKING, ToolResult
-from crow.tools.base import Action, Delegates, HasTwoYeses, Interruptible, Look, LooksFirst, NamesItsWait
+from crow.tools.base import Action, Delegates, Interruptible, LooksFirst, NamesItsWait
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
+from crow.turn.permission import verdict_on
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
 
@@ -123,12 +121,12 @@ async def allowed_action(conversation: Conversation, call: ToolCall) -> Action |
     """What the call is to do, once the policy or the person has said yes to it."""
     tool = conversation.tools.find(call.name)
     look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
-    if look is not None and isinstance(verdict := await _verdict(conversation, call, look), Deny):
+    if look is not None and isinstance(verdict := await verdict_on(conversation, call, look), Deny):
         return verdict
     with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
         action = await tool.prepare(call, conversation.workspace)
     conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
-    verdict = await _verdict(conversation, call, action)
+    verdict = await verdict_on(conversation, call, action)
     return verdict if isinstance(verdict, Deny) else action
 
 
@@ -143,60 +141,6 @@ async def perform(conversation: Conversation, call_id: str, action: Action) -> T
 
 def _named(title: str) -> str:
     return f"“{one_line(title, 120)}”"
-
-
-async def _verdict(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
-    """The policy's, or the person's where the policy says to ask."""
-    verdict = conversation.policy.judge(action.deed)
-    if not isinstance(verdict, Ask):
-        return verdict
-    async with conversation.dialog:
-        # While this question waited for its turn, the answer to another one may have covered it.
-        verdict = conversation.policy.judge(action.deed)
-        if not isinstance(verdict, Ask):
-            return verdict
-        answer = await _ask_person(conversation, call, action, verdict)
-        # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
-        verdict = conversation.policy.judge(action.deed)
-        return verdict if isinstance(verdict, Deny) else answer
-
-
-async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
-    await conversation.journal.record(events.PermissionAsked(call.id, ask.reason, action.display))
-    two_yeses = action if isinstance(action, HasTwoYeses) else None
-    question = PermissionQuestion(
-        call_id=call.id,
-        kind=action.deed.kind,
-        title=action.title,
-        reason=ask.reason,
-        locations=action.locations,
-        display=action.display,
-        session_scope=ask.session.label if ask.session else "",
-        project_scope=ask.project.label if ask.project else "",
-    )
-    if two_yeses is not None:
-        question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
-    with waiting(conversation, "your permission", call.id):
-        answer = await conversation.person.permit(question)
-    await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
-    if answer.choice == "cancelled":
-        raise TurnCancelled
-    if not answer.allowed:
-        return Deny("the user was asked", answer.reason or "the user rejected it.")
-    if two_yeses is not None:
-        two_yeses.agreed(answer)
-    _remember(conversation, ask, answer)
-    return Allow("the user was asked")
-
-
-def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
-    warning = ""
-    if answer.choice == "session" and ask.session is not None:
-        warning = conversation.policy.remember(ask.session, "session")
-    elif answer.choice == "project" and ask.project is not None:
-        warning = conversation.policy.remember(ask.project, "project")
-    if warning:
-        conversation.journal.append(events.Notice("warning", warning))
 
 
 async def _all_of(work: Iterator[Awaitable[None]]) -> None:

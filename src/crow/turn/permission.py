@@ -1,0 +1,65 @@
+"""May a call do what it was prepared to do: the policy says so, or the person where the policy says to ask."""
+
+from msgspec.structs import replace
+
+from crow import events
+from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.errors import TurnCancelled
+from crow.messages import ToolCall
+from crow.policy.base import Allow, Ask, Deny
+from crow.tools.base import Action, HasTwoYeses, Look
+from crow.turn.conversation import Conversation
+from crow.turn.waits import waiting
+
+
+async def verdict_on(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
+    verdict = conversation.policy.judge(action.deed)
+    if not isinstance(verdict, Ask):
+        return verdict
+    async with conversation.dialog:
+        # While this question waited for its turn, the answer to another one may have covered it.
+        verdict = conversation.policy.judge(action.deed)
+        if not isinstance(verdict, Ask):
+            return verdict
+        answer = await _ask_person(conversation, call, action, verdict)
+        # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
+        verdict = conversation.policy.judge(action.deed)
+        return verdict if isinstance(verdict, Deny) else answer
+
+
+async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
+    await conversation.journal.record(events.PermissionAsked(call.id, ask.reason, action.display))
+    two_yeses = action if isinstance(action, HasTwoYeses) else None
+    question = PermissionQuestion(
+        call_id=call.id,
+        kind=action.deed.kind,
+        title=action.title,
+        reason=ask.reason,
+        locations=action.locations,
+        display=action.display,
+        session_scope=ask.session.label if ask.session else "",
+        project_scope=ask.project.label if ask.project else "",
+    )
+    if two_yeses is not None:
+        question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
+    with waiting(conversation, "your permission", call.id):
+        answer = await conversation.person.permit(question)
+    await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
+    if answer.choice == "cancelled":
+        raise TurnCancelled
+    if not answer.allowed:
+        return Deny("the user was asked", answer.reason or "the user rejected it.")
+    if two_yeses is not None:
+        two_yeses.agreed(answer)
+    _remember(conversation, ask, answer)
+    return Allow("the user was asked")
+
+
+def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
+    warning = ""
+    if answer.choice == "session" and ask.session is not None:
+        warning = conversation.policy.remember(ask.session, "session")
+    elif answer.choice == "project" and ask.project is not None:
+        warning = conversation.policy.remember(ask.project, "project")
+    if warning:
+        conversation.journal.append(events.Notice("warning", warning))
