@@ -84,7 +84,7 @@ LATE_IMPORTS = {
     "config.load": "a wrong configuration is explained only where there is one",
     "tools.web_fetch": "the HTTP library is loaded with the first page",
     "tools.web_search": "the HTTP library is loaded with the first search",
-    "web.convert": "only the library for this page is loaded",
+    "web.conversion_process": "only the library for this page is loaded",
     "session.servers": "the MCP library is loaded by the first session that has servers",
     "store.store": "SQLite is loaded on the worker thread, when the store is first used",
 }

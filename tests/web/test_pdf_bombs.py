@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crow.web.convert import CPU_FOR_FORM, MOST_CPU
+from crow.web.conversion_process import CPU_FOR_FORM, MOST_CPU
 from tests.web import pdf_file
 
 MOST_MEMORY = 512 * 1024
@@ -17,12 +17,12 @@ MOST_MEMORY = 512 * 1024
 MEASURE = """
 import asyncio, json, resource, sys
 from crow.errors import WebError
-from crow.web.converted import Job
-from crow.web.converting import converted
+from crow.web.conversion_job import Job
+from crow.web.conversion import convert_page
 
 content = open(sys.argv[1], "rb").read()
 try:
-    done = asyncio.run(converted(Job("pdf", len(content), "http://example.com/"), content))
+    done = asyncio.run(convert_page(Job("pdf", len(content), "http://example.com/"), content))
     told = {"text": done.text[:100], "note": done.note, "problem": ""}
 except WebError as error:
     told = {"text": "", "note": "", "problem": str(error)}

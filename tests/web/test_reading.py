@@ -12,8 +12,8 @@ import pytest
 
 from crow.errors import WebError
 from crow.web.charset import decode
-from crow.web.converted import Job
-from crow.web.converting import converted
+from crow.web.conversion import convert_page
+from crow.web.conversion_job import Job
 from crow.web.fetching import Page
 from crow.web.reading import MOST_HTML, Reading, read_page
 from crow.web.urls import read_url
@@ -76,18 +76,18 @@ def test_a_page_that_is_cut_says_so():
 def test_a_conversion_is_given_up_after_a_while():
     content = b"<p>hello</p>"
     with pytest.raises(WebError, match="in time"):
-        asyncio.run(converted(Job("html", len(content) + 1, "http://example.com/"), content, patience=0.5))
+        asyncio.run(convert_page(Job("html", len(content) + 1, "http://example.com/"), content, patience=0.5))
 
 
 def test_a_conversion_that_crashes_is_an_error_in_words():
     with pytest.raises(WebError, match="could not be converted"):
-        asyncio.run(converted(Job("other", 0, ""), b""))  # pyright: ignore[reportArgumentType]
+        asyncio.run(convert_page(Job("other", 0, ""), b""))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_conversion_ends_when_nobody_waits_for_it_any_more():
     content = b"<p>hello <a href=x>world</a></p>\n" * 30_000  # several seconds of work
     process = subprocess.Popen(
-        [sys.executable, "-I", "-m", "crow.web.convert"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-I", "-m", "crow.web.conversion_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None

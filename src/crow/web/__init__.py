@@ -1,14 +1,15 @@
 """The web: which addresses may be reached, fetching a page within limits, reading it, and asking a search service.
 
-urls.py          what an address is: read strictly, written in one way
-addresses.py     which IP addresses are public
-reach.py         from a host to the addresses that may be connected to
-proxies.py       what is said where only a proxy would lead out
-fetching.py      one page, over checked addresses only, within limits
-charset.py       from bytes to text
-reading.py       what came, as text or as a picture
-converting.py    handing a page to a process of its own …
-convert.py       … which makes Markdown of HTML and text of PDF
-html.py, pdf.py  how; `html_cleaning.py`, `html_shapes.py` and `html_markdown.py` are the three steps of the first
-search/          the search services, one file each
+urls.py                what an address is: read strictly, written in one way
+addresses.py           which IP addresses are public
+reach.py               from a host to the addresses that may be connected to
+proxies.py             what is said where only a proxy would lead out
+fetching.py            one page, over checked addresses only, within limits
+charset.py             from bytes to text
+reading.py             what came, as text or as a picture
+conversion.py          handing a page to a process of its own …
+conversion_process.py  … which makes Markdown of HTML and text of PDF
+conversion_job.py      what the two of them say to each other
+html.py, pdf.py        how; `html_cleaning.py`, `html_shapes.py`, `html_markdown.py` are the three steps of the first
+search/                the search services, one file each
 """

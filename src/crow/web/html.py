@@ -4,7 +4,7 @@ from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Tag
 
-from crow.web.converted import Converted, OutOfTime
+from crow.web.conversion_job import Converted, OutOfTime
 from crow.web.html_cleaning import clean, main_part
 from crow.web.html_markdown import Markdown, without_blank_runs
 from crow.web.html_shapes import reshape

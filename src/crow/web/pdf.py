@@ -6,7 +6,7 @@ import io
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
-from crow.web.converted import MOST_TEXT, Converted, OutOfTime, Unreadable
+from crow.web.conversion_job import MOST_TEXT, Converted, OutOfTime, Unreadable
 
 TOO_INTRICATE = "The PDF cannot be read with the time and memory that a page gets: it is too intricate, or damaged."
 UNREADABLE = "(this page cannot be read)"

@@ -11,8 +11,8 @@ from crow.media import media_type
 from crow.messages import Image
 from crow.visible import one_line
 from crow.web.charset import decode
-from crow.web.converted import MOST_TEXT, Job
-from crow.web.converting import converted
+from crow.web.conversion import convert_page
+from crow.web.conversion_job import MOST_TEXT, Job
 from crow.web.fetching import Page
 from crow.web.urls import WebUrl
 
@@ -71,13 +71,13 @@ async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
     if len(text) > MOST_HTML:
         notes = (*notes, f"only the first {MOST_HTML:,} characters of the page's source")
     content = text[:MOST_HTML].encode("utf-8", "replace")
-    done = await converted(Job("html", len(content), page.url.text), content)
+    done = await convert_page(Job("html", len(content), page.url.text), content)
     notes = (*notes, done.note) if done.note else notes
     return Reading(page.url, done.title, done.date or _date(page), "text/html", done.text, notes=notes)
 
 
 async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
-    done = await converted(Job("pdf", len(page.body), page.url.text), page.body)
+    done = await convert_page(Job("pdf", len(page.body), page.url.text), page.body)
     notes = (*notes, done.note) if done.note else notes
     return Reading(page.url, done.title, _date(page), "application/pdf", done.text, notes=notes)
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from crow.web.converted import MOST_TEXT, Converted, Job, OutOfTime, Unreadable
+from crow.web.conversion_job import MOST_TEXT, Converted, Job, OutOfTime, Unreadable
 
 MOST_CPU = 12
 """Seconds, after which the process is ended."""

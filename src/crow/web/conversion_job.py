@@ -1,4 +1,4 @@
-"""What both sides of the converting process know."""
+"""What the two sides of a conversion say to each other."""
 
 from typing import Literal
 

@@ -9,16 +9,16 @@ import sys
 import msgspec
 
 from crow.errors import WebError
-from crow.web.converted import Converted, Job
+from crow.web.conversion_job import Converted, Job
 
 PATIENCE = 40.0
 """Seconds. The process has much less time on the processor: this is for a busy machine."""
 
 
-async def converted(job: Job, content: bytes, patience: float = PATIENCE) -> Converted:
+async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> Converted:
     """WebError if it cannot be done, or not in time."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-m", "crow.web.convert"),
+        *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
