@@ -53,6 +53,9 @@ def test_an_address_has_one_spelling(written, read):
         "http://exa<mple.com/",
         "http://example.com/" + "a" * 5000,
         "http://xn--\u00df.example/",
+        "http://[2606:4700:4700::11112/x",
+        "http://[2606:4700:4700::1111",
+        "http://[2606:4700:4700::1111]x/",
     ],
 )
 def test_what_is_no_address_is_refused_with_a_sentence(written):

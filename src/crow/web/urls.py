@@ -86,7 +86,7 @@ def _host_and_port(authority: str, usual: int, shown: str) -> tuple[str, int]:
     if authority.startswith("["):
         host, closing, rest = authority.partition("]")
         host += closing
-        if rest and not rest.startswith(":"):
+        if not closing or (rest and not rest.startswith(":")):
             raise WebError(f"The host of {shown} cannot be read.")
         written = rest[1:]
     elif ":" in authority:
