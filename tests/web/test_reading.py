@@ -134,11 +134,22 @@ def test_a_page_that_does_not_say_what_it_is_is_looked_at():
         ("日本".encode("shift_jis"), 'text/html; charset="Shift_JIS"', "日本"),
         ("日本".encode("euc_jp"), "text/html; charset=euc-jp", "日本"),
         ("中文".encode("gb2312"), "text/html; charset=gb2312", "中文"),
+        ("中文 镕".encode("gb18030"), "text/html; charset=GB_2312-80", "中文 镕"),
+        ("日本 ①".encode("cp932"), "text/plain; charset=x-sjis", "日本 ①"),
+        ("한국어 똠방각하".encode("cp949"), "text/plain; charset=ks_c_5601-1987", "한국어 똠방각하"),
+        ("똠방".encode("cp949"), "text/plain; charset=euc-kr", "똠방"),
+        ("中文".encode("big5"), "text/plain; charset=Big5", "中文"),
+        ("“ğ”".encode("cp1254"), "text/plain; charset=iso-8859-9", "“ğ”"),
+        ("łódź".encode("iso8859-2"), "text/plain; charset=latin2", "łódź"),
         ("привет".encode("koi8_r"), "text/html; charset=koi8-r", "привет"),
         ("привет".encode("cp1251"), "text/html; charset=windows-1251", "привет"),
         (codecs.BOM_UTF8 + "grün".encode(), "text/plain; charset=latin1", "grün"),
         (codecs.BOM_UTF16_LE + "grün".encode("utf-16-le"), "text/plain", "grün"),
         (codecs.BOM_UTF16_BE + "grün".encode("utf-16-be"), "text/plain", "grün"),
+        ("grün".encode("utf-16-le"), "text/plain; charset=utf-16le", "grün"),
+        ("grün".encode("utf-16-le"), "text/plain; charset=UTF-16", "grün"),
+        ("grün".encode("utf-16-be"), "text/plain; charset=utf-16be", "grün"),
+        ("<meta charset='utf-16'>grün".encode(), "text/html", "<meta charset='utf-16'>grün"),
         ("<meta charset='windows-1251'>да".encode("cp1251"), "text/html", "<meta charset='windows-1251'>да"),
         ("<?xml version='1.0' encoding='koi8-r'?>да".encode("koi8_r"), "", "<?xml version='1.0' encoding='koi8-r'?>да"),
         ("grün".encode(), "text/plain; charset=nonsense", "grün"),
@@ -150,6 +161,11 @@ def test_a_page_that_does_not_say_what_it_is_is_looked_at():
 )  # fmt: skip
 def test_charsets(body, content_type, text):
     assert decode(body, content_type) == text
+
+
+def test_the_zero_bytes_of_utf_16_are_no_binary_data_where_the_server_names_it():
+    assert read("<p>grün".encode("utf-16-le"), "text/html; charset=utf-16le").text == "grün"
+    assert read("grün".encode("utf-16-be"), "text/plain; charset=utf-16be").text == "grün"
 
 
 # --- PDF, pictures, other data

@@ -10,7 +10,7 @@ from crow.errors import WebError
 from crow.media import media_type
 from crow.messages import Image
 from crow.visible import one_line
-from crow.web.charset import decode
+from crow.web.charset import charset, decode
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import MOST_TEXT, Job
 from crow.web.fetching import Page
@@ -57,7 +57,7 @@ async def read_page(page: Page) -> Reading:
         return _image(page, found)
     if kind and not _TEXT_TYPE.fullmatch(kind) and kind not in _HTML_TYPES and kind != "application/octet-stream":
         raise _no_text(page, kind)
-    if _is_binary(page.body):
+    if _is_binary(page):
         raise _no_text(page, kind or "unknown data")
     text = decode(page.body, page.content_type)
     if kind in _HTML_TYPES or (kind in ("", "application/octet-stream") and _HTML_BEGINNING.match(text[:4096])):
@@ -97,9 +97,9 @@ def _date(page: Page) -> str:
         return ""
 
 
-def _is_binary(body: bytes) -> bool:
-    """UTF-16 has zero bytes too, but begins with a mark."""
-    return b"\x00" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff"))
+def _is_binary(page: Page) -> bool:
+    """UTF-16 has zero bytes too, but begins with a mark, or the server names it."""
+    return b"\x00" in page.body[:4096] and not (charset(page.body, page.content_type) or "").startswith("utf-16")
 
 
 def _no_text(page: Page, kind: str) -> WebError:
