@@ -179,6 +179,13 @@ def test_a_pdf_becomes_text_page_by_page():
 
 def test_a_pdf_is_known_by_its_beginning():
     assert "Hello crow" in read(pdf("Hello crow"), "application/octet-stream").text
+    assert "Hello crow" in read(codecs.BOM_UTF8 + b"\r\n" + pdf("Hello crow"), "text/html").text
+    assert "Hello crow" in read(b"sent by a printer\n" + pdf("Hello crow"), "application/pdf").text
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/html", ""])
+def test_a_text_about_pdf_files_is_none(kind):
+    assert read("A file that begins with %PDF-1.7 is a PDF.", kind).text == "A file that begins with %PDF-1.7 is a PDF."
 
 
 @pytest.mark.parametrize(

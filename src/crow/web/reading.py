@@ -1,6 +1,7 @@
 """What a server sent, made readable: Markdown of HTML, text of PDF, other text as it is, a picture as a picture."""
 
 import base64
+import codecs
 import email.utils
 import re
 
@@ -24,6 +25,7 @@ _TEXT_TYPE = re.compile(
     r"text/.*|.*[+/](json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-yaml|x-sh|sql|graphql|rtf)"
     r"|application/(json5|jsonl|ld\+json|x-javascript|x-www-form-urlencoded|mbox)"
 )
+_PDF_TYPES = ("application/pdf", "application/x-pdf")
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _HTML_BEGINNING = re.compile(
     r"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
@@ -51,7 +53,7 @@ async def read_page(page: Page) -> Reading:
     """WebError if there is nothing in it that can be read."""
     kind = page.content_type.partition(";")[0].strip().lower()
     notes = (_CUTS[page.cut],) if page.cut else ()
-    if b"%PDF-" in page.body[:1024]:
+    if _is_pdf(page.body, kind):
         return await _pdf(page, notes)
     if (found := media_type(page.body[:16])) is not None and found.startswith("image/"):
         return _image(page, found)
@@ -95,6 +97,13 @@ def _date(page: Page) -> str:
         return email.utils.parsedate_to_datetime(page.modified).date().isoformat() if page.modified else ""
     except (ValueError, OverflowError):
         return ""
+
+
+def _is_pdf(body: bytes, kind: str) -> bool:
+    """Readers of PDF put up with something before its mark; a text may well have the mark in it."""
+    if kind in _PDF_TYPES:
+        return b"%PDF-" in body[:1024]
+    return body[:1024].removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"%PDF-")
 
 
 def _is_binary(page: Page) -> bool:
