@@ -8,8 +8,10 @@ fetching.py            one page, over checked addresses only, within limits
 charset.py             from bytes to text
 reading.py             what came, as text or as a picture
 conversion.py          handing a page to a process of its own …
-conversion_process.py  … which makes Markdown of HTML and text of PDF
+conversion_process.py  … which makes Markdown of HTML, or plain text if that fails, and text of PDF
 conversion_job.py      what the two of them say to each other
-html.py, pdf.py        how; `html_cleaning.py`, `html_shapes.py`, `html_markdown.py` are the three steps of the first
+html.py                HTML as Markdown; `html_cleaning.py`, `html_shapes.py`, `html_markdown.py` are its three steps
+html_plain.py          HTML as plain text, in one pass
+pdf.py                 PDF as text
 search/                the search services, one file each
 """

@@ -11,12 +11,26 @@ import msgspec
 from crow.errors import WebError
 from crow.web.conversion_job import Converted, Job
 
-PATIENCE = 40.0
-"""Seconds. The process has much less time on the processor: this is for a busy machine."""
+PATIENCE = 30.0
+"""Seconds for one process. It has much less time on the processor: this is for a busy machine."""
 
 
 async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> Converted:
     """WebError if it cannot be done, or not in time."""
+    done = await _ask(job, content, patience)
+    if done is None and job.kind == "html":
+        # Whatever it failed at, time, memory, depth or a fault in a library: the plain way needs next to nothing of
+        # each, and has a process of its own, where nothing is used up yet.
+        done = await _ask(msgspec.structs.replace(job, kind="plain"), content, patience)
+    if done is None:
+        raise WebError("The page could not be converted: it takes too much time or memory, or is damaged.")
+    if done.problem:
+        raise WebError(done.problem)
+    return done
+
+
+async def _ask(job: Job, content: bytes, patience: float) -> Converted | None:
+    """None if there is no answer in time, or none that makes sense."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
         stdin=asyncio.subprocess.PIPE,
@@ -35,8 +49,9 @@ async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> 
                 await process.stdin.drain()
             answer = await process.stdout.read()
             await process.wait()
-    except TimeoutError:
-        raise WebError("The page is too intricate to be converted in time.") from None
+            return msgspec.json.decode(answer, type=Converted)
+    except (TimeoutError, msgspec.DecodeError):
+        return None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -44,10 +59,3 @@ async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> 
             await process.stdout.read()  # asyncio does not see the end of a process behind a full pipe
             await process.wait()
         process.stdin.close()
-    try:
-        done = msgspec.json.decode(answer, type=Converted)
-    except msgspec.DecodeError:
-        raise WebError("The page could not be converted: it takes too much time or memory, or is damaged.") from None
-    if done.problem:
-        raise WebError(done.problem)
-    return done

@@ -11,7 +11,8 @@ MOST_TEXT = 1_000_000
 class Job(msgspec.Struct, frozen=True):
     """The first line that the process is sent; the content follows, in as many bytes as it says."""
 
-    kind: Literal["html", "pdf"]
+    kind: Literal["html", "plain", "pdf"]
+    """HTML as Markdown, HTML as plain text, or a PDF."""
     size: int
     url: str
 
@@ -31,7 +32,7 @@ class Unreadable(Exception):
 
 
 class OutOfTime(BaseException):
-    """The processor time for doing it well is used up; what is left is for doing it quickly.
+    """The processor time for reading a PDF is used up; what is left is for handing over what was read.
 
-    No `Exception`: the libraries that are interrupted by it catch those, and would go on.
+    No `Exception`: the library that is interrupted by it catches those, and would go on.
     """

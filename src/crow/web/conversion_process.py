@@ -16,10 +16,10 @@ import msgspec
 
 from crow.web.conversion_job import MOST_TEXT, Converted, Job, OutOfTime, Unreadable
 
-MOST_CPU = 12
-"""Seconds, after which the process is ended."""
-CPU_FOR_FORM = 5.0
-"""Seconds, after which HTML is given as plain text, and a PDF as far as it was read."""
+MOST_CPU = {"html": 8, "plain": 4, "pdf": 12}
+"""Seconds, after which the process is ended. HTML is then given to another one, as plain text."""
+CPU_FOR_PAGES = 5.0
+"""Seconds, after which a PDF is given as far as it was read."""
 MOST_MEMORY = 1024 * 1024 * 1024
 DEEPEST = 8000
 """Frames: pages nest deeper than Python's thousand."""
@@ -28,30 +28,37 @@ DEEPEST = 8000
 def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     content = sys.stdin.buffer.read(job.size)
-    _limit()
+    _limit(MOST_CPU[job.kind])
     threading.Thread(target=_end_with_parent, args=(sys.stdin.buffer,), daemon=True).start()
     sys.setrecursionlimit(DEEPEST)
+    status = 1
     try:
-        converted = _convert(job, content)
-    except Unreadable as error:
-        converted = Converted("", problem=str(error))
-    sys.stdout.buffer.write(msgspec.json.encode(_capped(converted)))
-    sys.stdout.buffer.flush()
-    os._exit(0)  # the watching thread is in the middle of a read
+        sys.stdout.buffer.write(msgspec.json.encode(_capped(_convert(job, content))))
+        sys.stdout.buffer.flush()
+        status = 0
+    finally:
+        os._exit(status)  # the watching thread is in the middle of a read
 
 
 def _convert(job: Job, content: bytes) -> Converted:
-    signal.signal(signal.SIGVTALRM, _out_of_time)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_FOR_FORM)
     match job.kind:
         case "html":
             from crow.web.html import html_to_markdown
 
             return html_to_markdown(content.decode("utf-8", "replace"), job.url)
+        case "plain":
+            from crow.web.html_plain import html_to_plain_text
+
+            return html_to_plain_text(content.decode("utf-8", "replace"))
         case "pdf":
             from crow.web.pdf import pdf_to_text
 
-            return pdf_to_text(content)
+            signal.signal(signal.SIGVTALRM, _out_of_time)
+            signal.setitimer(signal.ITIMER_VIRTUAL, CPU_FOR_PAGES)
+            try:
+                return pdf_to_text(content)
+            except Unreadable as error:
+                return Converted("", problem=str(error))
 
 
 def _capped(converted: Converted) -> Converted:
@@ -63,9 +70,9 @@ def _capped(converted: Converted) -> Converted:
     return msgspec.structs.replace(converted, text=text)
 
 
-def _limit() -> None:
+def _limit(seconds: int) -> None:
     with contextlib.suppress(ValueError, OSError):  # not every system has every limit
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 

@@ -4,7 +4,7 @@ from urllib.parse import urljoin
 
 from bs4 import BeautifulSoup, Tag
 
-from crow.web.conversion_job import Converted, OutOfTime
+from crow.web.conversion_job import Converted
 from crow.web.html_cleaning import clean, main_part
 from crow.web.html_markdown import Markdown, without_blank_runs
 from crow.web.html_shapes import reshape
@@ -23,18 +23,12 @@ def html_to_markdown(text: str, url: str) -> Converted:
     base = soup.select_one("base[href]")
     if base is not None:
         url = urljoin(url, str(base["href"]))
-    part: Tag = soup
-    try:
-        # Of the whole document: where a page leaves <body> out, the parser counts what it does not know to <head>.
-        clean(soup)
-        part = main_part(soup)
-        reshape(part)
-        _mend_addresses(part, url)
-        markdown = Markdown().convert_soup(part)
-    except (RecursionError, OutOfTime):
-        note = "too intricate: given as plain text, without links and headings"
-        return Converted(part.get_text("\n", strip=True), title, date, note)
-    return Converted(without_blank_runs(markdown), title, date)
+    # Of the whole document: where a page leaves <body> out, the parser counts what it does not know to <head>.
+    clean(soup)
+    part = main_part(soup)
+    reshape(part)
+    _mend_addresses(part, url)
+    return Converted(without_blank_runs(Markdown().convert_soup(part)), title, date)
 
 
 def _title(soup: BeautifulSoup) -> str:
