@@ -20,6 +20,35 @@ def test_a_page_that_is_one_large_form_is_no_form():
     )
 
 
+def test_a_form_that_holds_the_title_is_no_mere_form():
+    page = "<form><h1>Birds</h1><p>Text.</p></form><div>More text, which is longer than what is in the form.</div>"
+    assert markdown(page).startswith("# Birds\n\nText.\n\nMore text")
+
+
+def test_all_of_several_articles_are_given():
+    posts = "<div><article><h2>One</h2>Short.</article><article><h2>Two</h2>Somewhat longer.</article></div>"
+    assert markdown(f"<div>Welcome</div>{posts}") == "## One\n\nShort.\n\n## Two\n\nSomewhat longer."
+
+
+def test_articles_outside_the_main_part_are_no_part_of_it():
+    page = "<main><p>The text of the page.</p></main><article>Read this too</article><article>And this</article>"
+    assert markdown(page) == "The text of the page."
+
+
+@pytest.mark.parametrize("name", ["nav", "aside", "footer", "menu", "header"])
+def test_a_page_is_not_left_empty_because_all_of_it_stands_around_something(name):
+    assert markdown(f"<main></main><{name}><p>One.</p></{name}><{name}><p>Two.</p></{name}>") == "One.\n\nTwo."
+
+
+def test_a_page_that_hides_itself_until_its_scripts_have_run_is_seen():
+    assert markdown('<html hidden><body style="visibility: hidden"><p>Text.</p></body></html>') == "Text."
+
+
+def test_an_aside_within_the_main_part_belongs_to_it():
+    page = "<aside>Advertisement</aside><main><p>First.</p><aside><p>Mind the cat.</p></aside><p>Then.</p></main>"
+    assert markdown(page) == "First.\n\nMind the cat.\n\nThen."
+
+
 def test_a_small_form_is_left_out():
     assert markdown("<p>The text of the page.</p><form>Search <input></form>") == "The text of the page."
 
@@ -90,6 +119,63 @@ def test_line_numbers_are_no_code():
     assert markdown(gutter) == markdown(within) == "```\na\nb\n```"
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "<div class=line>if x:</div><div class=line></div><div class=line>    y  </div>",
+        "<div>if x:</div>\n<div></div>\n<div>    y  </div>\n",
+        "<div>if x:\n</div><div>\n</div><div>    y  \n</div>",
+        "<code><p>if x:</p><p><br></p><p><b>    y</b>  </p></code>",
+        "if x:<br><br>    y  ",
+        "<ol><li>if x:</li><li></li><li>    y  </li></ol>",
+    ],
+)
+def test_code_keeps_its_lines_however_they_are_written(lines):
+    assert markdown(f"<pre>{lines}</pre>") == "```\nif x:\n\n    y  \n```"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "<tr><td class=linenos><pre>1\n2</pre></td><td><div><pre>if x:\n    y\n</pre></div></td></tr>",
+        "<tr><td><pre> 9\n10\n</pre></td><td><pre>if x:\n    y\n</pre></td></tr>",
+        "<tr><td>1</td><td><pre>if x:</pre></td></tr><tr><td>2</td><td><pre>    y</pre></td></tr>",
+        "<tr><td data-line-number=1></td><td class=code>if x:</td></tr><tr><td>2</td><td class=code>    y</td></tr>",
+    ],
+)
+def test_a_table_of_numbers_and_code_is_the_code(table):
+    assert markdown(f"<p>Before</p><table>{table}</table>") == "Before\n\n```\nif x:\n    y\n```"
+
+
+def test_a_table_of_numbers_and_other_things_is_a_table():
+    page = "<table><tr><th>1</th><th>one</th></tr><tr><td>2</td><td><code>two</code></td></tr></table>"
+    assert markdown(page) == "| 1 | one |\n| --- | --- |\n| 2 | `two` |"
+
+
+# --- links
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<a href='/x y'>l</a>", "[l](https://example.com/x%20y)"),
+        ("<a href='//b\u00fccher.example/\u00e4\\b'>l</a>", "[l](https://b\u00fccher.example/\u00e4%5Cb)"),
+        ("<a href='a<b>'>l</a>", "[l](https://example.com/docs/a%3Cb%3E)"),
+        ("a<a href=/b><h3>B</h3><p>c</p></a>d", "a\n\n### B\n\nc\n\n<https://example.com/b>\n\nd"),
+        ("a<a href=/b><div>b</div></a>c", "a\n\n[b](https://example.com/b)\n\nc"),
+        ("a<a href=b> l </a>c", "a [l](https://example.com/docs/b) c"),
+        ("<a href=https://example.com/>https://example.com/</a>", "<https://example.com/>"),
+        ("<a href=#there>l</a> <a href=javascript:x()>m</a> <a>n</a> <a href='http://[x'>o</a>", "l m n o"),
+        ("<img src='/a b.png' alt=Bird>", "![Bird](https://example.com/a%20b.png)"),
+        ("<img src=data:x alt=Bird> flies", "Bird flies"),
+        ("<base href=/other/><a href=x>l</a>", "[l](https://example.com/other/x)"),
+        ("<base href='http://[x'><a href=x>l</a>", "[l](https://example.com/docs/x)"),
+    ],
+)
+def test_links_lead_somewhere_from_anywhere(html, expected):
+    assert markdown(html) == expected
+
+
 # --- tables
 
 
@@ -120,6 +206,12 @@ def test_tables_that_only_lay_out_the_page_are_no_tables():
 def test_notes_become_quotations():
     note = '<aside class="admonition tip"><p class="admonition-title">Tip</p><p>Do it.</p></aside>'
     assert markdown(f"{note}<aside>An advertisement</aside>") == "> **Tip**\n>\n> Do it."
+
+
+def test_an_aside_that_is_a_note_is_a_quotation_too():
+    assert (
+        markdown("<main><aside class=note aria-label=Caution><p>Hot.</p></aside></main>") == "> **Caution**\n>\n> Hot."
+    )
 
 
 def test_a_power_is_told_from_a_number():

@@ -76,6 +76,7 @@ def test_a_page_that_takes_too_much_time_comes_as_plain_text():
     [
         ("<table>" + ("<tr>" + "<td>1</td>" * 50 + "</tr>") * 2200 + "</table>", 110_000),
         ("<main>" + "<a href=x>1</a>" * 30_000, 30_000),
+        ("<header><p>1</p></header>" * 40_000, 40_000),
     ],
 )
 def test_nothing_of_a_large_page_is_lost(html, count):

@@ -1,21 +1,26 @@
 """What of a page is its content: takes out the rest, and finds the part that matters."""
 
-from bs4 import BeautifulSoup, Comment, Tag
+from collections.abc import Callable
 
-NO_CONTENT = (
-    "script, style, noscript, template, svg, canvas, iframe, object, embed, audio, video, dialog, "
-    "title, meta, link, base"
+from bs4 import BeautifulSoup, Tag
+from bs4.element import PreformattedString
+
+from crow.web.html_outline import Outline, common_parent, is_main, outermost, take_out
+
+NO_CONTENT = frozenset(
+    {
+        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "audio", "video"),
+        *("dialog", "title", "meta", "link", "base"),
+    }
 )
-AROUND_IT = (
-    "nav, aside, footer, button, select, input, textarea, menu, [role=navigation], [role=banner], [role=search], "
-    "[role=dialog], [role=alertdialog], [role=complementary], [role=contentinfo]"
-)
-UNSEEN = "[hidden], [aria-hidden=true]"
-MAIN = "main, article, [role=main]"
+AROUND_IT = frozenset({"nav", "footer", "button", "select", "input", "textarea", "menu"})
+ROLES_AROUND_IT = frozenset({"navigation", "banner", "search", "dialog", "alertdialog", "complementary", "contentinfo"})
 SHARE_OF_MAIN = 1 / 3
 """A part of the page is its main content only if it has at least this much of the text."""
 MOST_OF_IT = 1 / 2
 """What has more of the text than this is no mere addition, whatever it is called."""
+NEARLY_NOTHING = (40, 1 / 20)
+"""Fewer characters than this and a smaller share are left: then what stands around the content is the content."""
 ADDITIONS = frozenset(
     {
         *("sidebar", "left-sidebar", "right-sidebar", "toc", "table-of-contents", "breadcrumb", "breadcrumbs"),
@@ -41,72 +46,75 @@ MARKS = frozenset(("¶", "#", "§", "🔗", "↩", "↩︎", "^", "⚓", "\u200b
 
 def clean(soup: BeautifulSoup) -> None:
     """Takes out what is no content, and what a reader of the page would not see."""
-    _take_out_the_unseen(soup)
-    for element in soup.select(AROUND_IT):
-        if not (element.name == "aside" and classes_of(element) & CALLOUTS):
-            element.extract()
-    most = length(soup) * MOST_OF_IT
-    _take_out_forms(soup, most)
-    for element in soup.select("[class], [id]"):
-        if _is_called_an_addition(element) and _is_addition(element, most):
-            element.extract()
-    for header in soup.select("header"):
-        if header.find_parent(("article", "main")) is None and header.find("h1") is None:
-            header.extract()
-    for link in soup.select("a[href^='#']"):
-        if link.get_text(strip=True) in MARKS and link.find("img") is None:
-            link.extract()
+    take_out(node for node in soup.descendants if isinstance(node, PreformattedString))  # comments and the like
+    take_out(outermost(soup, _is_unseen))
+    _take_out_unless_it_is_all(soup, _stands_around)
+    _take_out_unless_it_is_all(soup, _is_addition)
+    take_out(outermost(soup, _is_a_mark))
 
 
 def main_part(soup: BeautifulSoup) -> Tag:
-    """The longest of the parts that the page calls its main content, if that is long enough; else all of it."""
-    whole = length(soup)
-    candidates = [(element, length(element)) for element in soup.select(MAIN)[:50]]
-    longest = max(candidates, key=lambda candidate: candidate[1], default=None)
-    if longest is None or longest[1] < whole * SHARE_OF_MAIN or not longest[1]:
-        return soup
-    return longest[0]
+    """What the page calls its main content, if that is long enough; else all of it."""
+    outline = Outline(soup)
+    mains = outermost(soup, lambda element: is_main(element) and element.name != "article")
+    articles = outermost(soup, lambda element: element.name == "article")
+    for group in (mains, articles):
+        # A list of posts, or a question with its answers, is several articles.
+        part = common_parent([element for element in group if outline.length(element)] or [soup])
+        if part is not soup and outline.length(part) >= outline.whole * SHARE_OF_MAIN:
+            return part
+    return soup
 
 
 def classes_of(element: Tag) -> set[str]:
     return {str(name).lower() for name in element.get_attribute_list("class") if name}
 
 
-def length(element: Tag) -> int:
-    """Of its text."""
-    return sum(len(text) for text in element.stripped_strings)
+def _is_unseen(element: Tag) -> bool:
+    if element.name in ("html", "body"):  # some pages hide themselves until their scripts have run
+        return False
+    if element.name in NO_CONTENT or "hidden" in element.attrs or element.get("aria-hidden") == "true":
+        return True
+    style = str(element.get("style", "")).replace(" ", "").lower()
+    return "display:none" in style or "visibility:hidden" in style
 
 
-def _take_out_the_unseen(soup: BeautifulSoup) -> None:
-    for comment in soup.find_all(string=lambda string: isinstance(string, Comment)):
-        comment.extract()
-    for element in soup.select(f"{NO_CONTENT}, {UNSEEN}"):
-        element.extract()
-    for element in soup.select("[style]"):
-        style = str(element["style"]).replace(" ", "").lower()
-        if "display:none" in style or "visibility:hidden" in style:
-            element.extract()
+def _take_out_unless_it_is_all(soup: BeautifulSoup, is_unwanted: Callable[[Tag, Outline], bool]) -> None:
+    outline = Outline(soup)
+    unwanted = outermost(soup, lambda element: is_unwanted(element, outline))
+    left = outline.whole - sum(outline.length(element) for element in unwanted)
+    if left >= min(NEARLY_NOTHING[0], outline.whole * NEARLY_NOTHING[1]):
+        take_out(unwanted)
 
 
-def _take_out_forms(soup: BeautifulSoup, most: float) -> None:
-    """Some pages are one large form."""
-    for form in soup.select("form"):
-        if length(form) > most:
-            form.unwrap()
-        else:
-            form.extract()
+def _stands_around(element: Tag, outline: Outline) -> bool:
+    if element.name == "aside" and not outline.is_in_main(element):
+        return not classes_of(element) & CALLOUTS
+    return element.name in AROUND_IT or element.get("role") in ROLES_AROUND_IT
 
 
-def _is_called_an_addition(element: Tag) -> bool:
-    """A plain word as an id may just as well be the place of a section that is about it."""
+def _is_addition(element: Tag, outline: Outline) -> bool:
+    """But not the page itself, nor what most of it, its title or its main content is in."""
+    if element.name in ("html", "body", "main", "article", "pre", "code", "h1"):
+        return False
+    if not _is_called_an_addition(element, outline) or outline.is_around_main(element):
+        return False
+    return outline.length(element) <= outline.whole * MOST_OF_IT
+
+
+def _is_called_an_addition(element: Tag, outline: Outline) -> bool:
+    if element.name == "form" or (element.name == "header" and not outline.is_in_main(element)):
+        return True
+    if not element.attrs:
+        return False
     if classes_of(element) & ADDITIONS:
         return True
+    # A plain word as an id may just as well be the place of a section that is about it.
     id = str(element.get("id", "")).lower()
     return element.name == "div" and "-" in id and id in ADDITIONS
 
 
-def _is_addition(element: Tag, most: float) -> bool:
-    """Not the page itself, nor what its title or its main content is in."""
-    if element.name in ("html", "body", "main", "article", "pre", "code", "h1"):
+def _is_a_mark(element: Tag) -> bool:
+    if element.name != "a" or not str(element.get("href", "")).startswith("#"):
         return False
-    return element.find(["h1", "main", "article"]) is None and length(element) <= most
+    return element.find("img") is None and element.get_text(strip=True) in MARKS

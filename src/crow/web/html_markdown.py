@@ -6,20 +6,10 @@ from bs4 import Tag
 from markdownify import MarkdownConverter
 
 from crow.markdown import fence
+from crow.web.html_code import code_text, language
+from crow.web.html_links import absolute
 from crow.web.html_shapes import number
 
-_PREFIXES = ("language-", "lang-", "highlight-source-", "highlight-text-", "highlight-", "brush:", "sourcecode-")
-_NO_LANGUAGE = frozenset({"none", "default", "text", "plain", "plaintext", "nohighlight"})
-_LANGUAGES = frozenset(
-    {
-        *("bash", "c", "console", "cpp", "csharp", "css", "diff", "dockerfile", "elixir", "erlang", "go", "graphql"),
-        *("haskell", "html", "http", "ini", "java", "javascript", "js", "json", "jsx", "kotlin", "lua", "makefile"),
-        *("markdown", "nix", "objectivec", "ocaml", "perl", "php", "powershell", "protobuf", "py", "python", "r"),
-        *("ruby", "rust", "scala", "scss", "sh", "shell", "sql", "swift", "toml", "ts", "tsx", "typescript", "vim"),
-        *("xml", "yaml", "zig"),
-    }
-)
-"""What a class may name without any prefix."""
 _FENCE = re.compile(r"[\s>:-]*(?:\d+\.\s+)?(`{3,})")
 _BLANKS = re.compile(r"\s+")
 
@@ -27,7 +17,8 @@ _BLANKS = re.compile(r"\s+")
 class Markdown(MarkdownConverter):
     """Its options; code in fences that hold it, with its language; cells that stay in their row."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        """The address that links start from."""
         super().__init__(
             heading_style="ATX",
             bullets="-",
@@ -35,13 +26,30 @@ class Markdown(MarkdownConverter):
             escape_underscores=False,
             escape_misc=False,
         )
+        self._url = url
+
+    def convert_a(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        """A link that leads nowhere from here is its text."""
+        address = absolute(str(element.get("href", "")), self._url)
+        if not address or not text.strip() or "_noformat" in parent_tags:
+            return text
+        words = text.strip()
+        before, after = _gap(text[: len(text) - len(text.lstrip())]), _gap(text[len(text.rstrip()) :])
+        if "\n\n" in words:  # headings and paragraphs, which no brackets can hold
+            return f"{before}{words}\n\n<{address}>\n\n"
+        return f"{before}<{address}>{after}" if words == address else f"{before}[{words}]({address}){after}"
+
+    def convert_img(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+        address = absolute(str(element.get("src", "")), self._url)
+        alternative = str(element.get("alt", ""))
+        return f"![{alternative}]({address})" if address and "_inline" not in parent_tags else alternative
 
     def convert_pre(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        if not text.strip():
+        code = code_text(element)
+        if not code.strip():
             return ""
         if parent_tags & {"td", "th"}:
-            return f" `{' '.join(text.split())}` "
-        code = text.strip("\n")
+            return f" `{' '.join(code.split())}` "
         return f"\n\n{fence(code, language(element))}\n\n"
 
     def convert_td(self, element: Tag, text: str, parent_tags: set[str]) -> str:
@@ -77,31 +85,8 @@ def without_blank_runs(text: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def language(element: Tag) -> str:
-    """Of a piece of code: from a class such as `language-python` on it, within it or around it, or a plain one."""
-    around = element.parent
-    for candidate in (element.find("code"), element, around, around.parent if around is not None else None):
-        if isinstance(candidate, Tag) and (found := _named_by(candidate)):
-            return "" if found in _NO_LANGUAGE else found
-    return ""
-
-
-def _named_by(element: Tag) -> str:
-    for attribute in ("data-lang", "data-language"):
-        if found := str(element.get(attribute, "")):
-            return _plain(found)
-    names = [str(name).lower() for name in element.get_attribute_list("class") if name]
-    for name in names:
-        for prefix in _PREFIXES:
-            if name.startswith(prefix) and (found := _plain(name.removeprefix(prefix))):
-                return found
-    if element.name in ("code", "pre"):
-        return next((name for name in names if name in _LANGUAGES), "")
-    return ""
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower()[:30] if re.fullmatch(r"\s*[\w+#.-]+\s*", name) else ""
+def _gap(blanks: str) -> str:
+    return "\n\n" if blanks.count("\n") > 1 else " " if blanks else ""
 
 
 def _cell(element: Tag, text: str) -> str:
