@@ -110,9 +110,12 @@ def circular_tree() -> bytes:
     return file_of({1: CATALOG, 2: folder(4, 2), 3: FONT, 4: folder(2, 2)})
 
 
-def many_pages(count: int) -> bytes:
-    kids = range(5, 5 + count)
-    return file_of({1: CATALOG, 2: folder(*kids), 3: FONT, 4: stream(HELLO), **dict.fromkeys(kids, leaf(4))})
+def slow_pages(count: int, megabytes: int = 8) -> bytes:
+    """One page with a line of text, then some that take a second or so each."""
+    slow = range(7, 7 + count)
+    drawn = stream(packed(b"", b"BT /F1 24 Tf 72 700 Td ET\n", megabytes), "/Filter /FlateDecode")
+    known = {1: CATALOG, 2: folder(6, *slow), 3: FONT, 4: stream(HELLO), 5: drawn, 6: leaf(4)}
+    return file_of({**known, **dict.fromkeys(slow, leaf(5))})
 
 
 def false_count() -> bytes:

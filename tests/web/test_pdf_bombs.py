@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crow.web.conversion_process import CPU_FOR_PAGES, MOST_CPU
+from crow.web.conversion_process import MOST_CPU
 from tests.web import pdf_file
 
 MOST_MEMORY = 512 * 1024
@@ -64,11 +64,10 @@ def test_a_bomb_is_refused_in_words(name: str, tmp_path: Path):
     assert said in measured(content, tmp_path)["problem"]
 
 
-def test_of_thousands_of_pages_those_are_given_that_could_be_read_in_time(tmp_path: Path):
-    told = measured(pdf_file.many_pages(20_000), tmp_path)
-    assert told["text"].startswith("--- page 1 of 40000 ---\nHello crow")
+def test_of_pages_that_would_take_minutes_those_are_given_that_could_be_read_in_time(tmp_path: Path):
+    told = measured(pdf_file.slow_pages(200), tmp_path)
+    assert told["text"].startswith("--- page 1 of 201 ---\nHello crow")
     assert told["note"].startswith("only the first ")
-    assert told["seconds"] < CPU_FOR_PAGES + 3
 
 
 def test_a_number_of_pages_that_is_not_true_is_not_believed(tmp_path: Path):
