@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 
-from crow.tools.web_fetch import MOST_AT_ONCE
+from crow.web.pages import MOST_AT_ONCE
 from tests.support.editor import DEADLINE, Editor, Later, chose
 from tests.support.scripts import DONE, call, reply
 from tests.support.website import Website, answer, redirect

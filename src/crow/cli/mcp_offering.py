@@ -7,16 +7,20 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from crow.actions import Deed
 from crow.cli.log import log_to_file
 from crow.cli.until_told import serve_until_told
 from crow.config.home import home
 from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Settings
+from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, Offering
 from crow.mcp.serving.server import CrowServer
 from crow.policy.unattended import judge_in
+from crow.results import ToolKind
 from crow.tools.web_fetch import WebFetch
+from crow.tools.web_redirects import HostVerdict, JudgeHost
 from crow.tools.web_search import WebSearch
 from crow.workspace.environment import seen_by_commands
 from crow.workspace.outputs import outputs_folder
@@ -47,15 +51,29 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
 
 def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str, keeper: Keeper) -> Offering:
     roots: Sequence[str] = arguments.root
+    judge = partial(
+        judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
+    )
     return Offering(
         folder=os.getcwd(),
         roots=tuple(os.path.realpath(root) for root in roots),
-        judge_in=partial(
-            judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
+        judge_in=judge,
+        shared_tools=(
+            WebSearch(settings.web, os.environ),
+            WebFetch(settings.web, _judge_of_hosts(judge(roots=(), outputs=""))),
         ),
-        shared_tools=(WebSearch(settings.web, os.environ), WebFetch(settings.web)),
         commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
     )
+
+
+def _judge_of_hosts(judge: Judge) -> JudgeHost:
+    """The judge of calls judges redirects too. A host that is not refused is still one that the user was not shown."""
+
+    def judge_host(host: str) -> HostVerdict:
+        reason = judge(Deed("web_fetch", ToolKind.FETCH, host=host))
+        return HostVerdict("refuse", reason) if reason else HostVerdict("ask")
+
+    return judge_host
 
 
 def _command_runner(settings: Settings, keeper: Keeper, environ: Mapping[str, str]) -> CommandRunner:

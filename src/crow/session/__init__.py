@@ -9,5 +9,5 @@
 - `replay`, `mending`, `title`, `spending`: what is shown of a stored session, the ends of what was cut off, what it is
   called, what it has used.
 - `undo`, `export`, `archive`, `unstored`: taking back, writing out, and reading the past, stored or not.
-- `web`: which host a redirect may lead to.
+- `web_tools`: which host a redirect may lead to.
 """

@@ -3,7 +3,7 @@
 from crow.config.settings import WebSettings
 from crow.policy.rules import RulePolicy
 from crow.session.surroundings import Surroundings
-from crow.session.web import web_tools
+from crow.session.web_tools import web_tools
 from crow.tools.ask import Ask
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool

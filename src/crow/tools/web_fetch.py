@@ -1,9 +1,6 @@
 """`web_fetch`: a page of the public web as text."""
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -15,32 +12,26 @@ from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.web_redirects import JudgeHost, Redirects
 from crow.visible import one_line
+from crow.web.pages import Pages
+from crow.web.reach import Reach
 from crow.web.urls import Elsewhere, WebUrl, read_url
 from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
-    from crow.web.fetching import Page
-    from crow.web.reach import Reach
     from crow.web.reading import Reading
 
 PAGE = 20_000
 """Characters that the model gets at once."""
 SHOWN = 1_500
 """Characters that the person is shown."""
-KEPT = 4
-"""Pages that are kept for going on in them."""
 LONGEST_TITLE = 120
-MOST_AT_ONCE = 4
-"""Pages that are fetched and converted at the same time: a reply may ask for any number."""
 
 DESCRIPTION = (
     "Fetch a page of the public web as Markdown; JSON, text, PDF and images too. "
     f"Gives {PAGE:,} characters a call: go on with `offset`. For files of the project use `read`."
 )
-
-MayAsk = Callable[[str], Literal["go", "ask", "refuse"]]
-"""What the policy says to asking a host, for a redirect that leads there."""
 
 
 class FetchArguments(msgspec.Struct, frozen=True):
@@ -54,12 +45,12 @@ _reader = ArgumentReader(FetchArguments)
 class WebFetch:
     kind = ToolKind.FETCH
 
-    def __init__(self, settings: WebSettings, may_ask: MayAsk = lambda host: "ask") -> None:
+    def __init__(self, settings: WebSettings, judge_host: JudgeHost) -> None:
+        """`judge_host` is asked about the hosts that redirects lead to; who calls the tool judges the first one."""
         self.spec = ToolSpec("web_fetch", DESCRIPTION, _reader.schema())
-        self._settings = settings
-        self._may_ask = may_ask
-        self._pages: OrderedDict[str, Reading] = OrderedDict()
-        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._reach = Reach(settings.allow_private)
+        self._redirects = Redirects(judge_host)
+        self._pages = Pages(self._reach, self._redirects.may_follow)
 
     def title(self, arguments: dict[str, Any]) -> str:
         url = arguments.get("url")
@@ -71,45 +62,14 @@ class WebFetch:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FetchAction":
         arguments, unknown = _reader.read(call)
         url = read_url(arguments.url)
-        self._reach().check(url)
-        return FetchAction(self, url, arguments.offset, unknown)
-
-    async def read(self, url: WebUrl, offset: int) -> "Reading | Elsewhere":
-        """A page that is being paged through is not fetched again: it might have changed in between."""
-        if offset and (kept := self._pages.get(url.text)) is not None:
-            return kept
-        from crow.web.fetching import FetchLimits, fetch
-        from crow.web.reading import read_page
-
-        async with self._places:
-            page = await fetch(url, self._reach(), FetchLimits(), self._may_follow)
-            if isinstance(page, Elsewhere):
-                return page
-            _expect_success(page)
-            reading = await read_page(page)
-        self._pages[url.text] = reading
-        while len(self._pages) > KEPT:
-            self._pages.popitem(last=False)
-        return reading
-
-    def _reach(self) -> "Reach":
-        from crow.web.reach import Reach
-
-        return Reach(self._settings.allow_private)
-
-    def _may_follow(self, start: WebUrl, target: WebUrl) -> bool:
-        """To the same host, with or without `www.`, and to hosts that the person need not be asked about."""
-        if (start.scheme, target.scheme) == ("https", "http"):
-            return False
-        if start.host == target.host:
-            return True
-        answer = self._may_ask(target.host)
-        return answer == "go" or (answer == "ask" and _without_www(start) == _without_www(target))
+        self._reach.check(url)
+        return FetchAction(self._pages, self._redirects, url, arguments.offset, unknown)
 
 
 class FetchAction:
-    def __init__(self, tool: WebFetch, url: WebUrl, offset: int, unknown: tuple[str, ...]) -> None:
-        self._tool = tool
+    def __init__(self, pages: Pages, redirects: Redirects, url: WebUrl, offset: int, unknown: tuple[str, ...]) -> None:
+        self._pages = pages
+        self._redirects = redirects
         self._url = url
         self._offset = offset
         self._unknown = unknown
@@ -120,21 +80,15 @@ class FetchAction:
         """The whole address, since all of it is sent to the host."""
 
     async def perform(self, journal: Journal) -> ToolResult:
-        found = await self._tool.read(self._url, self._offset)
+        found = await (self._pages.go_on(self._url) if self._offset else self._pages.fetch(self._url))
         if isinstance(found, Elsewhere):
-            return self._elsewhere(found.url)
+            return self._redirects.not_followed(self._url, found.url)
         if found.image is not None:
             text = f"{found.url.text} is an image ({found.text})."
             return ToolResult(
                 ok=True, text=text, message=found.text, display=(ImageBlock(found.image),), images=(found.image,)
             )
         return self._text(found)
-
-    def _elsewhere(self, target: WebUrl) -> ToolResult:
-        text = (
-            f"{self._url.text} redirects to {target.text}, where the user has not been asked about. Fetch that instead."
-        )
-        return ToolResult(ok=True, text=text, message=f"Redirects to {one_line(target.text, LONGEST_TITLE)}")
 
     def _text(self, found: "Reading") -> ToolResult:
         total, first = len(found.text), self._offset
@@ -159,13 +113,6 @@ class FetchAction:
         return ToolResult(ok=True, text="\n".join(told), message=message, display=(display,))
 
 
-def _expect_success(page: "Page") -> None:
-    if page.status >= 300 or page.status < 200:
-        raise WebError(
-            f"{one_line(page.url.text, 200)} answered with status {page.status} {page.reason}".rstrip() + "."
-        )
-
-
 def _about(found: "Reading") -> str:
     title = f" “{one_line(found.title)}”" if found.title else ""
     date = f", dated {one_line(found.date, 40)}" if found.date else ""
@@ -178,7 +125,3 @@ def _short(url: str) -> str:
         url = url.removeprefix(scheme)
     host, _, rest = url.partition("/")
     return one_line(url if rest else host, LONGEST_TITLE)
-
-
-def _without_www(url: WebUrl) -> str:
-    return url.host.removeprefix("www.")

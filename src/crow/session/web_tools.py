@@ -6,24 +6,24 @@ from typing import assert_never
 from crow.actions import Deed
 from crow.config.settings import WebSettings
 from crow.policy.base import Allow, Ask, Deny, Policy
-from crow.policy.modes import Answer
 from crow.results import ToolKind
 from crow.tools.base import Tool
 from crow.tools.web_fetch import WebFetch
+from crow.tools.web_redirects import HostVerdict
 from crow.tools.web_search import WebSearch
 
 
 def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str]) -> list[Tool]:
-    def may_ask(host: str) -> Answer:
+    def judge_host(host: str) -> HostVerdict:
         verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host))
         match verdict:
             case Allow():
-                return "go"
+                return HostVerdict("go")
             case Ask():
-                return "ask"
-            case Deny():
-                return "refuse"
+                return HostVerdict("ask")
+            case Deny(reason=reason):
+                return HostVerdict("refuse", reason)
             case _:
                 assert_never(verdict)
 
-    return [WebFetch(settings, may_ask), WebSearch(settings, environ)]
+    return [WebFetch(settings, judge_host), WebSearch(settings, environ)]

@@ -1,0 +1,62 @@
+"""The web over `crow mcp`: the user's rules hold for every host on the way to a page."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.mcp.hosts import RawServer
+from tests.support.website import Website, answer, redirect
+
+EVERY_NAME_IS_HERE = """
+import sys
+from crow.web import reach
+
+async def resolve(host, port):
+    return ["127.0.0.1"]
+
+reach.resolve = resolve
+from crow.__main__ import main
+sys.exit(main())
+"""
+CONFIG = '[web]\nallow_private = ["ex.test", "*.ex.test", "other.test"]\n'
+
+
+def fetched(folder: Path, url: str, rules: str = "") -> dict[str, Any]:
+    program = [sys.executable, "-c", EVERY_NAME_IS_HERE]
+    server = RawServer(folder, program=program, config=CONFIG + rules)
+    server.begin()
+    server.call(2, "web_fetch", url=url)
+    result = server.answer(2)["result"]
+    _, complained = server.process.communicate(timeout=20)
+    assert complained == b""
+    return result
+
+
+def rule(host: str, decision: str) -> str:
+    return f'[[permission.rules]]\ntool = "web_fetch"\nhost = "{host}"\ndecision = "{decision}"\n'
+
+
+def test_a_redirect_to_the_same_site_is_followed(tmp_path: Path):
+    with Website() as site:
+        site.pages["/"] = redirect(f"http://www.ex.test:{site.port}/there")
+        site.pages["/there"] = answer("arrived", "text/plain")
+        result = fetched(tmp_path, f"http://ex.test:{site.port}/")
+    assert (result["isError"], "arrived" in result["content"][0]["text"]) == (False, True)
+
+
+def test_a_redirect_to_another_host_is_told_and_not_followed(tmp_path: Path):
+    with Website() as site:
+        site.pages["/"] = redirect(f"http://other.test:{site.port}/there")
+        result = fetched(tmp_path, f"http://ex.test:{site.port}/")
+        assert [request.path for request in site.requests] == ["/"]
+    assert "about which the user has not been asked" in result["content"][0]["text"]
+
+
+def test_a_redirect_to_a_host_that_a_rule_forbids_is_refused(tmp_path: Path):
+    for decision, told in (("deny", "a rule forbids it"), ("ask", "Nobody can be asked here")):
+        with Website() as site:
+            site.pages["/"] = redirect(f"http://www.ex.test:{site.port}/there")
+            result = fetched(tmp_path, f"http://ex.test:{site.port}/", rule("www.ex.test", decision))
+            assert [request.headers["host"] for request in site.requests] == [f"ex.test:{site.port}"]
+        assert result["isError"]
+        assert told in result["content"][0]["text"]
