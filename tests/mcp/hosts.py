@@ -25,6 +25,14 @@ Era = Literal["legacy", "auto"]
 ERAS: tuple[Era, ...] = ("legacy", "auto")
 
 
+class AnyRoot(types.Root):
+    uri: str  # pyright: ignore[reportIncompatibleVariableOverride] -- hosts name other things than files, too
+
+
+class AnyRoots(types.ListRootsResult):
+    roots: list[AnyRoot]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
 class Roots:
     """The folders that a host offers; it keeps how often it was asked."""
 
@@ -34,7 +42,7 @@ class Roots:
 
     async def __call__(self, context: Any) -> types.ListRootsResult:
         self.asked += 1
-        return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in self.uris]})
+        return AnyRoots.model_validate({"roots": [{"uri": uri} for uri in self.uris]})
 
 
 def surroundings(folder: Path, config: str = "") -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from mcp import Client
 from tests.mcp.hosts import (
+    CROW,
     ERAS,
     Era,
     RawServer,
@@ -25,7 +26,10 @@ from tests.mcp.hosts import (
     web_config,
 )
 
-ROOTS_ARE_OLD = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+ROOTS_ARE_OLD = pytest.mark.filterwarnings(
+    "ignore::mcp.shared.exceptions.MCPDeprecationWarning",
+    "ignore:Pydantic serializer warnings:UserWarning",  # a root that is no file is none of the library's own
+)
 
 
 @pytest.fixture
@@ -157,13 +161,74 @@ def test_a_host_whose_folders_change_is_believed(era: Era, project: Path, tmp_pa
 
 @ROOTS_ARE_OLD
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("uris", [[], ["file://elsewhere/share"], ["file:///%00"]], ids=str)
+@pytest.mark.parametrize(
+    "uris", [[], ["file://elsewhere/share"], ["file:///%00"], ["vscode-vfs://github/a/b"]], ids=str
+)
 def test_a_host_that_names_no_folder_opens_none(uris: list[str], era: Era, project: Path):
     async def talk() -> None:
         async with on_pipes(project, era=era, roots=Roots(*uris)) as client:
             assert "--root" in await refused(client, "view", "inside.txt")
 
     asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+def test_a_root_that_is_no_folder_here_does_not_close_the_others(era: Era, project: Path, tmp_path: Path):
+    missing, file = tmp_path / "missing", tmp_path / "outside.txt"
+    roots = Roots("vscode-vfs://github/a/b", missing, file, project, "no address")
+
+    async def talk() -> None:
+        async with on_pipes(tmp_path, era=era, roots=roots) as client:
+            assert await done(client, "view", "inside.txt") == "     1\tinside"
+            for path in (missing / "new.txt", file):
+                assert "lies outside" in await refused(client, "create", path, file_text="mine\n")
+        assert not missing.exists()
+
+    asyncio.run(talk())
+
+
+@ROOTS_ARE_OLD
+@pytest.mark.parametrize("era", ERAS)
+def test_a_root_that_is_missing_is_not_made_and_a_file_is_none(era: Era, project: Path, tmp_path: Path):
+    async def talk(root: Path, path: Path) -> None:
+        async with on_pipes(tmp_path, era=era, roots=Roots(root)) as client:
+            told = await refused(client, "create", path, file_text="mine\n")
+            assert f"Not there, or no folder: {root}." in told
+
+    missing, file = tmp_path / "missing", tmp_path / "outside.txt"
+    asyncio.run(talk(missing, missing / "new.txt"))
+    asyncio.run(talk(file, file))
+    assert not missing.exists()
+    assert file.read_text() == "outside\n"
+
+
+def test_a_folder_that_was_given_and_is_gone_is_not_made_anew(project: Path, tmp_path: Path):
+    async def talk() -> None:
+        async with on_pipes(tmp_path, "--root", str(project)) as client:
+            await done(client, "view", "inside.txt")
+            project.rename(tmp_path / "moved")
+            assert "Not there" in await refused(client, "create", "new.txt", file_text="mine\n")
+        assert not project.exists()
+
+    asyncio.run(talk())
+
+
+def test_a_server_that_was_started_in_a_folder_that_is_gone_says_so_and_has_the_web(tmp_path: Path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with small_web() as address:
+        program = ["/bin/sh", "-c", f'rmdir "$PWD" && exec "{CROW}" "$@"', "sh"]
+        server = RawServer(gone, program=program, config=web_config(address))
+        server.begin()
+        server.call(2, "file_editor", command="create", path="new.txt", file_text="mine\n")
+        result = server.answer(2)["result"]
+        server.call(3, "web_fetch", url=f"{address}/page")
+        page = server.answer(3)["result"]
+        _, complained = server.process.communicate(timeout=20)
+    assert (result["isError"], complained) == (True, b"")
+    assert "the one that the server was started in is not there" in result["content"][0]["text"]
+    assert "They caw." in page["content"][0]["text"]
 
 
 def test_a_host_that_never_names_its_folders_opens_none_and_holds_up_nothing(project: Path):

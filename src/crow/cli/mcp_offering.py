@@ -55,7 +55,7 @@ def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str,
         judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
     )
     return Offering(
-        folder=os.getcwd(),
+        folder=_start_folder(),
         roots=tuple(os.path.realpath(root) for root in roots),
         judge_in=judge,
         shared_tools=(
@@ -64,6 +64,14 @@ def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str,
         ),
         commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
     )
+
+
+def _start_folder() -> str:
+    """Empty if it has been deleted: the web can be used without any folder."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _judge_of_hosts(judge: Judge) -> JudgeHost:

@@ -35,7 +35,7 @@ class Offering(msgspec.Struct, frozen=True):
     """What the server was started with."""
 
     folder: str
-    """Where it was started."""
+    """Where it was started; empty if that is not there any more."""
     judge_in: Callable[[Sequence[str], str], Judge]
     """Judges what is done in these folders, with the folder for commands' output."""
     roots: tuple[str, ...] = ()

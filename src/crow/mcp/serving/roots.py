@@ -5,6 +5,7 @@ answered with the question, and comes again with the answer, each time.
 """
 
 import logging
+import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
 
 from crow.errors import WorkspaceError
 from crow.paths import shown
@@ -30,6 +32,22 @@ NO_FOLDERS = "The host was asked for its folders and answered something else."
 Context = ServerRequestContext[Any, Any]
 
 
+class NamedRoot(BaseModel):
+    uri: str
+
+
+class NamedRoots(BaseModel):
+    """What a host names. The library's own type takes no list in which something else than a `file:` stands."""
+
+    roots: list[NamedRoot]
+
+
+class CallParams(types.CallToolRequestParams):
+    """A call, in which answers to our questions are left as they came, for the same reason."""
+
+    input_responses: dict[str, Any] | None = None  # pyright: ignore[reportIncompatibleVariableOverride] -- wider
+
+
 def offers_roots(ctx: Context) -> bool:
     capabilities = ctx.session.client_capabilities
     return capabilities is not None and capabilities.roots is not None
@@ -43,15 +61,15 @@ def question() -> types.InputRequiredResult:
     return types.InputRequiredResult(input_requests={ROOTS: types.ListRootsRequest()})
 
 
-def roots_in(params: types.CallToolRequestParams) -> tuple[str, ...] | None:
+def roots_in(params: CallParams) -> tuple[str, ...] | None:
     """The folders that came with a call, in answer to the question; None if it has not been asked yet."""
-    match (params.input_responses or {}).get(ROOTS):
-        case None:
-            return None
-        case types.ListRootsResult(roots=roots):
-            return folders(roots)
-        case _:
-            raise WorkspaceError(NO_FOLDERS, remedy=REMEDY)
+    answered = (params.input_responses or {}).get(ROOTS)
+    if answered is None:
+        return None
+    try:
+        return folders(NamedRoots.model_validate(answered))
+    except ValueError:
+        raise WorkspaceError(NO_FOLDERS, remedy=REMEDY) from None
 
 
 async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
@@ -62,7 +80,7 @@ async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
     related = ServerMessageMetadata(related_request_id=ctx.request_id)
     try:
         result = await ctx.session.send_request(
-            types.ListRootsRequest(), types.ListRootsResult, request_read_timeout_seconds=PATIENCE, metadata=related
+            types.ListRootsRequest(), NamedRoots, request_read_timeout_seconds=PATIENCE, metadata=related
         )
     except MCPError as error:
         logger.warning("roots/list failed: %s", error)
@@ -72,15 +90,24 @@ async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
     except ValueError as error:
         logger.warning("roots/list was answered with something else: %s", error)
         raise WorkspaceError(NO_FOLDERS, remedy=REMEDY) from None
-    return folders(result.roots)
+    return folders(result)
 
 
-def folders(roots: Sequence[types.Root]) -> tuple[str, ...]:
-    """The host's roots as paths; what is no folder of this machine is none of ours."""
-    paths = [path for root in roots if (path := _path(str(root.uri)))]
+def folders(named: NamedRoots) -> tuple[str, ...]:
+    """The host's roots as paths; what lies elsewhere than on this machine is none of ours."""
+    paths = [path for root in named.roots if (path := _path(root.uri))]
     if not paths:
         raise WorkspaceError("The host names no folder that may be used.", remedy=REMEDY)
     return tuple(dict.fromkeys(paths))
+
+
+def existing(folders: Sequence[str]) -> tuple[str, ...]:
+    """Those that are there now. What is named but missing is not made, and a file is not taken for a folder."""
+    found = tuple(folder for folder in folders if os.path.isdir(folder))
+    if not found:
+        named = ", ".join(shown(folder) for folder in folders)
+        raise WorkspaceError(f"There is nothing to work in. Not there, or no folder: {named}.", remedy=REMEDY)
+    return found
 
 
 def start_folder(folder: str) -> tuple[str, ...]:
@@ -88,6 +115,10 @@ def start_folder(folder: str) -> tuple[str, ...]:
 
     Programs with windows start their servers in `/`, which nobody means to open.
     """
+    if not folder:
+        raise WorkspaceError(
+            "The host names no folder, and the one that the server was started in is not there.", remedy=REMEDY
+        )
     if folder == "/":
         raise WorkspaceError("The host names no folder, and the server was started in /.", remedy=REMEDY)
     return (folder,)

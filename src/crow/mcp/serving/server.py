@@ -17,7 +17,7 @@ from crow.mcp.serving import roots
 from crow.mcp.serving.answers import answer, described
 from crow.mcp.serving.calling import run_call
 from crow.mcp.serving.clients import Client, Clients, Offering
-from crow.mcp.serving.roots import Context
+from crow.mcp.serving.roots import CallParams, Context
 from crow.messages import ToolCall
 from crow.results import ToolResult
 
@@ -41,8 +41,8 @@ class CrowServer:
             version=__version__,
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
         )
+        self.protocol.add_request_handler("tools/call", roots.CallParams, self._call_tool)
         self.protocol.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -58,9 +58,7 @@ class CrowServer:
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[described(tool) for tool in self._client(ctx).tools.values()])
 
-    async def _call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _call_tool(self, ctx: Context, params: CallParams) -> types.CallToolResult | types.InputRequiredResult:
         client = self._client(ctx)
         if params.name not in client.tools:
             known = ", ".join(client.tools)
@@ -78,12 +76,14 @@ class CrowServer:
 
     # --- a call
 
-    async def _folders(
-        self, ctx: Context, params: types.CallToolRequestParams, client: Client
-    ) -> tuple[str, ...] | None:
+    async def _folders(self, ctx: Context, params: CallParams, client: Client) -> tuple[str, ...] | None:
         """Where the call may work; None if the host has to be asked first, and cannot be asked from here."""
         if not client.works_in_folders(params.name):
             return ()
+        named = await self._named_folders(ctx, params, client)
+        return None if named is None else roots.existing(named)
+
+    async def _named_folders(self, ctx: Context, params: CallParams, client: Client) -> tuple[str, ...] | None:
         if self._offering.roots:
             return self._offering.roots
         if not roots.offers_roots(ctx):
@@ -92,9 +92,7 @@ class CrowServer:
             return roots.roots_in(params)
         return await client.roots(lambda: roots.ask_for_roots(ctx))
 
-    async def _run(
-        self, ctx: Context, params: types.CallToolRequestParams, client: Client, folders: tuple[str, ...]
-    ) -> ToolResult:
+    async def _run(self, ctx: Context, params: CallParams, client: Client, folders: tuple[str, ...]) -> ToolResult:
         self._calls += 1
         arguments = msgspec.json.encode(params.arguments or {}).decode()
         workspace, judge = client.workspace(folders)
