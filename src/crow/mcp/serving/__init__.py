@@ -9,5 +9,6 @@ file_editor.py   the tool `file_editor`; `insert.py`, `undo.py`, `wording.py` ha
 calling.py       one call: judged, run, its progress told
 answers.py       a tool's result as the protocol has it
 stdio.py http.py how a client reaches us
+refusals.py      what a line on stdio gets that cannot be read
 farewells.py     when a client over HTTP has left
 """

@@ -1,16 +1,74 @@
-"""A client on standard input and output: one client, for as long as the input is open."""
+"""A client on standard input and output: one client, for as long as the input is open.
+
+The library's own transport says nothing to a line that it cannot read, and whoever sent it waits for an answer until
+its patience ends. Here every line that may be a request is answered.
+"""
 
 import anyio
-from mcp.server.stdio import stdio_server
+import pydantic_core
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
+from crow.mcp.serving.refusals import refusal
 from crow.mcp.serving.server import CrowServer
+
+Received = SessionMessage | Exception
+"""What the library takes from a transport; of ours no exceptions come."""
 
 
 async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
     """`reader` and `writer` are the real descriptors, which nothing else in the process can reach."""
     incoming, outgoing = _files(reader, writer)
-    async with stdio_server(incoming, outgoing) as (read, write):
-        await server.protocol.run(read, write, server.protocol.create_initialization_options())
+    arriving, arrived = anyio.create_memory_object_stream[Received]()
+    leaving, to_send = anyio.create_memory_object_stream[SessionMessage]()
+    lines = _Lines(outgoing)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read, incoming, arriving, lines)
+        tasks.start_soon(_write, to_send, lines)
+        await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
+
+
+class _Lines:
+    """Lines to the client, one at a time."""
+
+    def __init__(self, file: anyio.AsyncFile[str]) -> None:
+        self._file = file
+        self._one_at_a_time = anyio.Lock()
+
+    async def write(self, line: str) -> None:
+        async with self._one_at_a_time:
+            await self._file.write(f"{line}\n")
+            await self._file.flush()
+
+
+async def _read(file: anyio.AsyncFile[str], arriving: MemoryObjectSendStream[Received], lines: _Lines) -> None:
+    async with arriving:
+        async for line in file:
+            message = _message(line)
+            if message is not None:
+                await arriving.send(message)
+            elif answer := refusal(line):
+                await lines.write(answer)
+
+
+async def _write(to_send: MemoryObjectReceiveStream[SessionMessage], lines: _Lines) -> None:
+    async with to_send:
+        async for item in to_send:
+            await lines.write(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+
+
+def _message(line: str) -> SessionMessage | None:
+    """None if it is none that can be read."""
+    try:
+        raw = pydantic_core.from_json(line)
+        message = jsonrpc_message_adapter.validate_python(raw, by_name=False)
+    except ValueError:
+        return None
+    # A request whose id cannot be used would pass for a notification, which nobody answers.
+    if isinstance(message, JSONRPCNotification) and raw.get("id") is not None:
+        return None
+    return SessionMessage(message)
 
 
 def _files(reader: int, writer: int) -> tuple[anyio.AsyncFile[str], anyio.AsyncFile[str]]:

@@ -1,0 +1,80 @@
+"""`crow mcp` on pipes: whoever sends a line that cannot be read is told, and need not wait for an answer in vain."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.hosts import RawServer
+
+CREATE = '"method":"tools/call","params":{"name":"file_editor","arguments":{"command":"create","path":"half.txt"'
+
+ANSWERED = [
+    ("garbage", None, -32700),
+    ("{", None, -32700),
+    ("[" * 5000, None, -32700),
+    ("\x00\x01", None, -32700),
+    ("[]", None, -32600),
+    ('[{"jsonrpc":"2.0","id":5,"method":"ping"}]', None, -32600),
+    ("null", None, -32600),
+    ("1", None, -32600),
+    ("{}", None, -32600),
+    ('{"id":7}', 7, -32600),
+    ('{"jsonrpc":"1.0","id":7,"method":"ping"}', 7, -32600),
+    ('{"jsonrpc":"2.0","id":1.5,"method":"ping"}', 1.5, -32600),
+    ('{"jsonrpc":"2.0","id":1e999,"method":"ping"}', None, -32600),
+    ('{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
+    ('{"jsonrpc":"2.0","id":[1],"method":"ping"}', None, -32600),
+    ('{"jsonrpc":"2.0","id":"a","method":5}', "a", -32600),
+    ('{"jsonrpc":"2.0","id":"a","method":"tools/call","params":[1]}', "a", -32600),
+    ('{"jsonrpc":"2.0","id":"a","method":"ping","params":{"deep":' + "[" * 500 + "]" * 500 + "}}", "a", -32600),
+    ('{"jsonrpc":"2.0","id":50,' + CREATE + ',"file_text":"hi \\ud83d"}}}', 50, -32700),
+    ('{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', "\ud800", -32700),
+]
+
+UNANSWERED = [
+    "",
+    "   ",
+    '{"jsonrpc":"2.0","method":"notifications/zzz","params":[1]}',
+    '{"jsonrpc":"2.0","method":"notifications/zzz","params":{"half":"\\ud83d"}}',
+    '{"jsonrpc":"2.0","id":null,"method":"notifications/zzz"}',
+    '{"jsonrpc":"2.0","id":5,"result":null}',
+    '{"jsonrpc":"2.0","id":5,"result":{"half":"\\ud83d"}}',
+    '{"jsonrpc":"2.0","id":5,"error":"no"}',
+]
+"""Notifications, which have no answer, and answers, whose ids are the server's."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> RawServer:
+    server = RawServer(tmp_path)
+    server.begin()
+    return server
+
+
+def test_a_line_that_cannot_be_read_is_answered_with_its_id_where_it_can_be_told(server: RawServer, tmp_path: Path):
+    told: list[tuple[Any, int]] = []
+    for line, _, _ in ANSWERED:
+        server.send(line)
+        message = server.next_message()
+        told.append((message["id"], message["error"]["code"]))
+    assert told == [(id, code) for _, id, code in ANSWERED]
+    assert not (tmp_path / "half.txt").exists()
+    out, complained = server.process.communicate(timeout=20)
+    assert (out, complained) == (b"", b"")
+
+
+def test_what_expects_no_answer_gets_none(server: RawServer):
+    for line in UNANSWERED:
+        server.send(line)
+    server.send({"id": 9, "method": "ping"})
+    assert server.next_message() == {"jsonrpc": "2.0", "id": 9, "result": {}}
+    server.process.communicate(timeout=20)
+
+
+def test_a_line_that_cannot_be_read_may_come_first(tmp_path: Path):
+    server = RawServer(tmp_path)
+    server.send("garbage")
+    assert server.next_message()["error"]["code"] == -32700
+    server.begin()
+    server.process.communicate(timeout=20)
