@@ -171,32 +171,6 @@ def test_a_range_of_lines_is_viewed_and_the_way_on_is_told(tmp_path: Path):
     with_server(tmp_path, talk)
 
 
-def test_advice_names_commands_that_are_there(tmp_path: Path):
-    path = tmp_path / "file.txt"
-    path.write_text("one\none\n")
-
-    async def talk(client: Client) -> None:
-        said = [
-            await refused(client, "str_replace", path, old_str="one", new_str="1"),
-            await refused(client, "str_replace", path, old_str="three", new_str="3"),
-            await refused(client, "str_replace", tmp_path / "none.txt", old_str="three", new_str="3"),
-            await refused(client, "insert", tmp_path / "none.txt", insert_line=0, new_str="3"),
-            await refused(client, "create", path, file_text="3"),
-        ]
-        await done(client, "view", path)
-        path.write_text("two\n")
-        said.append(await refused(client, "str_replace", path, old_str="one", new_str="1"))
-        said.append(await refused(client, "create", path, file_text="3"))
-        path.write_text("x" * 5000)
-        await done(client, "view", path)
-        said.append(await refused(client, "create", path, file_text="3"))
-        for text in said:
-            for foreign in ("`all`", "`write`", "`edit`", "`read`", "Read "):
-                assert foreign not in text, text
-
-    with_server(tmp_path, talk)
-
-
 WRONG = [
     {},
     {"command": "view"},

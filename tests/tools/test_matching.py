@@ -194,13 +194,13 @@ def test_what_is_nearest_is_shown():
         "     3\tdef total(items):\n     4\t    return sum(items)"
     )
     assert refusal(text, TextEdit("quite another thing altogether", "x")).endswith(
-        "Nothing in it is like it: read the file again."
+        "Nothing there is like it. Read it again."
     )
 
 
 def test_a_file_that_was_never_read_is_not_quoted():
     told = refusal("SECRET=hunter2\n", TextEdit("SECRET=hunter3", "x"), reveal=False)
-    assert told == "The edit does not apply: its old text is not in the file. Read the file first."
+    assert told == "The edit does not apply: its old text is not in the file. Read it first."
 
 
 def test_line_numbers_are_recognised():

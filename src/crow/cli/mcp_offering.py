@@ -14,6 +14,7 @@ from crow.config.home import home
 from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Settings
+from crow.mcp.serving.advice import ADVICE
 from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, Offering
 from crow.mcp.serving.server import CrowServer
@@ -59,8 +60,8 @@ def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str,
         roots=tuple(os.path.realpath(root) for root in roots),
         judge_in=judge,
         shared_tools=(
-            WebSearch(settings.web, os.environ),
-            WebFetch(settings.web, _judge_of_hosts(judge(roots=(), outputs=""))),
+            WebSearch(settings.web, os.environ, ADVICE),
+            WebFetch(settings.web, _judge_of_hosts(judge(roots=(), outputs="")), ADVICE),
         ),
         commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
     )

@@ -6,4 +6,5 @@
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.
 - `matching`: where an edit applies. `fitting`: what is put there. `following`: the same in a text that has changed
   meanwhile. `nearest`: what it may have meant, if it applies nowhere.
+- `advice`: what the model is told to do next, in the names that the tools have where they are offered.
 """

@@ -11,6 +11,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, Look, ignored_arguments, verb_and_path
 from crow.tools.changing import (
     ShownChange,
@@ -49,9 +50,10 @@ _reader = ArgumentReader(EditArguments)
 class Edit:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Seen, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("edit", DESCRIPTION, _reader.schema())
         self._seen = seen
+        self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Edit", arguments)
@@ -72,7 +74,7 @@ class Edit:
         path = workspace.resolve(arguments.path)
         before = await workspace.read_document(path)
         if before is None:
-            raise WorkspaceError(f"{shown(path)} does not exist.", remedy="To make a new file use `write`.")
+            raise WorkspaceError(f"{shown(path)} does not exist.", remedy=self._advice.make_a_file)
         plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
         new = apply(before.text, plan.replacements)
         if new == before.text:
@@ -80,22 +82,23 @@ class Edit:
         check_writable(path, before, new)
         change = await show_change(path, before.text, new)
         paths = written_paths(workspace, arguments.path)
-        return EditAction(call.id, workspace, self._seen, before, paths, plan, change, unknown)
+        return EditAction(call.id, workspace, self._seen, before, paths, plan, change, unknown, self._advice)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
         path, text = before.path, before.text
-        known = self._seen.text(path)
+        known, has_read = self._seen.text(path), self._seen.has_read(path)
         if known is None or known == text:
-            return plan_edits(text, edits, reveal=self._seen.has_read(path))
+            return plan_edits(text, edits, reveal=has_read, advice=self._advice)
         changed = f"{shown(path)} has changed since you last saw it"
-        what = told_diff(workspace, path, known, text) if self._seen.has_read(path) else ""
+        what = told_diff(workspace, path, known, text) if has_read else ""
+        read_again = self._advice.read_again
         try:
-            plan = plan_edits(text, edits, exactly=True, reveal=self._seen.has_read(path))
+            plan = plan_edits(text, edits, exactly=True, reveal=has_read, advice=self._advice)
         except WorkspaceError as error:
-            raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy="Read it again.") from None
+            raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy=read_again) from None
         if any(occurs_several_times(known, edit) for edit in edits):
-            raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", remedy="Read it again.")
+            raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", remedy=read_again)
         return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}",))
 
 
@@ -110,6 +113,7 @@ class EditAction:
         plan: EditPlan,
         change: ShownChange,
         unknown: tuple[str, ...],
+        advice: Advice,
     ) -> None:
         self._call_id = call_id
         self._workspace = workspace
@@ -118,6 +122,7 @@ class EditAction:
         self._before = before
         self._plan = plan
         self._unknown = unknown
+        self._advice = advice
         self.deed = Deed("edit", ToolKind.EDIT, writes=paths)
         self._change = change
         self.display = change.display
@@ -148,7 +153,7 @@ class EditAction:
         what = ""
         if now is not None and self._seen.has_read(self._path):
             what = "\n" + told_diff(self._workspace, self._path, self._before.text, now.text)
-        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy="Read it again.")
+        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy=self._advice.read_again)
 
     async def _told(self, before: Document, text: str, after: Document) -> ToolResult:
         notes = [*self._plan.overlooked]

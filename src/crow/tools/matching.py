@@ -16,6 +16,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from crow.errors import WorkspaceError
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.fitting import map_indents, with_characters_of, with_ends_of, with_lines_of
 from crow.tools.nearest import describe_nearest
 from crow.workspace.endings import first_line_end, usual_line_end, with_line_feeds
@@ -69,7 +70,14 @@ class EditPlan(NamedTuple):
     """What had to be overlooked for a match, in words for the model."""
 
 
-def plan_edits(text: str, edits: Sequence[TextEdit], *, exactly: bool = False, reveal: bool = True) -> EditPlan:
+def plan_edits(
+    text: str,
+    edits: Sequence[TextEdit],
+    *,
+    exactly: bool = False,
+    reveal: bool = True,
+    advice: Advice = OF_A_SESSION,
+) -> EditPlan:
     """Where each edit applies. WorkspaceError, in words for the model, if one does not, or not clearly.
 
     `reveal`: whether the words may quote the file, which the model has perhaps never been shown.
@@ -84,9 +92,9 @@ def plan_edits(text: str, edits: Sequence[TextEdit], *, exactly: bool = False, r
     overlooked: list[str] = []
     for number, edit in enumerate(edits, 1):
         name = f"Edit {number}" if len(edits) > 1 else "The edit"
-        matches, what = _match(source, edit, name, exactly=exactly)
+        matches, what = _match(source, edit, name, advice, exactly=exactly)
         if not matches:
-            raise WorkspaceError(_not_found(source, edit, name, reveal=reveal))
+            raise WorkspaceError(_not_found(source, edit, name, advice, reveal=reveal))
         if what:
             overlooked.append(f"{name} matched at line {source.line_of(matches[0].start)} by overlooking {what}.")
         if len(found) + len(matches) > MOST_REPLACED:
@@ -178,7 +186,7 @@ class Source:
 # --- from exact to tolerant
 
 
-def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple[list[Match], str]:
+def _match(source: Source, edit: TextEdit, name: str, advice: Advice, *, exactly: bool) -> tuple[list[Match], str]:
     """The places that an edit means, and what had to be overlooked to find them."""
     old = with_line_feeds(edit.old)
     if edit.all and (places := list(islice(_occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
@@ -190,7 +198,7 @@ def _match(source: Source, edit: TextEdit, name: str, *, exactly: bool) -> tuple
         lines = _said_lines(source, places)
         raise WorkspaceError(
             f"{name} is ambiguous: its old text occurs {_number(places)} times, at lines {lines}. "
-            "Add lines around it until it is unique, or set `all` to replace every one."
+            f"{advice.make_it_unique}"
         )
     if exactly or not old.strip():
         return [], ""
@@ -329,11 +337,12 @@ def _said_lines(source: Source, places: Sequence[int]) -> str:
     return ", ".join(lines) + more
 
 
-def _not_found(source: Source, edit: TextEdit, name: str, *, reveal: bool) -> str:
+def _not_found(source: Source, edit: TextEdit, name: str, advice: Advice, *, reveal: bool) -> str:
     told = f"{name} does not apply: its old text is not in the file."
     if not reveal:
-        return f"{told} Read the file first."
+        return f"{told} {advice.read_first}"
     if edit.old.strip() and all(_NUMBERED.match(line) for line in edit.old.split("\n") if line.strip()):
         return f"{told} It seems to contain line numbers: leave them out."
     lines = [line.removesuffix("\r") for line in source.text.split("\n")]
-    return f"{told} {describe_nearest(lines, edit.old)}"
+    nearest = describe_nearest(lines, edit.old) or f"Nothing there is like it. {advice.read_again}"
+    return f"{told} {nearest}"

@@ -14,10 +14,10 @@ LEAST_ALIKE = 55
 
 
 def describe_nearest(lines: Sequence[str], wanted: str) -> str:
-    """A sentence for the model and the lines in question, or that nothing is like it."""
+    """A sentence for the model and the lines in question; empty if nothing is like it."""
     found = _nearest(lines, wanted.strip("\n").split("\n")[:LARGEST_WINDOW])
     if found is None:
-        return "Nothing in it is like it: read the file again."
+        return ""
     first, window = found
     shown = [f"{number:>6}\t{line[:LONGEST_LINE]}" for number, line in enumerate(window[:MOST_SHOWN], first + 1)]
     more = "" if len(window) <= MOST_SHOWN else f"\n({len(window) - MOST_SHOWN} more lines)"

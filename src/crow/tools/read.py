@@ -12,6 +12,7 @@ from crow.media import media_type
 from crow.messages import Image, ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
 from crow.tools.seen import Seen
 from crow.workspace.base import FileInfo, Workspace
@@ -41,9 +42,10 @@ _reader = ArgumentReader(ReadArguments)
 class Read:
     kind = ToolKind.READ
 
-    def __init__(self, seen: Seen | None = None) -> None:
+    def __init__(self, seen: Seen | None = None, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("read", DESCRIPTION, _reader.schema())
         self._seen = seen or Seen()
+        self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Read", arguments)
@@ -51,18 +53,25 @@ class Read:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
         path = workspace.resolve(arguments.path)
-        return ReadAction(workspace, self._seen, path, arguments, unknown)
+        return ReadAction(workspace, self._seen, path, arguments, unknown, self._advice)
 
 
 class ReadAction:
     def __init__(
-        self, workspace: Workspace, seen: Seen, path: str, arguments: ReadArguments, unknown: tuple[str, ...]
+        self,
+        workspace: Workspace,
+        seen: Seen,
+        path: str,
+        arguments: ReadArguments,
+        unknown: tuple[str, ...],
+        advice: Advice,
     ) -> None:
         self._workspace = workspace
         self._seen = seen
         self._path = path
         self._arguments = arguments
         self._unknown = unknown
+        self._advice = advice
         self.deed = Deed("read", ToolKind.READ, reads=(path,))
         self.locations = (Location(path, arguments.offset),)
         self.display: tuple[DisplayBlock, ...] = ()
@@ -118,7 +127,7 @@ class ReadAction:
         count = last - first + 1
         message = f"{count} line" if count == 1 else f"{count} lines"
         if last < len(lines):
-            numbered += f"\n({len(lines) - last} more lines: go on with offset {last + 1})"
+            numbered += f"\n({len(lines) - last} more lines: {self._advice.go_on.format(line=last + 1)})"
             message = f"lines {first}-{last} of {len(lines)}"
         return self._result(numbered, message)
 

@@ -11,6 +11,7 @@ from crow.events import Journal
 from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments
 from crow.tools.web_redirects import JudgeHost, Redirects
 from crow.visible import one_line
@@ -30,7 +31,7 @@ LONGEST_TITLE = 120
 
 DESCRIPTION = (
     "Fetch a page of the public web as Markdown; JSON, text, PDF and images too. "
-    f"Gives {PAGE:,} characters a call: go on with `offset`. For files of the project use `read`."
+    f"Gives {PAGE:,} characters a call: go on with `offset`."
 )
 
 
@@ -45,9 +46,9 @@ _reader = ArgumentReader(FetchArguments)
 class WebFetch:
     kind = ToolKind.FETCH
 
-    def __init__(self, settings: WebSettings, judge_host: JudgeHost) -> None:
+    def __init__(self, settings: WebSettings, judge_host: JudgeHost, advice: Advice = OF_A_SESSION) -> None:
         """`judge_host` is asked about the hosts that redirects lead to; who calls the tool judges the first one."""
-        self.spec = ToolSpec("web_fetch", DESCRIPTION, _reader.schema())
+        self.spec = ToolSpec("web_fetch", f"{DESCRIPTION} {advice.fetch_no_files}", _reader.schema())
         self._reach = Reach(settings.allow_private)
         self._redirects = Redirects(judge_host)
         self._pages = Pages(self._reach, self._redirects.may_follow)

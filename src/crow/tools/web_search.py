@@ -11,6 +11,7 @@ from crow.events import Journal
 from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 MOST_RESULTS = 10
 LONGEST_SNIPPET = 500
 
-DESCRIPTION = (
-    "Search the web: gives titles, addresses and snippets, which `web_fetch` can then open. "
-    "Not for the project's own files: use `search` for these."
-)
+DESCRIPTION = "Search the web: gives titles, addresses and snippets, which `web_fetch` can then open."
 
 
 class WebSearchArguments(msgspec.Struct, frozen=True):
@@ -37,8 +35,8 @@ _reader = ArgumentReader(WebSearchArguments)
 class WebSearch:
     kind = ToolKind.FETCH
 
-    def __init__(self, settings: WebSettings, environ: Mapping[str, str]) -> None:
-        self.spec = ToolSpec("web_search", DESCRIPTION, _reader.schema())
+    def __init__(self, settings: WebSettings, environ: Mapping[str, str], advice: Advice = OF_A_SESSION) -> None:
+        self.spec = ToolSpec("web_search", f"{DESCRIPTION} {advice.search_no_files}", _reader.schema())
         self._settings = settings
         self._environ = environ
 

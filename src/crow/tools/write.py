@@ -10,6 +10,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, Look, ignored_arguments, verb_and_path
 from crow.tools.changing import (
     ShownChange,
@@ -47,9 +48,10 @@ _reader = ArgumentReader(WriteArguments)
 class Write:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Seen, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("write", DESCRIPTION, _reader.schema())
         self._seen = seen
+        self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Write", arguments)
@@ -66,11 +68,11 @@ class Write:
         path = workspace.resolve(arguments.path)
         before = await workspace.read_document(path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path, before.text)):
-            raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap))
+            raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
         text = text_after(before, arguments)
         check_writable(path, before, text)
         change = await show_change(path, before.text if before else None, text)
-        return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown)
+        return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
 
 
 class WriteAction:
@@ -84,6 +86,7 @@ class WriteAction:
         before: Document | None,
         change: ShownChange,
         unknown: tuple[str, ...],
+        advice: Advice,
     ) -> None:
         self._call_id = call_id
         self._workspace = workspace
@@ -92,6 +95,7 @@ class WriteAction:
         self._arguments = arguments
         self._before = before
         self._unknown = unknown
+        self._advice = advice
         self.deed = Deed("write", ToolKind.EDIT, writes=written_paths(workspace, arguments.path))
         self._change = change
         self.display = change.display
@@ -111,7 +115,8 @@ class WriteAction:
                 after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
             except FileChanged as changed:
                 if not self._arguments.append:
-                    raise WorkspaceError(f"{changed.message} Nothing was written.", remedy="Read it first.") from None
+                    remedy = self._advice.read_first
+                    raise WorkspaceError(f"{changed.message} Nothing was written.", remedy=remedy) from None
                 before = await self._workspace.read_document(self._path)
             else:
                 return await self._told(before, text, after)
@@ -160,7 +165,5 @@ def _kept(before: Document | None, text: str, content: str) -> list[str]:
     return [f"Kept the file's {', '.join(kept)}."] if kept else []
 
 
-def _remedy(gap: str) -> str:
-    if gap.endswith("is too long."):
-        return "Change it with `edit`."
-    return "Read the whole of it first, or change a part of it with `edit`."
+def _remedy(gap: str, advice: Advice) -> str:
+    return advice.change_a_part if gap.endswith("is too long.") else advice.read_all

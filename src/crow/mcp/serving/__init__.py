@@ -5,7 +5,8 @@ clients.py       what is kept for each client: what it has seen, what it can tak
 roots.py         the folders that a client lets us work in
 workspace.py     files in those folders and nowhere else; every change is remembered
 history.py       what each change replaced
-file_editor.py   the tool `file_editor`; `insert.py`, `undo.py`, `wording.py` have parts of it
+file_editor.py   the tool `file_editor`; `insert.py` and `undo.py` have parts of it
+advice.py        what our tools tell the model to do next, in the names that they have here
 calling.py       one call: judged, run, its progress told
 answers.py       a tool's result as the protocol has it
 stdio.py http.py how a client reaches us

@@ -5,12 +5,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.mcp.serving.advice import ADVICE
 from crow.mcp.serving.history import History
 from crow.mcp.serving.insert import prepare_insert
 from crow.mcp.serving.undo import prepare_undo
-from crow.mcp.serving.wording import reworded, reworded_view
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
@@ -41,6 +40,8 @@ _VERBS: dict[str, str] = {
     "undo_edit": "Take back the last edit of",
 }
 
+HIGHEST_LINE = 2**31
+"""No file has more."""
 _ABOUT_PATH = "absolute, or relative to the first of the host's folders"
 _ABOUT_RANGE = "first and last line, counted from 1; -1 as the last means the end"
 
@@ -67,7 +68,7 @@ class FileEditor:
         self.spec = ToolSpec("file_editor", DESCRIPTION, _reader.schema())
         self._seen = seen
         self._history = history
-        self._read, self._write, self._edit = Read(seen), Write(seen), Edit(seen)
+        self._read, self._write, self._edit = Read(seen, ADVICE), Write(seen, ADVICE), Edit(seen, ADVICE)
         self._one_change_at_a_time = asyncio.Lock()
 
     def title(self, arguments: dict[str, Any]) -> str:
@@ -79,10 +80,7 @@ class FileEditor:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
-        try:
-            action = await self._prepare(call, arguments, unknown, workspace)
-        except WorkspaceError as error:
-            raise reworded(error) from None
+        action = await self._prepare(call, arguments, unknown, workspace)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
 
     async def _prepare(
@@ -108,7 +106,7 @@ class FileEditor:
 
 
 class FileEditorAction:
-    """What one of our tools prepared, told in this tool's words. Changes are made one after the other."""
+    """What one of our tools prepared. Changes are made one after the other."""
 
     def __init__(self, action: Action, command: Command, one_change_at_a_time: asyncio.Lock) -> None:
         self._action = action
@@ -120,14 +118,10 @@ class FileEditorAction:
         self.display: tuple[DisplayBlock, ...] = action.display
 
     async def perform(self, journal: Journal) -> ToolResult:
-        try:
-            if self._command != "view":
-                async with self._one_change_at_a_time:
-                    return await self._action.perform(journal)
-            result = await self._action.perform(journal)
-        except WorkspaceError as error:
-            raise reworded(error) from None
-        return msgspec.structs.replace(result, text=reworded_view(result.text))
+        if self._command == "view":
+            return await self._action.perform(journal)
+        async with self._one_change_at_a_time:
+            return await self._action.perform(journal)
 
 
 async def _prepared(tool: Tool, call: ToolCall, arguments: dict[str, Any], workspace: Workspace) -> Action:
@@ -139,7 +133,7 @@ def _lines(view_range: list[int] | None) -> dict[str, int]:
     if view_range is None:
         return {}
     first, last = view_range
-    if first < 1 or (last != -1 and last < first):
+    if not 1 <= first <= HIGHEST_LINE or (last != -1 and not first <= last <= HIGHEST_LINE):
         raise BadArguments(f"`view_range` [{first}, {last}] is no range of lines: they are counted from 1.")
     return {"offset": first} if last == -1 else {"offset": first, "limit": last - first + 1}
 

@@ -1,6 +1,7 @@
 """`insert`: a text between two lines of a file, as an edit whose place is known by its number."""
 
 from crow.errors import WorkspaceError
+from crow.mcp.serving.advice import ADVICE
 from crow.messages import ToolCall
 from crow.paths import shown
 from crow.tools.changing import check_writable, show_change, worked_out, written_paths
@@ -19,13 +20,13 @@ async def prepare_insert(
     resolved = workspace.resolve(path)
     before = await workspace.read_document(resolved)
     if before is None:
-        raise WorkspaceError(f"{shown(resolved)} does not exist.", remedy="To make a new file use `create`.")
+        raise WorkspaceError(f"{shown(resolved)} does not exist.", remedy=ADVICE.make_a_file)
     known = seen.text(resolved)
     if known is not None and known != before.text:
         raise WorkspaceError(
             f"{shown(resolved)} has changed since you last saw it: its lines may have other numbers. "
             "Nothing was written.",
-            remedy="View it again.",
+            remedy=ADVICE.read_again,
         )
     count = count_lines(before.text)
     if line > count:
@@ -35,7 +36,8 @@ async def prepare_insert(
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)
     plan = EditPlan([replacement])
-    return EditAction(call.id, workspace, seen, before, written_paths(workspace, path), plan, change, unknown)
+    paths = written_paths(workspace, path)
+    return EditAction(call.id, workspace, seen, before, paths, plan, change, unknown, ADVICE)
 
 
 def replacement_after(before: str, line: int, text: str) -> Replacement:

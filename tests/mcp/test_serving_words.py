@@ -1,0 +1,81 @@
+"""What `crow mcp` tells a model names nothing that the model does not have, although its tools are a session's."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+
+from mcp import Client
+from tests.mcp.hosts import edit, on_pipes, small_web, text_of, web_config
+from tests.mcp.test_serving_editor import WRONG
+
+COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
+KINDS = {"str", "int", "float", "bool", "null", "array", "object"}
+"""Of values, which are named in the same way."""
+NAME = re.compile(r"`([a-z_]+)`")
+FOREIGN_VERB = re.compile(r"\bread (it|the file|the whole)\b", re.IGNORECASE)
+"""Here files are viewed."""
+
+
+def names_of(tools: list[types.Tool]) -> set[str]:
+    """The tools, their arguments, and the commands of one of them."""
+    arguments = {name for tool in tools for name in tool.input_schema["properties"]}
+    return {tool.name for tool in tools} | arguments | COMMANDS | KINDS
+
+
+async def wrong_calls(client: Client, folder: Path) -> list[str]:
+    """What is told of calls that fail, as many different ones as there are."""
+    path, missing, long, secret = (folder / name for name in ("file.txt", "none.txt", "long.txt", "unread.txt"))
+    path.write_text("one\none\n")
+    long.write_text("x" * 5000)
+    secret.write_text("two\n")
+    told: list[str] = []
+
+    async def fail(command: str, where: Path, **arguments: Any) -> None:
+        result = await edit(client, command, where, **arguments)
+        assert result.is_error, (command, arguments, text_of(result))
+        told.append(text_of(result))
+
+    await fail("str_replace", secret, old_str="three", new_str="3")
+    await fail("create", secret, file_text="3")
+    await fail("str_replace", missing, old_str="three", new_str="3")
+    await fail("insert", missing, insert_line=0, new_str="3")
+    await edit(client, "view", path)
+    await fail("str_replace", path, old_str="one", new_str="1")
+    await fail("str_replace", path, old_str="quite another thing", new_str="3")
+    await fail("str_replace", path, old_str="     1\tone", new_str="3")
+    path.write_text("two\n")
+    await fail("str_replace", path, old_str="one", new_str="1")
+    await fail("insert", path, insert_line=0, new_str="1")
+    await fail("create", path, file_text="3")
+    await edit(client, "view", long)
+    await fail("create", long, file_text="3")
+    more: list[tuple[str, dict[str, Any]]] = [
+        *(("file_editor", arguments) for arguments in WRONG),
+        ("web_fetch", {"url": "no address"}),
+        ("web_fetch", {"url": "http://10.0.0.1/"}),
+        ("web_fetch", {"address": "http://10.0.0.1/"}),
+        ("web_search", {}),
+        ("terminal", {"command": ""}),
+        ("terminal", {"command": "true", "cwd": "/none"}),
+        ("terminal_read", {"id": "b9"}),
+        ("terminal_stop", {"id": "b9"}),
+    ]
+    return told + [text_of(await client.call_tool(name, arguments)) for name, arguments in more]
+
+
+def test_no_description_and_no_error_names_a_tool_that_is_not_offered(tmp_path: Path):
+    async def talk(address: str) -> tuple[list[types.Tool], list[str]]:
+        async with on_pipes(tmp_path, "--terminal", config=web_config(address)) as client:
+            listed = (await client.list_tools()).tools
+            return listed, await wrong_calls(client, tmp_path)
+
+    with small_web() as address:
+        tools, told = asyncio.run(talk(address))
+    known = names_of(tools)
+    for text in [*(tool.description or "" for tool in tools), *told]:
+        assert set(NAME.findall(text)) <= known, text
+        assert not FOREIGN_VERB.search(text), text
+    assert "To make a new file use `create`." in "\n".join(told), "there is advice, and it is ours"
