@@ -1,12 +1,21 @@
 """What the model is told of the tools: complete, self-contained, and short."""
 
+import importlib
 import json
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
+import crow.mcp
+import crow.tools
 from crow.actions import Answer, PermissionAnswer
+from crow.messages import ToolCall
 from crow.tools.ask import Ask
+from crow.tools.base import ArgumentReader
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.plan import Plan
@@ -27,12 +36,68 @@ class Nobody:
 TOOLS = [Read(), Write(Seen()), Edit(Seen()), Find(), Search(lambda path: False), Plan(), Ask(Nobody())]
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)
-def test_a_schema_is_whole(tool):
-    text = json.dumps(tool.spec.schema)
-    assert "$ref" not in text
-    assert tool.spec.schema["type"] == "object"
-    assert tool.spec.schema["properties"]
+def readers() -> Iterator[Any]:
+    """What reads the arguments of every tool that we offer, to our own model or to other programs."""
+    for package in (crow.tools, crow.mcp):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for name, value in vars(importlib.import_module(found.name)).items():
+                if isinstance(value, ArgumentReader):
+                    yield pytest.param(value, id=f"{found.name}.{name}")
+
+
+READERS = list(readers())
+
+
+def check(schema: dict[str, Any]) -> None:
+    """A host that knows little of JSON Schema can use it: one type for each value, and nothing to look up."""
+    assert isinstance(schema.get("type"), str), schema
+    assert not {"anyOf", "oneOf", "allOf", "$ref", "$defs", "title"} & set(schema), schema
+    assert schema.get("default", 0) is not None, schema
+    match schema["type"]:
+        case "object" if "properties" in schema:
+            assert set(schema.get("required", [])) <= set(schema["properties"])
+            for part in schema["properties"].values():
+                check(part)
+        case "array":
+            check(schema["items"])
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_schema_is_whole_and_plain(reader: ArgumentReader[Any]):
+    schema = reader.schema()
+    assert schema["type"] == "object"
+    assert schema["properties"]
+    check(schema)
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_an_argument_that_may_be_left_out_may_be_null(reader: ArgumentReader[Any]):
+    schema = reader.schema()
+    required = {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
+    nulls = dict.fromkeys(schema["properties"]) | required
+    alone, _ = reader.read(ToolCall("c1", "tool", json.dumps(required)))
+    assert reader.read(ToolCall("c1", "tool", json.dumps(nulls))) == (alone, ())
+
+
+def sample(schema: dict[str, Any]) -> Any:
+    """Some value that fits."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "string":
+            return "x" * max(1, schema.get("minLength", 1))
+        case "array":
+            return [sample(schema["items"])] * max(1, schema.get("minItems", 1))
+        case "object":
+            return {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
+        case "boolean":
+            return True
+        case _:
+            return max(1, schema.get("minimum", 1))
 
 
 def test_all_of_them_together_are_small():

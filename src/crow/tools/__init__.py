@@ -1,6 +1,7 @@
 """What the model may do, one file a tool, its prompt text beside it.
 
-- `base`: what a tool is. `toolbox`: the tools of a session, by name.
+- `base`: what a tool is. `schemas`: what the model is told of its arguments.
+- `toolbox`: the tools of a session, by name.
 - `read`, `find`, `search` look; `write` and `edit` change; `terminal` and `background` run commands; `plan` and `ask`
   talk to the person; `task` sends a subagent.
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.

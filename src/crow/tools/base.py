@@ -9,6 +9,7 @@ from crow.actions import Deed, PermissionAnswer
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.schemas import schema_of
 from crow.workspace.base import Workspace
 
 
@@ -137,11 +138,11 @@ class ArgumentReader(Generic[Arguments]):
     def __init__(self, kind: type[Arguments]) -> None:
         self._kind = kind
         self._known = frozenset(kind.__struct_encode_fields__)
+        self._optional = frozenset(field.encode_name for field in msgspec.structs.fields(kind) if not field.required)
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema that the model is given, made from the struct, so that the two cannot differ."""
-        _, components = msgspec.json.schema_components([self._kind])
-        return _inlined(components[self._kind.__name__], components)
+        """The JSON schema that the model is given."""
+        return schema_of(self._kind)
 
     def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
         """The arguments, and the names of those that the tool does not know."""
@@ -151,11 +152,14 @@ class ArgumentReader(Generic[Arguments]):
             raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
         if not isinstance(raw, dict):
             raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
+        given = cast("dict[str, Any]", raw)
+        # Some hosts send every argument, with null for what is left out.
+        meant = {name: value for name, value in given.items() if value is not None or name not in self._optional}
         try:
-            arguments = msgspec.convert(raw, self._kind, strict=False)
+            arguments = msgspec.convert(meant, self._kind, strict=False)
         except msgspec.ValidationError as error:
             raise BadArguments(f"The arguments of `{call.name}` do not fit: {error}.") from None
-        return arguments, tuple(str(key) for key in raw if key not in self._known)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- JSON
+        return arguments, tuple(name for name in given if name not in self._known)
 
 
 def ignored_arguments(unknown: Sequence[str]) -> list[str]:
@@ -167,21 +171,3 @@ def verb_and_path(verb: str, arguments: Mapping[str, Any]) -> str:
     """The title of a call about one file, as far as the arguments have arrived."""
     path = arguments.get("path")
     return f"{verb} {path}" if isinstance(path, str) and path else verb
-
-
-def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
-    """The schema in one piece and without titles: models read references badly, and pay for every word."""
-    match schema:
-        case {"$ref": str(reference)}:
-            return _inlined(components[reference.rpartition("/")[2]], components)
-        case dict():
-            parts = cast("dict[str, Any]", schema)
-            return {
-                key: _inlined(value, components)
-                for key, value in parts.items()
-                if key != "title" or not isinstance(value, str)
-            }
-        case list():
-            return [_inlined(item, components) for item in cast("list[Any]", schema)]
-        case _:
-            return schema

@@ -47,7 +47,7 @@ _ABOUT_RANGE = "first and last line, counted from 1; -1 as the last means the en
 
 
 class FileEditorArguments(msgspec.Struct, frozen=True):
-    command: Command
+    command: Annotated[Command, msgspec.Meta(description="what is done with the file")]
     path: Annotated[str, msgspec.Meta(min_length=1, description=_ABOUT_PATH)]
     view_range: Annotated[list[int], msgspec.Meta(min_length=2, max_length=2, description=_ABOUT_RANGE)] | None = None
     file_text: Annotated[str, msgspec.Meta(description="for `create`")] | None = None

@@ -1,0 +1,37 @@
+"""The JSON schema of a tool's arguments, made from the struct that they are read into, so that the two cannot differ.
+
+In one piece and without titles: models read references badly, and pay for every word. And plain enough for hosts that
+know little of JSON Schema: every value has one type, and what is optional is simply not required.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+
+def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([kind])
+    return _plain(components[kind.__name__], components)
+
+
+def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
+    match schema:
+        case {"$ref": str(reference)}:
+            return _plain(components[reference.rpartition("/")[2]], components)
+        case {"anyOf": [value, {"type": "null"}], **about}:
+            return _plain({**value, **about}, components)
+        case {"enum": [str(), *_]} if "type" not in schema:
+            return _plain({"type": "string", **schema}, components)
+        case dict():
+            parts = cast("dict[str, Any]", schema)
+            return {key: _plain(value, components) for key, value in parts.items() if not _says_nothing(key, value)}
+        case list():
+            return [_plain(item, components) for item in cast("list[Any]", schema)]
+        case _:
+            return schema
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    """A title repeats a name; a default that is empty is what everybody expects. A property may be called so too."""
+    return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, ""))
