@@ -106,6 +106,7 @@ HOSTS = [
     ("bücher.example", "expected the host's ASCII form, which begins with xn--, found 'bücher.example'"),
 ]
 
+AN_ADDRESS = "expected an address that begins with http:// or https:// and a host"
 MISTAKES = [
     ("mode = ", ", line 1: invalid value."),
     ("mode = 'ask'\n\n[providers.x\n", ", line 3, column 13: expected ']' at the end of a table declaration."),
@@ -158,6 +159,12 @@ MISTAKES = [
     ("[limits]\nstream_idle = nan", ": limits.stream_idle: expected a number above 0, found nan."),
     ("[limits]\nmcp_call = true", ": limits.mcp_call: expected a number above 0, found true."),
     ("[terminal]\nuse_client = 'yes'", ": terminal.use_client: expected true or false, found a string."),
+    ("[web]\nurl = 'http://[::1'", f": web.url: {AN_ADDRESS}, found one that cannot be read."),
+    ("[web]\nurl = 'http://a.example:99999'", f": web.url: {AN_ADDRESS}, found one that cannot be read."),
+    ("[web]\nurl = 'kagi.com'", f": web.url: {AN_ADDRESS}."),
+    ("[web]\nurl = 'ftp://kagi.com'", f": web.url: {AN_ADDRESS}."),
+    ("[web]\nurl = 'https:///search'", f": web.url: {AN_ADDRESS}."),
+    ("[web]\nurl = 'https://a b'", f": web.url: {AN_ADDRESS}."),
     ("[web]\nallow_private = 'a'", ": web.allow_private: expected a list in [ ], found a string."),
     ("[web]\nallow_private = ['a', 2]", ": web.allow_private[1]: expected a string in quotes, found 2."),
     (

@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -122,6 +123,35 @@ def _says_who_we_are(name: str, request: Request) -> bool:
             return sent == {"q": "crows & “ravens”", "num": 10} and request.headers["x-api-key"] == KEY
 
 
+@pytest.mark.parametrize("name", RESULTS)
+def test_an_odd_entry_costs_none_of_the_others(name):
+    path, body = RESULTS[name]
+    body = json.loads(json.dumps(body))
+    entries = next(part for part in lists_in(body) if part)
+    odd = [{"title": "no address"}, {**entries[0], **dict.fromkeys(DATES, 1714521600)}, "text", None, 5]
+    entries[1:1] = odd
+    with Website() as site:
+        site.pages[path] = answer(json.dumps(body), "application/json")
+        assert found(site, name) == EXPECTED
+        entries[:] = odd
+        site.pages[path] = answer(json.dumps(body), "application/json")
+        with pytest.raises(WebError, match="no list of results"):
+            found(site, name)
+
+
+DATES = ("publishedDate", "page_age", "published_date", "date", "published")
+"""What the services call it, which is a text."""
+
+
+def lists_in(body: Any) -> Iterator[list[Any]]:
+    """Every list of an answer, wherever it is."""
+    for part in body.values():
+        if isinstance(part, list):
+            yield part
+        elif isinstance(part, dict):
+            yield from lists_in(part)
+
+
 def test_no_more_results_than_wanted_are_given():
     body = {"results": [{"url": f"https://{number}.example/"} for number in range(50)]}
     with Website() as site:
@@ -194,7 +224,9 @@ def test_without_configuration_duckduckgo_is_asked():
         (WebSettings(search="searxng"), r"address of SearXNG is missing.*url.*\[web\]"),
         (WebSettings(search="brave"), r"key of Brave Search is missing.*api_key_env.*\[web\]"),
         (WebSettings(search="tavily", api_key_env="TAVILY"), r"key of Tavily is missing.*variable TAVILY"),
-        (WebSettings(search="kagi", api_key="x", url="kagi.com"), r"address of Kagi is missing"),
+        (WebSettings(search="kagi", api_key="x", url="kagi.com"), r"address of Kagi cannot be read"),
+        (WebSettings(search="searxng", url="http://[::1"), r"address of SearXNG cannot be read.*url.*\[web\]"),
+        (WebSettings(search="searxng", url="http://"), r"address of SearXNG cannot be read"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(settings, said):
@@ -236,6 +268,11 @@ def test_duckduckgo_gives_what_its_library_finds(monkeypatch):
     asked = stand_in(monkeypatch, [{"title": "A", "href": "https://a.example/", "body": "About <b>crows</b>"}])
     assert asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/", "About crows")]
     assert asked == [{"query": "crows", "max_results": 10, "backend": "duckduckgo"}]
+
+
+def test_an_odd_entry_of_duckduckgo_costs_none_of_the_others(monkeypatch):
+    stand_in(monkeypatch, [{"title": "no address"}, {"title": "A", "href": "https://a.example/"}, None])
+    assert asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/")]
 
 
 def test_duckduckgo_may_find_nothing(monkeypatch):

@@ -1,4 +1,7 @@
-"""How a host is written in the configuration. It has one spelling, so that a rule cannot miss the host it means."""
+"""How hosts and addresses are written in the configuration.
+
+A host has one spelling, so that a rule cannot miss the host it means.
+"""
 
 import re
 import socket
@@ -20,6 +23,20 @@ def check_host(key: str, written: str) -> None:
         raise ValueError(f"{key}: {ONE_HOST}, found {written[:100]!r}")
     elif _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         _check_number(key, written, host)
+
+
+def check_url(key: str, written: str) -> None:
+    """ValueError says what was expected. The address is not repeated: it may hold a password."""
+    from urllib.parse import urlsplit  # only for the few who configure one
+
+    expected = f"{key}: expected an address that begins with http:// or https:// and a host"
+    try:
+        parts = urlsplit(written)
+        has_host, _ = bool(parts.hostname), parts.port
+    except ValueError:
+        raise ValueError(f"{expected}, found one that cannot be read") from None
+    if parts.scheme not in ("http", "https") or not has_host or written.split() != [written]:
+        raise ValueError(expected)
 
 
 def _check_address(key: str, written: str, host: str) -> None:

@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from crow.config.home import config_path, read_file, reason
-from crow.config.hosts import check_host
+from crow.config.hosts import check_host, check_url
 from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
@@ -61,6 +61,8 @@ def _check(settings: Settings) -> None:
         _check_rule(f"permission.rules[{number}]", rule)
     for number, host in enumerate(settings.web.allow_private):
         check_host(f"web.allow_private[{number}]", host)
+    if settings.web.url:
+        check_url("web.url", settings.web.url)
     for name, server in settings.mcp_servers.items():
         if bool(server.command) == bool(server.url):
             raise ValueError(f"mcp_servers.{toml_key(name)}: expected either command or url")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import httpx2
@@ -11,7 +11,7 @@ import msgspec
 import crow
 from crow.errors import WebError
 from crow.web.proxies import mind_the_proxy
-from crow.web.search.base import Account
+from crow.web.search.base import Account, readable
 from crow.web.tls import context_for
 
 MOST_SECONDS = 15.0
@@ -53,8 +53,15 @@ async def ask(
     try:
         return msgspec.json.decode(content, type=answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        remedy = f"Check url in the section [web] of config.toml: is it the address of {account.name}?"
-        raise _unusable(account, "answered with something that is no list of results", remedy) from None
+        raise _no_list(account) from None
+
+
+def results(account: Account, entries: Sequence[Any], kind: type[Answer]) -> list[Answer]:
+    """The entries of an answer that can be read."""
+    try:
+        return readable(entries, kind)
+    except msgspec.ValidationError:
+        raise _no_list(account) from None
 
 
 def _client(account: Account) -> httpx2.AsyncClient:
@@ -89,6 +96,11 @@ def _refused(account: Account, status: int) -> WebError:
             return _unusable(account, f"has a problem of its own (status {status})", "Try again later.")
         case _:
             return _unusable(account, f"did not take the request (status {status})", "Check url in [web].")
+
+
+def _no_list(account: Account) -> WebError:
+    remedy = f"Check url in the section [web] of config.toml: is it the address of {account.name}?"
+    return _unusable(account, "answered with something that is no list of results", remedy)
 
 
 def _or_the_proxy(account: Account, remedy: str) -> str:

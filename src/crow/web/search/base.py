@@ -2,10 +2,13 @@
 
 import html
 import re
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+
+Entry = TypeVar("Entry")
 
 _TAG = re.compile(r"<[^<>]{0,200}>")
 
@@ -45,7 +48,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        return urlsplit(self.address).hostname or ""
+        return host_of(self.address)
 
 
 class AccountService:
@@ -56,6 +59,31 @@ class AccountService:
         self._account = account
 
 
-def plain(marked: str | None) -> str:
+def host_of(address: str) -> str:
+    """Empty if it has none, or none that can be read."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def readable(entries: Sequence[Any], kind: type[Entry]) -> list[Entry]:
+    """Those of a service's entries that are as expected: an odd one costs none of the others.
+
+    ValidationError if there are entries, and all of them are odd.
+    """
+    found: list[Entry] = []
+    odd: msgspec.ValidationError | None = None
+    for entry in entries:
+        try:
+            found.append(msgspec.convert(entry, kind))
+        except msgspec.ValidationError as error:
+            odd = error
+    if odd is not None and not found:
+        raise odd
+    return found
+
+
+def without_tags(marked: str | None) -> str:
     """A snippet without the tags that some services mark the hits with."""
     return " ".join(html.unescape(_TAG.sub("", marked or "")).split())

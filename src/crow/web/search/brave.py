@@ -1,9 +1,11 @@
 """Brave Search: by key."""
 
+from typing import Any
+
 import msgspec
 
-from crow.web.search.asking import ask
-from crow.web.search.base import AccountService, Found, plain
+from crow.web.search.asking import ask, results
+from crow.web.search.base import AccountService, Found, without_tags
 
 
 class _Result(msgspec.Struct):
@@ -15,7 +17,7 @@ class _Result(msgspec.Struct):
 
 
 class _Results(msgspec.Struct):
-    results: list[_Result] = []
+    results: list[Any] = []
 
 
 class _Answer(msgspec.Struct):
@@ -33,8 +35,13 @@ class Brave(AccountService):
             query={"q": query, "count": str(most)},
             headers={"x-subscription-token": self._account.key},
         )
-        results = answer.web.results if answer.web is not None else []
+        entries = answer.web.results if answer.web is not None else []
         return [
-            Found(plain(result.title), result.url, plain(result.description), result.page_age or result.age or "")
-            for result in results[:most]
+            Found(
+                without_tags(result.title),
+                result.url,
+                without_tags(result.description),
+                result.page_age or result.age or "",
+            )
+            for result in results(self._account, entries, _Result)[:most]
         ]

@@ -6,7 +6,7 @@ import msgspec
 
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError
-from crow.web.search.base import Account, SearchService
+from crow.web.search.base import Account, SearchService, host_of
 from crow.web.search.brave import Brave
 from crow.web.search.duckduckgo import DuckDuckGo
 from crow.web.search.kagi import Kagi
@@ -46,8 +46,9 @@ def choose(settings: WebSettings, environ: Mapping[str, str]) -> SearchService:
             f"There is no search service “{settings.search}”.", remedy=f"Set search in {SECTION}: {known}."
         )
     address = (settings.url or kind.address).rstrip("/")
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(f"The address of {kind.name} is missing.", remedy=f"Set url in {SECTION}, with http(s)://.")
+    if not address.startswith(("http://", "https://")) or not host_of(address):
+        what = "cannot be read" if settings.url else "is missing"
+        raise ConfigError(f"The address of {kind.name} {what}.", remedy=f"Set url in {SECTION}, with http(s)://.")
     key, key_name = _key(settings, environ)
     if kind.needs_key and not key:
         remedy = f"Set api_key_env (the name of a variable) or api_key in {SECTION}."

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from crow.errors import WebError
-from crow.web.search.base import Found, plain
+from crow.web.search.base import Found, readable, without_tags
 
 MOST_SECONDS = 20.0
 HOST = "html.duckduckgo.com"
@@ -32,10 +32,10 @@ class DuckDuckGo:
         except TimeoutError:
             raise WebError(f"DuckDuckGo did not answer within {MOST_SECONDS:g} s.", remedy=REMEDY) from None
         try:
-            results = msgspec.convert(raw, list[_Result])
+            results = readable(msgspec.convert(raw, list[Any]), _Result)
         except msgspec.ValidationError:
             raise WebError("DuckDuckGo answered with something that is no list of results.", remedy=REMEDY) from None
-        return [Found(plain(result.title), result.href, plain(result.body)) for result in results[:most]]
+        return [Found(without_tags(result.title), result.href, without_tags(result.body)) for result in results[:most]]
 
 
 def _results(query: str, most: int) -> Any:

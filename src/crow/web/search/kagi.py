@@ -1,9 +1,11 @@
 """Kagi: by key."""
 
+from typing import Any
+
 import msgspec
 
-from crow.web.search.asking import ask
-from crow.web.search.base import AccountService, Found, plain
+from crow.web.search.asking import ask, results
+from crow.web.search.base import AccountService, Found, without_tags
 
 RESULT = 0
 """The type of an entry that is a result; others are related searches."""
@@ -18,7 +20,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    data: list[_Entry]
+    data: list[Any]
 
 
 class Kagi(AccountService):
@@ -31,7 +33,7 @@ class Kagi(AccountService):
             headers={"authorization": f"Bot {self._account.key}"},
         )
         return [
-            Found(plain(entry.title), entry.url, plain(entry.snippet), entry.published or "")
-            for entry in answer.data
+            Found(without_tags(entry.title), entry.url, without_tags(entry.snippet), entry.published or "")
+            for entry in results(self._account, answer.data, _Entry)
             if entry.t == RESULT and entry.url
         ][:most]

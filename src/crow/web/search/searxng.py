@@ -1,9 +1,11 @@
 """SearXNG: a service that people run themselves."""
 
+from typing import Any
+
 import msgspec
 
-from crow.web.search.asking import ask
-from crow.web.search.base import AccountService, Found, plain
+from crow.web.search.asking import ask, results
+from crow.web.search.base import AccountService, Found, without_tags
 
 
 class _Result(msgspec.Struct):
@@ -14,7 +16,7 @@ class _Result(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    results: list[_Result]
+    results: list[Any]
 
 
 class SearXNG(AccountService):
@@ -22,6 +24,6 @@ class SearXNG(AccountService):
         headers = {"authorization": f"Bearer {self._account.key}"} if self._account.key else None
         answer = await ask(self._account, "/search", _Answer, query={"q": query, "format": "json"}, headers=headers)
         return [
-            Found(plain(result.title), result.url, plain(result.content), result.published or "")
-            for result in answer.results[:most]
+            Found(without_tags(result.title), result.url, without_tags(result.content), result.published or "")
+            for result in results(self._account, answer.results, _Result)[:most]
         ]

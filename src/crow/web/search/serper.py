@@ -1,9 +1,11 @@
 """Serper, which gives Google's results: by key."""
 
+from typing import Any
+
 import msgspec
 
-from crow.web.search.asking import ask
-from crow.web.search.base import AccountService, Found, plain
+from crow.web.search.asking import ask, results
+from crow.web.search.base import AccountService, Found, without_tags
 
 
 class _Result(msgspec.Struct):
@@ -14,7 +16,7 @@ class _Result(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    organic: list[_Result]
+    organic: list[Any]
 
 
 class Serper(AccountService):
@@ -27,6 +29,6 @@ class Serper(AccountService):
             headers={"x-api-key": self._account.key},
         )
         return [
-            Found(plain(result.title), result.link, plain(result.snippet), result.date or "")
-            for result in answer.organic[:most]
+            Found(without_tags(result.title), result.link, without_tags(result.snippet), result.date or "")
+            for result in results(self._account, answer.organic, _Result)[:most]
         ]

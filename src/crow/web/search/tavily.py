@@ -1,9 +1,11 @@
 """Tavily: by key."""
 
+from typing import Any
+
 import msgspec
 
-from crow.web.search.asking import ask
-from crow.web.search.base import AccountService, Found, plain
+from crow.web.search.asking import ask, results
+from crow.web.search.base import AccountService, Found, without_tags
 
 
 class _Result(msgspec.Struct):
@@ -14,7 +16,7 @@ class _Result(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    results: list[_Result]
+    results: list[Any]
 
 
 class Tavily(AccountService):
@@ -27,6 +29,6 @@ class Tavily(AccountService):
             headers={"authorization": f"Bearer {self._account.key}"},
         )
         return [
-            Found(plain(result.title), result.url, plain(result.content), result.published_date or "")
-            for result in answer.results[:most]
+            Found(without_tags(result.title), result.url, without_tags(result.content), result.published_date or "")
+            for result in results(self._account, answer.results, _Result)[:most]
         ]
