@@ -257,3 +257,60 @@ def test_edits_that_come_at_once_are_all_made_and_all_taken_back(tmp_path: Path)
         assert path.read_bytes() == before
 
     with_server(tmp_path, talk)
+
+
+def test_undos_that_come_at_once_are_made_one_after_the_other(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("0\n")
+
+    async def talk(client: Client) -> None:
+        for number in range(10):
+            await done(client, "str_replace", path, old_str=f"{number}", new_str=f"{number + 1}")
+        results = await asyncio.gather(*(edit(client, "undo_edit", path) for _ in range(11)))
+        assert [text_of(result) for result in results if result.is_error] == [
+            f"There is no edit of {path} to take back."
+        ]
+        assert path.read_text() == "0\n"
+
+    with_server(tmp_path, talk)
+
+
+def test_only_edits_that_can_still_be_taken_back_are_counted(tmp_path: Path):
+    path = tmp_path / "file.txt"
+
+    async def talk(client: Client) -> None:
+        await done(client, "create", path, file_text="one\n")
+        path.unlink()
+        await done(client, "create", path, file_text="two\n")
+        await done(client, "str_replace", path, old_str="two", new_str="2")
+        told = await done(client, "undo_edit", path)
+        assert told.endswith("Earlier edits of it that can be taken back: 1.")
+        told = await done(client, "undo_edit", path)
+        assert told == "Removed file.txt again: it did not exist before."
+
+    with_server(tmp_path, talk)
+
+
+def test_an_edit_that_somebody_elses_change_lies_upon_is_not_counted(tmp_path: Path):
+    path = tmp_path / "file.txt"
+    path.write_text("one\n")
+
+    async def talk(client: Client) -> None:
+        await done(client, "str_replace", path, old_str="one", new_str="1")
+        path.write_text("1, formatted\n")
+        await done(client, "str_replace", path, old_str="1", new_str="2")
+        assert (await done(client, "undo_edit", path)).endswith("It is what it was before.")
+        assert "by somebody else" in await refused(client, "undo_edit", path)
+
+    with_server(tmp_path, talk)
+
+
+def test_names_in_a_folder_cannot_hide_anything(tmp_path: Path):
+    for name in ("plain.txt", "two\nlines", "\x1b[31mred", "exe\u202etxt.", "folder"):
+        (tmp_path / name).touch() if name != "folder" else (tmp_path / name).mkdir()
+
+    async def talk(client: Client) -> None:
+        names = (await done(client, "view", ".")).split("\n")
+        assert sorted(names) == sorted(["plain.txt", "two⏎lines", "⟨U+001B⟩[31mred", "exe⟨U+202E⟩txt.", "folder/"])
+
+    with_server(tmp_path, talk)

@@ -9,7 +9,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.messages import ToolCall
-from crow.results import ToolResult
+from crow.results import TextBlock, ToolResult
 from crow.tools.read import MOST_LINES, Read, image_type, number_lines
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
@@ -61,6 +61,14 @@ def test_long_lines_and_many_bytes_are_cut_and_say_so():
     text, last = number_lines(["é" * 1000] * 1000, 1, 1000)
     assert len(text.encode()) <= 256 * 1024
     assert last < 1000
+
+
+def test_names_in_a_folder_cannot_hide_anything(tmp_path):
+    for name in ("plain", "two\nlines", "\x1b[31mred", "exe\u202etxt"):
+        (tmp_path / name).touch()
+    result = read(tmp_path, path=".")
+    assert sorted(result.text.split("\n")) == ["exe⟨U+202E⟩txt", "plain", "two⏎lines", "⟨U+001B⟩[31mred"]
+    assert result.display == (TextBlock(result.text),)
 
 
 def test_a_folder_with_very_many_names_is_cut(tmp_path):

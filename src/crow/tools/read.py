@@ -15,6 +15,7 @@ from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
 from crow.tools.seen import Seen
+from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
 
 MOST_LINES = 2000
@@ -94,7 +95,7 @@ class ReadAction:
 
     async def _list(self) -> ToolResult:
         names = await self._workspace.list_folder(self._path)
-        text = "\n".join(names[:MOST_NAMES]) or "(an empty folder)"
+        text = "\n".join(one_line(name) for name in names[:MOST_NAMES]) or "(an empty folder)"
         if len(names) > MOST_NAMES:
             text += f"\n({len(names) - MOST_NAMES} more names left out)"
         return self._result(text, f"{len(names)} {'entry' if len(names) == 1 else 'entries'}")

@@ -4,7 +4,7 @@ server.py        the two requests that matter: which tools there are, and callin
 clients.py       what is kept for each client: what it has seen, what it can take back, where it may work
 roots.py         the folders that a client lets us work in
 workspace.py     files in those folders and nowhere else; every change is remembered
-history.py       what each change replaced
+edits.py         what each edit replaced
 file_editor.py   the tool `file_editor`; `insert.py` and `undo.py` have parts of it
 advice.py        what our tools tell the model to do next, in the names that they have here
 calling.py       one call: judged, run, its progress told

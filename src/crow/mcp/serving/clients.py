@@ -7,8 +7,8 @@ import msgspec
 
 from crow.errors import WorkspaceError
 from crow.mcp.serving.calling import Judge
+from crow.mcp.serving.edits import PastEdits
 from crow.mcp.serving.file_editor import FileEditor
-from crow.mcp.serving.history import History
 from crow.mcp.serving.workspace import ServedWorkspace
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
@@ -49,9 +49,9 @@ class Offering(msgspec.Struct, frozen=True):
 class Client:
     def __init__(self, offering: Offering) -> None:
         self._offering = offering
-        self._history = History()
+        self._edits = PastEdits()
         seen = Seen()
-        tools: list[Tool] = [FileEditor(seen, self._history), *offering.shared_tools]
+        tools: list[Tool] = [FileEditor(seen, self._edits), *offering.shared_tools]
         self._terminals: Terminals | None = None
         self._outputs = ""
         if offering.commands is not None:
@@ -99,7 +99,7 @@ class Client:
 
     def workspace(self, roots: Sequence[str]) -> tuple[ServedWorkspace, Judge]:
         """The files of these folders, and who judges what is done with them."""
-        workspace = ServedWorkspace(roots, self._history, self._outputs)
+        workspace = ServedWorkspace(roots, self._edits, self._outputs)
         return workspace, self._offering.judge_in(workspace.roots, self._outputs)
 
     async def close(self) -> None:

@@ -7,9 +7,9 @@ import msgspec
 
 from crow.events import Journal
 from crow.mcp.serving.advice import ADVICE
-from crow.mcp.serving.history import History
+from crow.mcp.serving.edits import PastEdits
 from crow.mcp.serving.insert import prepare_insert
-from crow.mcp.serving.undo import prepare_undo
+from crow.mcp.serving.undo import UndoAction
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
@@ -64,10 +64,10 @@ _reader = ArgumentReader(FileEditorArguments)
 class FileEditor:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen, history: History) -> None:
+    def __init__(self, seen: Seen, edits: PastEdits) -> None:
         self.spec = ToolSpec("file_editor", DESCRIPTION, _reader.schema())
         self._seen = seen
-        self._history = history
+        self._edits = edits
         self._read, self._write, self._edit = Read(seen, ADVICE), Write(seen, ADVICE), Edit(seen, ADVICE)
         self._one_change_at_a_time = asyncio.Lock()
 
@@ -102,7 +102,7 @@ class FileEditor:
                 text = _needed(arguments.new_str, "insert", "new_str")
                 return await prepare_insert(call, workspace, self._seen, path, line, text, unknown)
             case "undo_edit":
-                return await prepare_undo(workspace, self._history, self._seen, path)
+                return UndoAction(workspace, self._edits, self._seen, path)
 
 
 class FileEditorAction:

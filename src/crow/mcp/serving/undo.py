@@ -1,10 +1,10 @@
-"""`undo_edit`: takes back the last change that was made to a file here, to the byte."""
+"""`undo_edit`: takes back the last edit of a file that was made here, to the byte."""
 
 from crow import diff
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
-from crow.mcp.serving.history import Change, History
+from crow.mcp.serving.edits import PastEdit, PastEdits
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.changing import show_change, written_paths
@@ -12,57 +12,44 @@ from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 
 
-async def prepare_undo(workspace: Workspace, history: History, seen: Seen, path: str) -> "UndoAction":
-    resolved = workspace.resolve(path)
-    change = history.last(resolved)
-    if change is None:
-        raise WorkspaceError(f"There is no edit of {shown(resolved)} to take back.")
-    now = await workspace.read_document(resolved)
-    if now is None:
-        raise WorkspaceError(f"{shown(resolved)} is not there any more. Nothing was taken back.")
-    if not await change.left(now):
-        raise WorkspaceError(f"{shown(resolved)} was changed by somebody else since. Nothing was taken back.")
-    if change.before is None:
-        display: tuple[DisplayBlock, ...] = diff.display(shown(resolved), now.text, None)
-        return UndoAction(workspace, history, seen, change, now, path, display, "removed")
-    shown_change = await show_change(resolved, now.text, change.before.text)
-    return UndoAction(workspace, history, seen, change, now, path, shown_change.display, shown_change.message)
-
-
 class UndoAction:
-    def __init__(
-        self,
-        workspace: Workspace,
-        history: History,
-        seen: Seen,
-        change: Change,
-        now: Document,
-        path: str,
-        display: tuple[DisplayBlock, ...],
-        message: str,
-    ) -> None:
+    """Which edit is the last one is found out when it is taken back: several calls may have come at once."""
+
+    def __init__(self, workspace: Workspace, edits: PastEdits, seen: Seen, path: str) -> None:
         self._workspace = workspace
-        self._history = history
+        self._edits = edits
         self._seen = seen
-        self._change = change
-        self._now = now
-        self._message = message
-        self._name = relative_to(shown(change.path), workspace.roots[0])
+        self._path = workspace.resolve(path)
+        self._name = relative_to(shown(self._path), workspace.roots[0])
         self.title = f"Take back the last edit of {self._name}"
         self.deed = Deed("edit", ToolKind.EDIT, writes=written_paths(workspace, path))
-        self.locations = (Location(change.path),)
-        self.display = display
+        self.locations = (Location(self._path),)
+        self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
-        path, before = self._change.path, self._change.before
+        edit = self._edits.last(self._path)
+        if edit is None:
+            raise WorkspaceError(f"There is no edit of {shown(self._path)} to take back.")
+        now = await self._workspace.read_document(self._path)
+        if now is None:
+            raise WorkspaceError(f"{shown(self._path)} is not there any more. Nothing was taken back.")
+        if not await edit.left(now):
+            raise WorkspaceError(f"{shown(self._path)} was changed by somebody else since. Nothing was taken back.")
+        text, message, display = await self._take_back(edit, now)
+        if earlier := self._edits.earlier(self._path):
+            text += f" Earlier edits of it that can be taken back: {earlier}."
+        self._edits.forget(edit)
+        return ToolResult(ok=True, text=text, message=message, display=display)
+
+    async def _take_back(self, edit: PastEdit, now: Document) -> tuple[str, str, tuple[DisplayBlock, ...]]:
+        """What is told of it to the model and to the person."""
+        before = edit.before
         if before is None:
-            await self._workspace.remove(path, self._now)
-            told = f"Removed {self._name} again: it did not exist before."
-        else:
-            await self._workspace.write_document(path, before.text, self._now, like=before)
-            self._seen.note_changed(path, self._now.text, before.text)
-            told = f"Took back the last edit of {self._name} ({self._message}). It is what it was before."
-        self._history.forget(self._change)
-        if left := self._history.count(path):
-            told += f" Earlier edits of it that can be taken back: {left}."
-        return ToolResult(ok=True, text=told, message=self._message, display=self.display)
+            await self._workspace.remove(self._path, now)
+            text = f"Removed {self._name} again: it did not exist before."
+            return text, "removed", diff.display(shown(self._path), now.text, None)
+        await self._workspace.write_document(self._path, before.text, now, like=before)
+        self._seen.note_changed(self._path, now.text, before.text)
+        change = await show_change(self._path, now.text, before.text)
+        text = f"Took back the last edit of {self._name} ({change.message}). It is what it was before."
+        return text, change.message, change.display

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crow.errors import WorkspaceError
-from crow.mcp.serving.history import History
+from crow.mcp.serving.edits import PastEdits
 from crow.paths import is_inside, shown
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace
@@ -16,9 +16,9 @@ class ServedWorkspace(LocalWorkspace):
     afterwards. `outputs` is the folder in which the client's own commands leave what they printed.
     """
 
-    def __init__(self, roots: Sequence[str], history: History, outputs: str = "") -> None:
+    def __init__(self, roots: Sequence[str], edits: PastEdits, outputs: str = "") -> None:
         super().__init__(roots)
-        self._history = history
+        self._edits = edits
         self._outputs = outputs
 
     def resolve(self, path: str) -> str:
@@ -33,5 +33,5 @@ class ServedWorkspace(LocalWorkspace):
     ) -> Document:
         after = await super().write_document(path, text, before, like=like)
         if like is None:  # with it, a change is taken back, which is none that could be taken back itself
-            await self._history.add(before, after)
+            await self._edits.add(before, after)
         return after
