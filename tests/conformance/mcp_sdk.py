@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.conformance import outside
 from tests.conformance.clients import Judgement
-from tests.mcp.hosts import over_http, small_web, surroundings, web_config
+from tests.mcp.hosts import serving_http, small_web, surroundings, web_config
 from tests.support.editor import CROW
 
 PATIENCE = 120
@@ -62,7 +62,7 @@ def _findings(project: Path, way: str) -> list[str]:
             started = {"command": CROW, "args": ["mcp", "--terminal"], "env": surroundings(project, config)}
             told = _converse(program, {**started, "cwd": str(project), "calls": calls})
         else:
-            with over_http(project, "--terminal", config=config) as server:
+            with serving_http(project, "--terminal", config=config) as server:
                 told = _converse(program, {"url": server.url, "token": server.token, "calls": calls})
     if isinstance(told, str):
         return [told]

@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, StdioServerParameters
 from tests.support.editor import CROW, clean_environment
+from tests.support.terminals import is_alive
 
 Era = Literal["legacy", "auto"]
 """`legacy`: with a handshake; `auto`: the protocol since 2026-07-28, in which each request stands for itself."""
@@ -137,7 +138,7 @@ class HttpServer(NamedTuple):
 
 
 @contextmanager
-def over_http(
+def serving_http(
     folder: Path, *arguments: str, program: Sequence[str] = (CROW,), config: str = "", **environ: str
 ) -> Generator[HttpServer]:
     """`crow mcp --http` in the folder. It is told to go in the end, and goes."""
@@ -225,15 +226,7 @@ def web_config(address: str) -> str:
 
 
 def alive(pids: Sequence[int]) -> list[int]:
-    """Those that are running: neither gone nor dead and unburied."""
-    return [pid for pid in pids if _state(pid) not in ("", "Z")]
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
+    return [pid for pid in pids if is_alive(pid)]
 
 
 def pid_in(path: Path) -> int:

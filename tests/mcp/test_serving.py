@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from crow.mcp import display
 from crow.results import DiffBlock
 from mcp import Client
-from tests.mcp.hosts import ERAS, Era, done, edit, on_pipes, over_http, small_web, text_of, web_config
+from tests.mcp.hosts import ERAS, Era, done, edit, on_pipes, serving_http, small_web, text_of, web_config
 
 EVERY_TOOL = ["file_editor", "web_search", "web_fetch", "terminal", "terminal_read", "terminal_stop"]
 
@@ -23,7 +23,7 @@ async def connected(way: str, era: Era, folder: Path, config: str) -> AsyncGener
         async with on_pipes(folder, "--terminal", era=era, config=config) as client:
             yield client
         return
-    with over_http(folder, "--terminal", config=config) as server:
+    with serving_http(folder, "--terminal", config=config) as server:
         async with server.connect(era) as client:
             yield client
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.mcp.hosts import HttpServer, Roots, done, over_http, refused
+from tests.mcp.hosts import HttpServer, Roots, done, refused, serving_http
 from tests.support.editor import CROW, clean_environment
 
 HELLO = {
@@ -27,7 +27,7 @@ def post(server: HttpServer, **headers: str) -> httpx2.Response:
 
 
 def test_only_who_shows_the_token_is_served(tmp_path: Path):
-    with over_http(tmp_path) as server:
+    with serving_http(tmp_path) as server:
         assert post(server, Authorization=f"Bearer {server.token}").status_code == 200
         assert post(server, Authorization=f"bearer {server.token}").status_code == 200
         for wrong in ("", "Bearer", f"Bearer {server.token}x", f"Basic {server.token}", server.token):
@@ -43,7 +43,7 @@ def test_only_who_shows_the_token_is_served(tmp_path: Path):
 
 def test_a_web_page_cannot_use_it(tmp_path: Path):
     """Not even one whose name was made to lead to this machine, or that learned the token."""
-    with over_http(tmp_path) as server:
+    with serving_http(tmp_path) as server:
         token = f"Bearer {server.token}"
         port = server.url.split(":")[2].partition("/")[0]
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.1.evil:{port}"):
@@ -57,7 +57,7 @@ def test_a_web_page_cannot_use_it(tmp_path: Path):
 
 
 def test_it_listens_on_this_machine_only(tmp_path: Path):
-    with over_http(tmp_path) as server:
+    with serving_http(tmp_path) as server:
         port = int(server.url.split(":")[2].partition("/")[0])
         with socket.socket() as other:
             other.settimeout(5)
@@ -70,10 +70,10 @@ def test_the_token_can_be_given(tmp_path: Path):
     token = "a-token-of-some-length"
     file = tmp_path / "token"
     file.write_text(f"{token}\n")
-    with over_http(tmp_path, "--token-file", str(file)) as server:
+    with serving_http(tmp_path, "--token-file", str(file)) as server:
         assert post(server, Authorization=f"Bearer {token}").status_code == 200
         assert post(server, Authorization="Bearer no").status_code == 401
-    with over_http(tmp_path, CROW_MCP_TOKEN=token) as server:
+    with serving_http(tmp_path, CROW_MCP_TOKEN=token) as server:
         assert post(server, Authorization=f"Bearer {token}").status_code == 200
 
 
@@ -131,7 +131,7 @@ def test_two_clients_at_once_have_their_own_folders_and_their_own_past(tmp_path:
             await asyncio.gather(done(first, "undo_edit", "file.txt"), done(second, "undo_edit", "file.txt"))
             assert ((one / "file.txt").read_text(), (two / "file.txt").read_text()) == ("text\n", "text\n")
 
-    with over_http(tmp_path) as server:
+    with serving_http(tmp_path) as server:
         asyncio.run(talk(server))
 
 
@@ -142,6 +142,6 @@ def test_a_large_file_can_be_created_in_one_request(tmp_path: Path):
         async with server.connect() as client:
             await done(client, "create", "large.txt", file_text=text)
 
-    with over_http(tmp_path) as server:
+    with serving_http(tmp_path) as server:
         asyncio.run(talk(server))
     assert (tmp_path / "large.txt").read_text() == text

@@ -21,8 +21,8 @@ from tests.mcp.hosts import (
     alive,
     crow_with,
     on_pipes,
-    over_http,
     pid_in,
+    serving_http,
     surroundings,
 )
 from tests.support.editor import CROW
@@ -77,7 +77,7 @@ def test_over_http_commands_end_with_their_client(folder: Path):
             assert alive(pids) == pids
         return pids
 
-    with over_http(folder, "--terminal") as server:
+    with serving_http(folder, "--terminal") as server:
         pids = asyncio.run(come_and_go(server))
         until(lambda: not alive(pids), 5)
 
@@ -95,7 +95,7 @@ def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(fol
             assert alive(kept) == kept
 
     program = crow_with("crow.mcp.serving.http", LONGEST_SILENCE=0.5)
-    with over_http(folder, "--terminal", program=program) as server:
+    with serving_http(folder, "--terminal", program=program) as server:
         asyncio.run(go_silent_beside_another(server))
 
 
@@ -125,7 +125,7 @@ def test_over_http_commands_of_clients_without_a_session_end_with_the_server(fol
         async with server.connect("auto") as client:
             await client.call_tool("terminal", {"command": SLEEPER, "background": True})
 
-    with over_http(folder, "--terminal") as server:
+    with serving_http(folder, "--terminal") as server:
         asyncio.run(come_and_go(server))
         pids = both_pids(folder)
         assert alive(pids) == pids
@@ -157,7 +157,7 @@ def test_a_cancelled_call_ends_its_command_and_all_that_it_started(way: str, era
     if way == "pipes":
         asyncio.run(on_a_pipe())
         return
-    with over_http(folder, "--terminal") as server:
+    with serving_http(folder, "--terminal") as server:
         asyncio.run(over_a_socket(server))
 
 

@@ -19,8 +19,8 @@ from tests.mcp.hosts import (
     done,
     edit,
     on_pipes,
-    over_http,
     refused,
+    serving_http,
     small_web,
     text_of,
     web_config,
@@ -99,7 +99,7 @@ def test_nothing_outside_the_folder_it_was_started_in_is_read_or_written(project
 
 def test_the_same_over_http(project: Path):
     async def talk() -> None:
-        with over_http(project) as server:
+        with serving_http(project) as server:
             async with server.connect() as client:
                 await nothing_outside(client, project)
 

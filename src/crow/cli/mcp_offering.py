@@ -55,13 +55,14 @@ def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str,
     judge = partial(
         judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
     )
+    judge_host = _judge_of_hosts(judge(roots=(), outputs=""))
     return Offering(
         folder=_start_folder(),
         roots=tuple(os.path.realpath(root) for root in roots),
         judge_in=judge,
-        shared_tools=(
+        web_tools=lambda: (
             WebSearch(settings.web, os.environ, ADVICE),
-            WebFetch(settings.web, _judge_of_hosts(judge(roots=(), outputs="")), ADVICE),
+            WebFetch(settings.web, judge_host, ADVICE),
         ),
         commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
     )

@@ -34,7 +34,7 @@ def described(tool: Tool) -> types.Tool:
 
 def _annotations(tool: Tool) -> types.ToolAnnotations:
     title = _TITLES.get(tool.spec.name)
-    open_world = tool.kind in _OPEN_WORLD or tool.spec.name == "web_search"
+    open_world = tool.kind in _OPEN_WORLD
     if tool.kind not in _CHANGING:
         return types.ToolAnnotations(title=title, read_only_hint=True, open_world_hint=open_world)
     # Stopping a command a second time stops nothing more; everything else that changes things may do so each time.

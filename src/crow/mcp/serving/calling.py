@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from crow.actions import Deed
 from crow.events import CallProgressed, Event
 from crow.messages import ToolCall
@@ -17,19 +19,28 @@ LONGEST_PROGRESS = 1000
 
 Judge = Callable[[Deed], str]
 """Why something is refused although the host allowed the call; empty if it is not."""
+
 Report = Callable[[float, str], Awaitable[None]]
+"""Tells the host how far a call has come: a number that grows, and words."""
 
 
-async def run_call(tool: Tool, call: ToolCall, workspace: Workspace, judge: Judge, report: Report) -> ToolResult:
+class OpenFolders(msgspec.Struct, frozen=True):
+    """The folders in which a call may work, and who judges what is done there."""
+
+    workspace: Workspace
+    judge: Judge
+
+
+async def serve_call(tool: Tool, call: ToolCall, folders: OpenFolders, report: Report) -> ToolResult:
     """Never fails: what goes wrong is a result, which the model can do something about."""
     journal = ProgressJournal()
     telling = asyncio.get_running_loop().create_task(journal.tell(report))
     try:
-        look = tool.look(call, workspace) if isinstance(tool, LooksFirst) else None
-        if look is not None and (reason := judge(look.deed)):
+        look = tool.look(call, folders.workspace) if isinstance(tool, LooksFirst) else None
+        if look is not None and (reason := folders.judge(look.deed)):
             return ToolResult.refused(reason)
-        action = await tool.prepare(call, workspace)
-        if reason := judge(action.deed):
+        action = await tool.prepare(call, folders.workspace)
+        if reason := folders.judge(action.deed):
             return ToolResult.refused(reason)
         return await action.perform(journal)
     except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours

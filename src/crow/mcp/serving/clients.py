@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from crow.errors import WorkspaceError
-from crow.mcp.serving.calling import Judge
+from crow.mcp.serving.calling import Judge, OpenFolders
 from crow.mcp.serving.edits import PastEdits
 from crow.mcp.serving.file_editor import FileEditor
 from crow.mcp.serving.workspace import ServedWorkspace
@@ -40,18 +40,19 @@ class Offering(msgspec.Struct, frozen=True):
     """Judges what is done in these folders, with the folder for commands' output."""
     roots: tuple[str, ...] = ()
     """The folders that it was given; then the host is not asked."""
-    shared_tools: tuple[Tool, ...] = ()
-    """Those that know nothing of their client, nor of its folders."""
+    web_tools: Callable[[], Sequence[Tool]] | None = None
+    """Those of one client: they keep the pages that it reads, and need no folder. None: the web is not offered."""
     commands: Callable[[], CommandRunner] | None = None
     """None: no commands are run."""
 
 
-class Client:
+class ServedClient:
     def __init__(self, offering: Offering) -> None:
         self._offering = offering
         self._edits = PastEdits()
         seen = Seen()
-        tools: list[Tool] = [FileEditor(seen, self._edits), *offering.shared_tools]
+        web_tools = offering.web_tools() if offering.web_tools is not None else ()
+        tools: list[Tool] = [FileEditor(seen, self._edits), *web_tools]
         self._terminals: Terminals | None = None
         self._outputs = ""
         if offering.commands is not None:
@@ -63,6 +64,7 @@ class Client:
                 StopCommand(self._terminals),
             ]
         self.tools = {tool.spec.name: tool for tool in tools}
+        self._without_folders = frozenset(tool.spec.name for tool in web_tools)
         self._roots: tuple[str, ...] | None = None
         self._changes_of_roots = 0
         self._asking = asyncio.Lock()
@@ -91,32 +93,31 @@ class Client:
 
     def works_in_folders(self, tool: str) -> bool:
         """Whether a tool has to do with files; the web can be used without any folder."""
-        return self.tools[tool] not in self._offering.shared_tools
+        return tool not in self._without_folders
 
     def roots_changed(self) -> None:
         self._roots = None
         self._changes_of_roots += 1
 
-    def workspace(self, roots: Sequence[str]) -> tuple[ServedWorkspace, Judge]:
-        """The files of these folders, and who judges what is done with them."""
+    def open(self, roots: Sequence[str]) -> OpenFolders:
         workspace = ServedWorkspace(roots, self._edits, self._outputs)
-        return workspace, self._offering.judge_in(workspace.roots, self._outputs)
+        return OpenFolders(workspace, self._offering.judge_in(workspace.roots, self._outputs))
 
     async def close(self) -> None:
         if self._terminals is not None:
             await self._terminals.close()
 
 
-class Clients:
+class ServedClients:
     """By the id of their session; those that have none share one state, since nobody can tell them apart."""
 
     def __init__(self, offering: Offering) -> None:
         self.offering = offering
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, ServedClient] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def find(self, session_id: str) -> Client:
-        client = self._clients.pop(session_id, None) or Client(self.offering)
+    def find(self, session_id: str) -> ServedClient:
+        client = self._clients.pop(session_id, None) or ServedClient(self.offering)
         self._clients[session_id] = client  # at the end: the least recent one comes first
         if len(self._clients) > MOST_CLIENTS:
             self.forget(next(iter(self._clients)))

@@ -15,8 +15,8 @@ from crow import __version__
 from crow.errors import WorkspaceError
 from crow.mcp.serving import roots
 from crow.mcp.serving.answers import answer, described
-from crow.mcp.serving.calling import run_call
-from crow.mcp.serving.clients import Client, Clients, Offering
+from crow.mcp.serving.calling import serve_call
+from crow.mcp.serving.clients import Offering, ServedClient, ServedClients
 from crow.mcp.serving.roots import CallParams, Context
 from crow.messages import ToolCall
 from crow.results import ToolResult
@@ -32,7 +32,7 @@ Done = TypeVar("Done")
 class CrowServer:
     def __init__(self, offering: Offering) -> None:
         self._offering = offering
-        self.clients = Clients(offering)
+        self.clients = ServedClients(offering)
         self._running: set[asyncio.Task[Any]] = set()
         self._calls = 0
         self.protocol: Server[Any] = Server(
@@ -76,14 +76,14 @@ class CrowServer:
 
     # --- a call
 
-    async def _folders(self, ctx: Context, params: CallParams, client: Client) -> tuple[str, ...] | None:
+    async def _folders(self, ctx: Context, params: CallParams, client: ServedClient) -> tuple[str, ...] | None:
         """Where the call may work; None if the host has to be asked first, and cannot be asked from here."""
         if not client.works_in_folders(params.name):
             return ()
         named = await self._named_folders(ctx, params, client)
         return None if named is None else roots.existing(named)
 
-    async def _named_folders(self, ctx: Context, params: CallParams, client: Client) -> tuple[str, ...] | None:
+    async def _named_folders(self, ctx: Context, params: CallParams, client: ServedClient) -> tuple[str, ...] | None:
         if self._offering.roots:
             return self._offering.roots
         if not roots.offers_roots(ctx):
@@ -92,17 +92,19 @@ class CrowServer:
             return roots.roots_in(params)
         return await client.roots(lambda: roots.ask_for_roots(ctx))
 
-    async def _run(self, ctx: Context, params: CallParams, client: Client, folders: tuple[str, ...]) -> ToolResult:
+    async def _run(
+        self, ctx: Context, params: CallParams, client: ServedClient, folders: tuple[str, ...]
+    ) -> ToolResult:
         self._calls += 1
         arguments = msgspec.json.encode(params.arguments or {}).decode()
-        workspace, judge = client.workspace(folders)
 
         async def report(number: float, message: str) -> None:
             with contextlib.suppress(Exception):  # who has left is not told; the call ends by itself
                 await ctx.session.report_progress(number, None, message)
 
         tool = client.tools[params.name]
-        return await run_call(tool, ToolCall(f"c{self._calls}", params.name, arguments), workspace, judge, report)
+        call = ToolCall(f"c{self._calls}", params.name, arguments)
+        return await serve_call(tool, call, client.open(folders), report)
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Done]) -> Done:
         """The result of work in a task of its own, cancelled once when we are.
@@ -123,6 +125,6 @@ class CrowServer:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a call failed", exc_info=error)
 
-    def _client(self, ctx: Context) -> Client:
+    def _client(self, ctx: Context) -> ServedClient:
         request = ctx.request
         return self.clients.find(request.headers.get(SESSION_ID, "") if request is not None else "")
