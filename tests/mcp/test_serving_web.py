@@ -1,10 +1,12 @@
 """The web over `crow mcp`: the user's rules hold for every host on the way to a page."""
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.mcp.hosts import RawServer
+from crow.tools.web_fetch import PAGE
+from tests.mcp.hosts import RawServer, serving_http, text_of
 from tests.support.website import Website, answer, redirect
 
 EVERY_NAME_IS_HERE = """
@@ -60,3 +62,18 @@ def test_a_redirect_to_a_host_that_a_rule_forbids_is_refused(tmp_path: Path):
             assert [request.headers["host"] for request in site.requests] == [f"ex.test:{site.port}"]
         assert result["isError"]
         assert told in result["content"][0]["text"]
+
+
+def test_the_page_that_a_client_reads_on_in_is_not_changed_by_another_client(tmp_path: Path):
+    async def talk(site: Website) -> str:
+        url = f"{site.url}/"
+        with serving_http(tmp_path, config='[web]\nallow_private = ["127.0.0.1"]\n') as server:
+            async with server.connect() as one, server.connect() as other:
+                site.pages["/"] = answer("a" * PAGE + "old", "text/plain")
+                await one.call_tool("web_fetch", {"url": url})
+                site.pages["/"] = answer("a" * PAGE + "new", "text/plain")
+                await other.call_tool("web_fetch", {"url": url})
+                return text_of(await one.call_tool("web_fetch", {"url": url, "offset": PAGE}))
+
+    with Website() as site:
+        assert "old" in asyncio.run(talk(site))
