@@ -4,7 +4,7 @@ import pytest
 
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
-from crow.policy.base import Ask
+from crow.policy.base import Ask, Where
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
@@ -197,19 +197,26 @@ def test_reading_outside(shop):
         assert asked(policy, shop.read(path)).session is None
 
 
+def allow(policy: RulePolicy, ask: Ask, where: Where) -> None:
+    scope = ask.session if where == "session" else ask.project
+    assert scope is not None
+    policy.remember(scope, where)
+
+
 def test_what_was_allowed_is_the_tool_as_it_was(shop, tmp_path):
     before, after = (Deed("mcp__docs__search", ToolKind.OTHER, digest=digest) for digest in ("d1", "d2"))
-    for where in ("session", "project"):
+    places: tuple[Where, ...] = ("session", "project")
+    for where in places:
         policy = RulePolicy([shop.root], [shop.home], grants=Grants(str(tmp_path / where), shop.root))
         ask = asked(policy, before)
-        policy.remember(ask.session if where == "session" else ask.project, where)
+        allow(policy, ask, where)
         assert word(policy.judge(before)) == "go"
         again = asked(policy, after)
         assert again.reason == (
             "You allowed `mcp__docs__search`, but it changed: its server, its description or its arguments."
         )
         assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "ask"
-        policy.remember(again.session if where == "session" else again.project, where)
+        allow(policy, again, where)
         assert word(policy.judge(after)) == "go"
         assert word(policy.judge(before)) == "ask"
         assert [known.rule.digest for known in policy.rules()] == ["d2"]

@@ -10,6 +10,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.schemas import schema_of
+from crow.visible import one_line
 from crow.workspace.base import Workspace
 
 
@@ -164,7 +165,7 @@ class ArgumentReader(Generic[Arguments]):
 
 def ignored_arguments(unknown: Sequence[str]) -> list[str]:
     """A line for the model that names the arguments its tool does not know; none if it knew all of them."""
-    return [f"(ignored unknown arguments: {', '.join(unknown)})"] if unknown else []
+    return [f"(ignored unknown arguments: {one_line(', '.join(unknown), 300)})"] if unknown else []
 
 
 def verb_and_path(verb: str, arguments: Mapping[str, Any]) -> str:
