@@ -130,6 +130,17 @@ class BadArguments(Exception):
     """The arguments do not fit the tool's schema; the message says how, in the schema's words."""
 
 
+def arguments_object(call: ToolCall) -> dict[str, Any]:
+    """What the model wrote, read as JSON: BadArguments if it is none, or no object."""
+    try:
+        raw = msgspec.json.decode(call.arguments or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
+    if not isinstance(raw, dict):
+        raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
+    return cast("dict[str, Any]", raw)
+
+
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 
 
@@ -147,13 +158,7 @@ class ArgumentReader(Generic[Arguments]):
 
     def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
         """The arguments, and the names of those that the tool does not know."""
-        try:
-            raw = msgspec.json.decode(call.arguments or "{}")
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
-        if not isinstance(raw, dict):
-            raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
-        given = cast("dict[str, Any]", raw)
+        given = arguments_object(call)
         # Some hosts send every argument, with null for what is left out.
         meant = {name: value for name, value in given.items() if value is not None or name not in self._optional}
         try:

@@ -57,9 +57,6 @@ class WebFetch:
         url = arguments.get("url")
         return f"Fetch {_short(url)}" if isinstance(url, str) and url else "Fetch"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FetchAction":
         arguments, unknown = _reader.read(call)
         url = read_url(arguments.url)

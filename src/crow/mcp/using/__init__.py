@@ -12,7 +12,7 @@ retries.py      how often, and after which pauses
 inventory.py    what a server has, and that it changed
 telling.py      what the person is told of a server
 naming.py       what servers, tools and prompts are called, in rules too
-tapped.py       every message of a server passes here: floods are stopped, lists mended
+message_guard.py every message of a server passes here: floods are stopped, lists and results mended
 schemas.py      a tool's schema made fit for models
 hidden.py       characters that cannot be seen, made visible
 approvals.py    whether a tool is still the one that was allowed

@@ -32,13 +32,12 @@ from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut, as_fail
 from crow.mcp.using.inventory import Inventory
 from crow.mcp.using.lines import Stdio, Talk
 from crow.mcp.using.login import log_in, with_stored_tokens
+from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.program import start_program
 from crow.mcp.using.remote import Remote, has_own_key
 from crow.mcp.using.retries import Retries
-from crow.mcp.using.tapped import Tap
 from crow.mcp.using.telling import Telling
 from crow.mcp.using.wanted import Wanted
-from crow.visible import one_line
 from crow.workspace.processes import Keeper
 from mcp import Client, MCPError
 
@@ -113,6 +112,10 @@ class Connection:
     @property
     def name(self) -> str:
         return self.wanted.name
+
+    @property
+    def shown_name(self) -> str:
+        return self.wanted.shown_name
 
     # --- for whoever uses it
 
@@ -295,13 +298,13 @@ class Connection:
 
     def _transport(self) -> Transport:
         settings = self.wanted.settings
-        tap = Tap(asyncio.get_running_loop().time, self.has.leave_out)
+        guard = MessageGuard(asyncio.get_running_loop().time, self.has.leave_out)
         if settings.url:
             auth = None if has_own_key(settings) else with_stored_tokens(self._around.home, settings.url)
-            return Remote(settings, auth, tap, self._is_unauthorised, self._end)
+            return Remote(settings, auth, guard, self._is_unauthorised, self._end)
         around = self._around
         folder, environ = around.roots[0], around.environ
-        stdio = Stdio(lambda: start_program(around.keeper, settings, folder, environ), self._errors, tap, self._end)
+        stdio = Stdio(lambda: start_program(around.keeper, settings, folder, environ), self._errors, guard, self._end)
         self._talk = stdio.talk
         return stdio
 
@@ -315,7 +318,7 @@ class Connection:
         link_id = f"login-{self.known_as}"
 
         async def show(url: str) -> None:
-            link = Link("", f"Log in to the MCP server {one_line(self.name, 100)}.", url, link_id)
+            link = Link("", f"Log in to the MCP server {self.shown_name}.", url, link_id)
             if not await asker.visit(link):
                 raise ServerFailed("you did not log in", lasting=True)
 

@@ -17,8 +17,8 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 from crow.mcp.using.errors_said import ErrorsSaid
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.mending import mended
+from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program
-from crow.mcp.using.tapped import Tap, without_too_much
 from crow.visible import one_line
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -103,13 +103,13 @@ class Stdio:
         self,
         start: Callable[[], Awaitable[Program]],
         errors: ErrorsSaid,
-        tap: Tap,
+        guard: MessageGuard,
         on_end: Callable[[ServerFailed], None],
     ) -> None:
         self.talk = Talk(errors)
         self._start = start
         self._errors = errors
-        self._tap = tap
+        self._guard = guard
         self._on_end = on_end
         self._ending = AsyncExitStack()
 
@@ -144,9 +144,9 @@ class Stdio:
             async for line in _lines(reader):
                 message = self.talk.understood(line)
                 if message is None:
-                    self._tap.count()
+                    self._guard.count()
                 else:
-                    self._tap.take(message)
+                    self._guard.take(message)
                     await to_us.send(message)
         except ServerFailed as failed:
             failure = failed

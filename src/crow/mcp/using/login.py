@@ -23,8 +23,8 @@ from crow.config.home import write_file
 from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure
+from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.remote import UNAUTHORISED, Remote
-from crow.mcp.using.tapped import Tap
 from mcp import Client
 
 PATIENCE = 300.0
@@ -184,8 +184,8 @@ async def log_in(
                 raise ServerFailed("nobody logged in on the page", lasting=True) from None
 
         auth = _provider(settings.url, tokens, port, show, wait)
-        tap = Tap(asyncio.get_running_loop().time, lambda name, fault: None)
-        transport = Remote(settings, auth, tap, lambda unauthorised: None, lambda failure: None)
+        guard = MessageGuard(asyncio.get_running_loop().time, lambda name, fault: None)
+        transport = Remote(settings, auth, guard, lambda unauthorised: None, lambda failure: None)
         try:
             async with Client(transport, mode="legacy", cache=None):
                 tokens.keep_places(auth.context.oauth_metadata)

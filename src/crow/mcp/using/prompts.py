@@ -13,6 +13,7 @@ from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import read_content
 from crow.mcp.using.failures import ServerFailed
 from crow.mcp.using.naming import prompt_name
+from crow.mcp.using.telling import gave_no
 from crow.visible import one_line
 
 LONGEST_HINT = 200
@@ -38,8 +39,7 @@ class ServerPrompt:
         try:
             given = await self._connection.ask(lambda client: client.get_prompt(self._prompt.name, values), AskedIn())
         except ServerFailed as failed:
-            name = one_line(self._connection.name, 100)
-            raise CrowError(f"The MCP server `{name}` gave no prompt: {failed.message.rstrip('.')}.") from None
+            raise CrowError(gave_no("prompt", self._connection.wanted, failed)) from None
         return _as_sent(given)
 
     def _values(self, arguments: str) -> dict[str, str]:

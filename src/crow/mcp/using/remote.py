@@ -19,7 +19,7 @@ from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import ServerFailed
 from crow.mcp.using.lines import LONGEST_LINE
 from crow.mcp.using.mending import mended
-from crow.mcp.using.tapped import Tap
+from crow.mcp.using.message_guard import MessageGuard
 from crow.visible import one_line
 
 LIMITS = httpx2.Timeout(10.0, read=None)
@@ -60,13 +60,13 @@ class Remote:
         self,
         settings: McpServerSettings,
         auth: httpx2.Auth | None,
-        tap: Tap,
+        guard: MessageGuard,
         on_unauthorised: Callable[[bool], None],
         on_end: Callable[[ServerFailed], None],
     ) -> None:
         self._settings = settings
         self._auth = auth
-        self._tap = tap
+        self._guard = guard
         self._on_unauthorised = on_unauthorised
         self._on_end = on_end
         self._entered = self._transport()
@@ -161,7 +161,7 @@ class Remote:
         failure = ServerFailed("it ended the connection")
         try:
             async for message in messages:
-                self._tap.take(message)
+                self._guard.take(message)
                 await to_us.send(message)
         except ServerFailed as failed:
             failure = failed

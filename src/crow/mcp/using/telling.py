@@ -5,7 +5,6 @@ from collections.abc import Callable
 from crow.events import Notice
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut
 from crow.mcp.using.wanted import Origin, Wanted
-from crow.visible import one_line
 
 
 class Telling:
@@ -45,8 +44,13 @@ class Telling:
 
     @property
     def _shown(self) -> str:
-        return f"`{one_line(self._wanted.name, 100)}` (from {self._wanted.origin})"
+        return f"`{self._wanted.shown_name}` (from {self._wanted.origin})"
 
     @property
     def _by_hand(self) -> str:
-        return f"`/mcp restart {one_line(self._wanted.name, 100)}` tries again."
+        return f"`/mcp restart {self._wanted.shown_name}` tries again."
+
+
+def gave_no(what: str, wanted: Wanted, failed: ServerFailed) -> str:
+    """A sentence about something that was asked of a server."""
+    return f"The MCP server `{wanted.shown_name}` gave no {what}: {failed.message.rstrip('.')}."

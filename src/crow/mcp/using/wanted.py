@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from crow.config.settings import McpServerSettings
+from crow.visible import one_line
 
 
 class Origin(enum.StrEnum):
@@ -20,6 +21,15 @@ class Wanted(msgspec.Struct, frozen=True):
     name: str
     origin: Origin
     settings: McpServerSettings
+
+    @property
+    def shown_name(self) -> str:
+        return shown_name(self.name)
+
+
+def shown_name(server: str) -> str:
+    """As a person and the model read it."""
+    return one_line(server, 100)
 
 
 def all_wanted(

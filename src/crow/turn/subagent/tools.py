@@ -68,8 +68,5 @@ class _Refused:
     def title(self, arguments: dict[str, Any]) -> str:
         return self._tool.title(arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         raise BadArguments(self._reason.format(self.spec.name))

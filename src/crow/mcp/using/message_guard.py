@@ -1,7 +1,7 @@
 """Every message of a server passes here before the library sees it, whatever it comes through.
 
-A server that floods is stopped. From a list of tools those are taken out that the library would reject, which would
-reject the whole list with them. From a result with far too many pieces only the first ones are kept.
+A server that floods is stopped. The library rejects a whole answer for one thing in it that it does not know: so what
+is odd is taken out of lists of tools, and of what a call gave. Of far too much only the beginning is kept.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,23 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
 from crow.mcp.using.failures import ServerFailed
+from crow.visible import one_line
 
 MOST_A_SECOND = 2000
 """Messages that a server may send: far more than a busy one does."""
-LONGEST_NAME = 200
+LONGEST_NAME = 300
 MOST_PIECES = 1000
 """Of content in one result: each costs far more than its bytes."""
+MOST_LISTED = 2000
+"""Tools, prompts or resources of a server."""
+_LISTS = ("tools", "prompts", "resources", "resourceTemplates")
+_KINDS = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+Fields = dict[str, Any]
 
 
-class Tap:
+class MessageGuard:
     """`on_left_out` is told the name of a tool and what is wrong with it."""
 
     def __init__(self, clock: Callable[[], float], on_left_out: Callable[[str, str], None]) -> None:
@@ -42,8 +50,9 @@ class Tap:
         if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
             self._mend(message.message.result)
 
-    def _mend(self, result: dict[str, Any]) -> None:
+    def _mend(self, result: Fields) -> None:
         without_too_much(result)
+        _name_unknown(result)
         tools = result.get("tools")
         if isinstance(tools, list):
             result["tools"] = [tool for tool in cast("list[Any]", tools) if self._is_usable(tool)]
@@ -51,8 +60,8 @@ class Tap:
     def _is_usable(self, tool: Any) -> bool:
         fault = _fault_of(tool)
         if fault:
-            name = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-            self._on_left_out(name[:LONGEST_NAME] if isinstance(name, str) else "without a name", fault)
+            name = cast("Fields", tool).get("name") if isinstance(tool, dict) else None
+            self._on_left_out(name[:LONGEST_NAME] if isinstance(name, str) and name else "without a name", fault)
             return False
         # What a result looks like is not promised to anybody here, and checking it could cost any amount of time.
         tool.pop("outputSchema", None)
@@ -61,19 +70,31 @@ class Tap:
                 del tool[optional]
         for unused in ("icons", "execution"):
             tool.pop(unused, None)
+        if "annotations" in tool:
+            tool["annotations"] = _well_formed_hints(tool["annotations"])
         return True
 
 
+def _well_formed_hints(annotations: Fields) -> Fields:
+    return {name: said for name in _HINTS if isinstance(said := annotations.get(name), bool)}
+
+
+# --- far too much
+
+
 def without_too_much(result: Any) -> None:
-    """Cuts what a call gave, a prompt or a resource, where it has far too many pieces."""
+    """Cuts what a call gave, a prompt or a resource, where it has far too many pieces, and lists that are too long."""
     if isinstance(result, dict):
-        fields = cast("dict[str, Any]", result)
+        fields = cast("Fields", result)
         _cut(fields, "content", lambda note: note)
         _cut(fields, "messages", lambda note: {"role": "user", "content": note})
         _cut(fields, "contents", lambda note: {"uri": "…", "text": note["text"]})
+        for name in _LISTS:
+            if isinstance(fields.get(name), list):
+                del fields[name][MOST_LISTED + 1 :]  # one more than are used shows that there are more
 
 
-def _cut(result: dict[str, Any], field: str, piece: Callable[[dict[str, str]], dict[str, Any]]) -> None:
+def _cut(result: Fields, field: str, piece: Callable[[dict[str, str]], Fields]) -> None:
     """The last piece then says how many are missing."""
     pieces: Any = result.get(field)
     if not isinstance(pieces, list):
@@ -83,21 +104,51 @@ def _cut(result: dict[str, Any], field: str, piece: Callable[[dict[str, str]], d
         pieces[MOST_PIECES:] = [piece({"type": "text", "text": f"({left_out:,} more pieces of content are left out)"})]
 
 
+# --- what is not known
+
+
+def _name_unknown(result: Fields) -> None:
+    """Content of a kind that came after us: named in its place."""
+    content, messages = result.get("content"), result.get("messages")
+    if isinstance(content, list):
+        result["content"] = [_known(piece) for piece in cast("list[Any]", content)]
+    for message in cast("list[Any]", messages) if isinstance(messages, list) else ():
+        if isinstance(message, dict) and "content" in message:
+            message["content"] = _known(message["content"])
+
+
+def _known(piece: Any) -> Any:
+    if not isinstance(piece, dict):
+        return piece
+    kind = cast("Fields", piece).get("type")
+    if not isinstance(kind, str) or kind in _KINDS:
+        return cast("Fields", piece)
+    return {"type": "text", "text": f"(something of the kind {one_line(kind, 60)}, which is not known here, left out)"}
+
+
+# --- tools
+
+
 def _fault_of(tool: Any) -> str:
     if not isinstance(tool, dict):
         return "it is not described"
-    fields = cast("dict[str, Any]", tool)
-    if not isinstance(fields.get("name"), str) or not fields["name"]:
+    fields = cast("Fields", tool)
+    name: Any = fields.get("name")
+    if not isinstance(name, str) or not name:
         return "it has no name"
+    if len(name) > LONGEST_NAME:
+        return f"its name has more than {LONGEST_NAME} characters"
     schema: Any = fields.get("inputSchema")
     if not isinstance(schema, dict):
         return "its schema is not an object"
-    described = cast("dict[str, Any]", schema)
-    if described.setdefault("type", "object") != "object":
+    described = cast("Fields", schema)
+    kind: Any = described.setdefault("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         return "its schema is not that of an object"
+    described["type"] = "object"
     properties: Any = described.get("properties", {})
     if not isinstance(properties, dict) or not all(
-        isinstance(value, dict | bool) for value in cast("dict[str, Any]", properties).values()
+        isinstance(value, dict | bool) for value in cast("Fields", properties).values()
     ):
         return "the properties in its schema are malformed"
     required: Any = described.get("required", [])
