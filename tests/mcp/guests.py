@@ -26,6 +26,11 @@ def bad(behaviour: str, path: Path | str = "", name: str = "") -> dict[str, Any]
     return _stdio(name or behaviour, "bad.py", behaviour, *([str(path)] if path else []))
 
 
+def odd(behaviour: str, path: Path | str = "", name: str = "") -> dict[str, Any]:
+    """See `servers/odd.py`."""
+    return _stdio(name or behaviour, "odd.py", behaviour, *([str(path)] if path else []))
+
+
 def asking(what: str) -> dict[str, Any]:
     """See `servers/asking.py`."""
     return _stdio("asking", "asking.py", what)

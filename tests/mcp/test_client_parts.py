@@ -1,4 +1,4 @@
-"""Small parts of the client side: schemas, names, finding tools, what a session without servers loads."""
+"""Small parts of the client side: names, finding tools, what a session without servers loads."""
 
 from pathlib import Path
 from typing import Any
@@ -10,50 +10,11 @@ from crow.mcp.using.approvals import digest_of
 from crow.mcp.using.content import shortened
 from crow.mcp.using.forms import flat
 from crow.mcp.using.naming import tool_name
-from crow.mcp.using.schemas import SchemaUnfit, fit_for_models
 from crow.mcp.using.wanted import Origin, all_wanted
 from crow.messages import ToolSpec
 from tests.mcp.guests import bad, calling, editing, offered
 from tests.support.editor import chose
 from tests.support.scripts import DONE, call, reply, say
-
-
-def test_references_in_a_schema_are_put_in_place():
-    schema = {
-        "$schema": "x",
-        "properties": {"flour": {"$ref": "#/$defs/kind", "description": "of it"}},
-        "$defs": {"kind": {"type": "string", "description": "any"}},
-    }
-    assert fit_for_models(schema) == {
-        "properties": {"flour": {"type": "string", "description": "of it"}},
-        "type": "object",
-    }
-
-
-def test_a_schema_that_leads_into_itself_ends_in_anything():
-    schema: dict[str, Any] = {"properties": {"next": {"$ref": "#"}}}
-    assert fit_for_models(schema) == {"properties": {"next": {"properties": {"next": {}}}}, "type": "object"}
-
-
-@pytest.mark.parametrize("reference", ["http://elsewhere/schema", "#/nowhere", "#/properties/x/y/z", ""])
-def test_a_reference_to_nowhere_stands_for_anything(reference):
-    assert fit_for_models({"properties": {"x": {"$ref": reference}}})["properties"]["x"] == {}
-
-
-def test_a_schema_that_grows_without_end_is_unfit():
-    doubling: dict[str, Any] = {"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": {}}
-    for number in range(30):
-        doubling["$defs"][str(number)] = {"anyOf": [{"$ref": f"#/$defs/{number + 1}"}] * 2}
-    with pytest.raises(SchemaUnfit):
-        fit_for_models(doubling)
-
-
-def test_a_schema_that_is_too_deep_is_unfit():
-    deep: dict[str, Any] = {}
-    for _ in range(500):
-        deep = {"items": deep}
-    with pytest.raises(SchemaUnfit, match="too deep"):
-        fit_for_models({"properties": {"x": deep}})
 
 
 def test_names_are_made_plain_and_kept_apart():

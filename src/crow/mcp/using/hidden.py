@@ -8,6 +8,8 @@ MOST_NAMED = 5
 
 
 def hidden_characters(text: str) -> list[str]:
+    if text.isascii() and text.isprintable():  # as nearly all texts are
+        return []
     return [character for character in dict.fromkeys(text) if character not in JOINERS and hidden_in(character)]
 
 

@@ -12,6 +12,7 @@ from crow.actions import Deed
 from crow.events import CallProgressed, Journal
 from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.approvals import digest_of
+from crow.mcp.using.argument_names import with_real_names
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.failures import ServerFailed
@@ -19,7 +20,7 @@ from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.schemas import fit_for_models
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import BadArguments
+from crow.tools.base import BadArguments, arguments_object
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 
@@ -40,14 +41,16 @@ class McpTool:
     ) -> None:
         self.connection = connection
         self.definition = definition
-        self.spec = ToolSpec(name, _described(definition), fit_for_models(definition.input_schema))
-        self.hidden = hidden_characters(definition.name + _said(definition) + _text_of(definition.input_schema))
+        fitted = fit_for_models(definition.input_schema)
+        self.spec = ToolSpec(name, _described(definition, fitted.remark), fitted.schema)
+        self.hidden = list(dict.fromkeys([*hidden_characters(definition.name + _said(definition)), *fitted.hidden]))
         """Characters in its description that could not be seen."""
         self.kind = _kind(definition.annotations)
         self.digest = digest_of(self.spec, connection.wanted.settings)
         self.cost = cost_of(self.spec)
         self.is_current = True
         """Whether the server still has it as it is described here."""
+        self._real_names = fitted.real_names
         self._on_allowed = on_allowed
 
     @property
@@ -61,16 +64,11 @@ class McpTool:
         return ""
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
-        try:
-            arguments = msgspec.json.decode(call.arguments or "{}")
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
-        if not isinstance(arguments, dict):
-            raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
+        arguments = arguments_object(call)
         missing = [name for name in self.spec.schema.get("required", ()) if name not in arguments]
         if missing:
             raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(map(str, missing))}.")
-        return McpAction(self, call.id, arguments, workspace.roots)  # pyright: ignore[reportUnknownArgumentType] -- JSON
+        return McpAction(self, call.id, with_real_names(arguments, self._real_names), workspace.roots)
 
     def allowed(self) -> None:
         self._on_allowed(self)
@@ -128,17 +126,15 @@ def cost_of(spec: ToolSpec) -> int:
     return -(-size // BYTES_A_TOKEN) + PER_TOOL
 
 
-def _described(definition: McpToolDefinition) -> str:
-    text = _said(definition)
-    return made_visible(text) if len(text) <= LONGEST_DESCRIPTION else made_visible(text[:LONGEST_DESCRIPTION]) + CUT
+def _described(definition: McpToolDefinition, remark: str) -> str:
+    said = _said(definition)
+    cut = CUT if len(said) > LONGEST_DESCRIPTION else ""
+    text = made_visible(said[:LONGEST_DESCRIPTION]) + cut
+    return f"{text}\n\n{remark}".strip() if remark else text
 
 
 def _said(definition: McpToolDefinition) -> str:
     return (definition.description or definition.title or "").strip()
-
-
-def _text_of(schema: dict[str, Any]) -> str:
-    return msgspec.json.encode(schema).decode()
 
 
 def _kind(hints: ToolAnnotations | None) -> ToolKind:

@@ -1,0 +1,222 @@
+"""Schemas of servers' tools: one that a provider refuses would make every request fail."""
+
+from typing import Any
+
+import pytest
+
+from crow.mcp.using.argument_names import with_real_names
+from crow.mcp.using.schemas import SchemaUnfit, fit_for_models
+from tests.mcp.guests import calling, editing, odd, shown
+
+
+def fitted(schema: dict[str, Any]) -> dict[str, Any]:
+    return fit_for_models(schema).schema
+
+
+def fitted_argument(schema: Any) -> Any:
+    return fitted({"properties": {"x": schema}})["properties"]["x"]
+
+
+# --- references
+
+
+def test_references_in_a_schema_are_put_in_place():
+    schema = {
+        "$schema": "x",
+        "properties": {"flour": {"$ref": "#/$defs/kind", "description": "of it"}},
+        "$defs": {"kind": {"type": "string", "description": "any"}},
+    }
+    assert fitted(schema) == {"properties": {"flour": {"type": "string", "description": "of it"}}, "type": "object"}
+
+
+def test_a_schema_that_leads_into_itself_ends_in_anything():
+    schema: dict[str, Any] = {"properties": {"next": {"$ref": "#"}}}
+    assert fitted(schema) == {"properties": {"next": {"properties": {"next": {}}}}, "type": "object"}
+
+
+@pytest.mark.parametrize("reference", ["http://elsewhere/schema", "#/nowhere", "#/properties/x/y/z", ""])
+def test_a_reference_to_nowhere_stands_for_anything(reference):
+    assert fitted_argument({"$ref": reference}) == {}
+
+
+def test_a_value_that_looks_like_a_reference_is_a_value():
+    assert fitted_argument({"default": {"$ref": "#", "$id": 1}}) == {"default": {"$ref": "#", "$id": 1}}
+
+
+# --- size
+
+
+def test_a_schema_that_grows_without_end_is_unfit():
+    doubling: dict[str, Any] = {"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": {}}
+    for number in range(30):
+        doubling["$defs"][str(number)] = {"anyOf": [{"$ref": f"#/$defs/{number + 1}"}] * 2}
+    with pytest.raises(SchemaUnfit):
+        fit_for_models(doubling)
+
+
+@pytest.mark.parametrize("word", ["default", "anyOf", "$comment", "x"])
+def test_what_is_empty_counts_too(word):
+    references = {f"p{number}": {"$ref": "#/$defs/n"} for number in range(1000)}
+    looked_at: list[int] = []
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Any:
+            looked_at.append(len(self))
+            return super().__iter__()
+
+    schema = {"properties": references, "$defs": {"n": {word: Counted([{}] * 5000)}}}
+    if word == "$comment":
+        fit_for_models(schema)
+    else:
+        with pytest.raises(SchemaUnfit, match="larger than 32 KiB"):
+            fit_for_models(schema)
+    assert len(looked_at) <= 4
+
+
+def test_a_schema_that_is_too_deep_is_unfit():
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"items": deep}
+    with pytest.raises(SchemaUnfit, match="too deep"):
+        fit_for_models({"properties": {"x": deep}})
+
+
+def test_a_number_that_no_model_can_be_told_is_unfit_or_rounded():
+    assert fitted_argument({"maximum": 2**256}) == {"maximum": float(2**256)}
+    with pytest.raises(SchemaUnfit, match="too large"):
+        fit_for_models({"properties": {"x": {"maximum": 10**400}}})
+
+
+# --- several forms at the top
+
+
+def test_forms_that_need_different_arguments_become_one_that_says_so():
+    properties = {"a": {"type": "string"}, "b": {"type": "string"}}
+    forms = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": properties, "required": ["c"]}
+    found = fit_for_models({"type": "object", **forms})
+    assert found.schema == {"type": "object", "properties": properties, "required": ["c"]}
+    assert found.remark == "The arguments take one of these forms: a; or b."
+
+
+def test_different_objects_become_one_with_the_arguments_of_all():
+    by_name = {"title": "by name", "properties": {"kind": {"const": "n"}, "name": {}}, "required": ["kind", "name"]}
+    by_number = {"properties": {"kind": {"const": 5}, "number": {"type": "integer"}}, "required": ["kind", "number"]}
+    closed = {"additionalProperties": False}
+    found = fit_for_models({"type": "object", "oneOf": [{**by_name, **closed}, by_number, {"type": "null"}], **closed})
+    assert found.schema == {
+        "type": "object",
+        "properties": {"kind": {"anyOf": [{"const": "n"}, {"const": 5}]}, "name": {}, "number": {"type": "integer"}},
+        "required": ["kind"],
+    }
+    assert found.remark == 'The arguments take one of these forms: by name (kind = "n", name); or kind = 5, number.'
+
+
+def test_what_holds_together_is_put_together():
+    one = {"$ref": "#/definitions/one"}
+    schema = {"allOf": [one, {"properties": {"a": {"minLength": 1}, "b": True}, "required": ["b"]}]}
+    schema["definitions"] = {"one": {"properties": {"a": {"type": "string"}}, "required": ["a"]}}
+    assert fitted(schema) == {
+        "type": "object",
+        "properties": {"a": {"allOf": [{"type": "string"}, {"minLength": 1}]}, "b": {}},
+        "required": ["a", "b"],
+    }
+
+
+def test_conditions_at_the_top_are_told_in_words():
+    found = fit_for_models({"properties": {"a": {}}, "not": {"required": ["a"]}})
+    assert "not" not in found.schema
+    assert found.remark == 'The arguments must also fit: {"not":{"required":["a"]}}'
+
+
+def test_arguments_that_can_be_no_object_make_a_tool_unfit():
+    with pytest.raises(SchemaUnfit, match="no object"):
+        fit_for_models({"anyOf": [{"type": "string"}, {"type": "null"}]})
+
+
+def test_forms_of_an_argument_stay_as_they_are():
+    forms = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert fitted_argument(forms) == forms
+
+
+# --- names of arguments
+
+
+@pytest.mark.parametrize("name", ["definitions", "title", "required", "properties", "not", "a.b-c_D"])
+def test_an_argument_may_be_called_like_a_word_of_schemas(name):
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    assert fit_for_models(schema).schema == schema
+
+
+@pytest.mark.parametrize("name", ["user id", "$id", "$ref", "$defs", "größe", "工具", "x" * 65, "", "a\n"])
+def test_an_argument_whose_name_providers_refuse_gets_another_and_the_server_its_own(name):
+    within = {"type": "array", "items": {"properties": {name: {"type": "string"}}}}
+    found = fit_for_models({"properties": {name: {"type": "string"}, "in": within}, "required": [name]})
+    [given, inside] = found.schema["properties"]
+    assert inside == "in"
+    assert given.isascii()
+    assert given.replace("_", "").isalnum()
+    assert len(given) <= 64
+    assert found.schema["required"] == [given]
+    assert list(found.schema["properties"]["in"]["items"]["properties"]) == [given]
+    sent = with_real_names({given: 1, "in": [{given: 2, "else": {}}]}, found.real_names)
+    assert sent == {name: 1, "in": [{name: 2, "else": {}}]}
+
+
+# --- forms of the past, and what is malformed
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+        ({"maximum": 9, "exclusiveMaximum": False}, {"maximum": 9}),
+        ({"exclusiveMinimum": True}, {}),
+        ({"type": "strin"}, {}),
+        ({"type": ["string", "nul"]}, {"type": "string"}),
+        ({"type": ["string", "null"]}, {"type": ["string", "null"]}),
+        ({"type": [{}, "null"]}, {"type": "null"}),
+        ({"type": 5, "description": 5, "enum": "a", "properties": [], "anyOf": []}, {}),
+        ({"enum": [], "minLength": -1, "maxItems": "3", "pattern": 1, "items": 5}, {}),
+        (
+            {"items": [{"type": "string"}], "additionalItems": False},
+            {"prefixItems": [{"type": "string"}], "items": False},
+        ),
+        ({"minimum": float("nan"), "default": float("inf")}, {"default": None}),
+        (True, {}),
+        (False, {"not": {}}),
+        ("text", {}),
+    ],
+)
+def test_old_forms_are_brought_up_to_date_and_malformed_ones_dropped(said, kept):
+    assert fitted_argument(said) == kept
+
+
+def test_an_argument_that_says_itself_that_it_is_required_is_required():
+    schema = {"properties": {"a": {"required": True}, "b": {"required": False}, "c": {}}, "required": ["c", "c"]}
+    assert fitted(schema)["required"] == ["c", "a"]
+    assert fitted(schema)["properties"] == {"a": {}, "b": {}, "c": {}}
+
+
+def test_hidden_characters_are_found_wherever_they_stand():
+    found = fit_for_models({"properties": {"x": {"enum": ["a\u202e"], "description": "b\u2066"}, "\u200b": {}}})
+    assert sorted(found.hidden) == ["\u200b", "\u202e", "\u2066"]
+    assert found.schema["properties"]["x"]["description"] == "b⟨U+2066⟩"
+
+
+# --- as a whole
+
+
+@pytest.mark.timeout(120)
+def test_a_tool_of_several_forms_and_odd_names_is_called_with_the_servers_own_names(tmp_path):
+    given = next(iter(fit_for_models({"properties": {"user id": {}}}).real_names))
+    editor = editing(tmp_path, calling(("mcp__unions__go", {given: "me"}), ("mcp__unions__go", {"a": 1})))
+    editor.new_session(mcpServers=[odd("unions")])
+    editor.prompt("Go.")
+    [tool] = [tool for tool in editor.model_requests()[0]["tools"] if tool["name"] == "mcp__unions__go"]
+    assert "anyOf" not in tool["schema"]
+    assert tool["description"] == "A tool.\n\nThe arguments take one of these forms: a; or b."
+    called, missing = editor.tool_calls().values()
+    assert shown(called) == '```\ncalled go with {"user id": "me"}\n```'
+    assert '"user id": "me"' in shown(editor.permissions[0]["toolCall"])
+    assert f"lack: {given}" in shown(missing)
+    editor.close()
