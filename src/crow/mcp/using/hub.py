@@ -71,7 +71,7 @@ class Hub:
         self._warned: set[str] = set()
         self._found: dict[str, None] = {}
         """Names of deferred tools that were found, the one found last at the end."""
-        self._find_tools = FindTools(self._deferred, self._have_found)
+        self._find_tools = FindTools(self)
         self._resources = Resources(self._with_resources)
 
     # --- servers
@@ -158,10 +158,8 @@ class Hub:
         return self.cost > self.room
 
     def offered(self) -> list[Tool]:
-        """All of them, or those that were found and `find_tools`."""
-        tools: list[Tool] = [*self._within_room()] if self.defers else [*self._tools.values()]
-        if self.defers:
-            tools.append(self._find_tools)
+        """All of them, or `find_tools` and of those that were found as many as there is room for."""
+        tools: list[Tool] = [*self.listed(), self._find_tools] if self.defers else [*self._tools.values()]
         if self._with_resources():
             tools.append(self._resources)
         return tools
@@ -174,8 +172,8 @@ class Hub:
             return self._resources
         return self._tools.get(name)
 
-    def _within_room(self) -> list[McpTool]:
-        """The tools found last, as many as there is room for, in a steady order."""
+    def listed(self) -> list[McpTool]:
+        """The tools found last, the best match first, in a steady order."""
         room = self.room
         chosen: set[str] = set()
         for name in reversed(self._found):
@@ -185,10 +183,10 @@ class Hub:
                 room -= tool.cost
         return [tool for name, tool in self._tools.items() if name in chosen]
 
-    def _deferred(self) -> list[McpTool]:
-        return list(self._tools.values())
+    def all_tools(self) -> dict[str, McpTool]:
+        return self._tools
 
-    def _have_found(self, tools: Sequence[McpTool]) -> None:
+    def have_found(self, tools: Sequence[McpTool]) -> None:
         for tool in reversed(tools):
             self._found.pop(tool.spec.name, None)
             self._found[tool.spec.name] = None

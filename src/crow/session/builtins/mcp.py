@@ -42,9 +42,11 @@ class Mcp:
             return
         count = sum(len(server.tools) for server in status)
         tools = "1 tool" if count == 1 else f"{count} tools"
-        yield f"{tools} of MCP servers, about {self._servers.cost:,} tokens in every request."
         if self._servers.defers:
+            yield f"{tools} of MCP servers, which would take about {self._servers.cost:,} tokens in every request."
             yield "That is more than a tenth of the model's window: it is told of a tool when it looks for one."
+        else:
+            yield f"{tools} of MCP servers, about {self._servers.cost:,} tokens in every request."
         for server in status:
             yield ""
             yield from _server(server)
