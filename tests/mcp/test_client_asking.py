@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.mcp.guests import PATIENT, asking, bad, calling, editing, good, notice_about, one_call, shown, told_model
+from tests.mcp.guests import PATIENT, asking, bad, editing, good, notice_about, one_call, told_model
 from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
 from tests.support.scripts import DONE, call, reply, say
 
@@ -165,8 +165,8 @@ def test_what_a_server_hides_in_its_words_is_made_visible_and_the_person_is_told
     more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
     _, editor = one_call(tmp_path, asking("hiding"), "go", more)
     assert notice_about(editor, "`asking`") == (
-        "The MCP server `asking` hides something in the description of its tools: go. It used characters that cannot "
-        "be seen (U+202E, U+E0041, U+200B); they were made visible, like ⟨U+202E⟩."
+        "The MCP server `asking` (from your editor): It hides something in the description of its tools: go. It used "
+        "characters that cannot be seen (U+202E, U+E0041, U+200B); they were made visible, like ⟨U+202E⟩."
     )
     [tool] = [tool for tool in editor.model_requests()[0]["tools"] if tool["name"] == "mcp__asking__go"]
     assert tool["description"] == "Bakes.⟨U+202E⟩⟨U+E0041⟩"
@@ -198,45 +198,6 @@ def test_the_clock_of_a_call_stands_still_while_the_person_thinks(tmp_path):
 def test_a_server_learns_the_folders_of_the_session(tmp_path):
     _, editor = one_call(tmp_path, good(), "roots")
     assert told_model(editor) == (tmp_path / "work").as_uri()
-
-
-def test_a_tool_that_changed_is_asked_about_again_and_the_person_is_told(tmp_path):
-    says = iter(["session", "once"])
-    version = tmp_path / "version"
-    shift = reply(call("mcp__changing__shift"))
-    editor = editing(tmp_path, shift + reply(say("So far.")) + shift + DONE, permit=lambda request: chose(next(says)))
-    editor.new_session(mcpServers=[bad("changing", version)])
-    editor.prompt("Go.")  # it changes with this call
-    assert "You had allowed it; you will be asked again." in notice_about(editor, "`mcp__changing__shift`")
-    editor.prompt("Once more.")
-    assert len(editor.permissions) == 2
-    assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
-    editor.close()
-
-
-def test_what_was_allowed_for_the_project_counts_in_the_next_session_only_if_the_tool_is_the_same(tmp_path):
-    version = tmp_path / "version"
-    version.write_text("second")
-    asked = []
-
-    def permit(request: dict) -> dict:
-        asked.append(request)
-        return chose("project")
-
-    def session() -> None:
-        editor = editing(tmp_path, calling(("mcp__changing__shift", {})), permit=permit)
-        editor.new_session(mcpServers=[bad("changing", version)])
-        editor.prompt("Go.")
-        *_, done = editor.tool_calls().values()
-        assert shown(done) == "```\nshifted\n```"
-        editor.close()
-
-    session()
-    session()
-    assert len(asked) == 1, "allowed in this project"
-    version.write_text("third")
-    session()
-    assert len(asked) == 2, "it is no longer the tool that was allowed"
 
 
 def test_a_client_that_can_show_everything_is_asked_nothing_by_a_quiet_server(tmp_path):

@@ -1,19 +1,17 @@
 """Small parts of the client side: names, finding tools, what a session without servers loads."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from mcp_types import Tool
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.approvals import digest_of
-from crow.mcp.using.content import shortened
+from crow.mcp.using.digests import resources_digest, tool_digest
 from crow.mcp.using.forms import flat
 from crow.mcp.using.naming import tool_name
 from crow.mcp.using.wanted import Origin, all_wanted
 from crow.messages import ToolSpec
-from tests.mcp.guests import bad, calling, editing, offered
-from tests.support.editor import chose
+from tests.mcp.guests import bad, editing, offered
 from tests.support.scripts import DONE, call, reply, say
 
 
@@ -46,14 +44,23 @@ def test_a_long_name_keeps_its_server_whole():
 
 
 def test_another_program_under_the_same_name_makes_another_tool():
+    definition = Tool(name="go", input_schema={"type": "object"})
     spec = ToolSpec("mcp__docs__go", "Goes.", {"type": "object"})
-    allowed = digest_of(spec, McpServerSettings(command="docs", args=["--fast"], env={"KEY": "1"}))
-    assert allowed == digest_of(spec, McpServerSettings(command="docs", args=["--fast"], env={"KEY": "2"}))
-    assert allowed != digest_of(spec, McpServerSettings(command="other", args=["--fast"], env={"KEY": "1"}))
-    assert allowed != digest_of(spec, McpServerSettings(command="docs", args=["--slow"], env={"KEY": "1"}))
-    web = digest_of(spec, McpServerSettings(url="https://docs.example", headers={"Authorization": "1"}))
-    assert web == digest_of(spec, McpServerSettings(url="https://docs.example", headers={"Authorization": "2"}))
-    assert web != digest_of(spec, McpServerSettings(url="https://evil.example", headers={"Authorization": "1"}))
+
+    def both(server: McpServerSettings) -> tuple[str, str]:
+        return tool_digest(definition, spec, server), resources_digest(server)
+
+    def one(command: str = "docs", speed: str = "--fast", key: str = "1") -> tuple[str, str]:
+        return both(McpServerSettings(command=command, args=[speed], env={"KEY": key}))
+
+    def web(url: str, key: str) -> tuple[str, str]:
+        return both(McpServerSettings(url=url, headers={"Authorization": key}))
+
+    assert one(key="1") == one(key="2")
+    assert web("https://docs.example", "1") == web("https://docs.example", "2")
+    all_of_them = [*one(), *one(command="other"), *one(speed="--slow"), *web("https://docs.example", "1")]
+    all_of_them += web("https://evil.example", "1")
+    assert len(set(all_of_them)) == len(all_of_them)
 
 
 def test_a_tool_that_is_listed_more_than_once_is_one_tool(tmp_path):
@@ -64,25 +71,10 @@ def test_a_tool_that_is_listed_more_than_once_is_one_tool(tmp_path):
     editor.prompt("Again.")
     for request in editor.model_requests():
         assert [name for name in offered(request) if name.startswith("mcp__")] == ["mcp__dups__go"]
-    told = "The MCP server `dups` lists tools more than once, and the first counts: go."
+    told = "The MCP server `dups` (from your editor): It lists tools more than once, and the first counts: go."
     assert editor.notices == [told]
     assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
     editor.close()
-
-
-def test_an_allowed_tool_is_asked_about_again_if_another_program_has_its_name(tmp_path):
-    asked = []
-
-    def permit(request: dict[str, Any]) -> dict[str, Any]:
-        asked.append(request)
-        return chose("project")
-
-    for server in (bad("plain", name="docs"), bad("plain", name="docs"), bad("greets", name="docs")):
-        editor = editing(tmp_path, calling(("mcp__docs__go", {})), permit=permit)
-        editor.new_session(mcpServers=[server])
-        editor.prompt("Go.")
-        editor.close()
-    assert len(asked) == 2
 
 
 def test_the_editors_servers_come_first_and_a_projects_last():
@@ -101,11 +93,6 @@ def test_the_editors_servers_come_first_and_a_projects_last():
 )
 def test_what_is_no_form_is_not_shown_as_one(schema):
     assert flat(schema) is None
-
-
-def test_a_text_that_is_just_short_enough_stays_whole():
-    assert shortened("x" * 40_000) == "x" * 40_000
-    assert "1 characters left out" in shortened("x" * 40_001)
 
 
 def test_a_session_without_servers_never_loads_the_library(tmp_path):

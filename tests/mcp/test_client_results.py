@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.guests import PATIENT, bad, calling, editing, good, notice_about, offered, one_call, shown, told_model
+from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
 
 pytestmark = pytest.mark.timeout(120)
@@ -93,8 +93,12 @@ def test_tools_with_unfit_schemas_are_left_out_or_mended_and_the_others_stay(tmp
     assert hashed[:55] == long_name[:55]
     assert "$ref" not in str(tools["mcp__schemas__cycle"])
     assert len(tools["mcp__schemas__long"]["description"]) < 2100
-    for name, fault in [("a text", "not an object"), ("an array", "not that of an object"), ("huge", "larger than")]:
-        assert fault in notice_about(editor, f"tool {name}", "left out")
+    [notice] = editor.notices
+    assert notice == (
+        "The MCP server `schemas` (from your editor): Tools that cannot be used are left out: a text (its schema is "
+        "not an object), an array (its schema is not that of an object), without a name (it is not described), huge "
+        "(its schema is larger than 32 KiB)."
+    )
     assert editor.the_call()["status"] == "completed"
     editor.close()
 

@@ -12,11 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.actions import Filled, FillsForms, Form, Link, Question
-from crow.config.settings import McpServerSettings, PermissionRule
+from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CallDescribed, CommandInfo, Notice, Sent
 from crow.mcp.using.wanted import Wanted, all_wanted
-from crow.policy.base import Origin, Policy
 from crow.results import ToolKind
 from crow.session.commands import Command, Prompt
 from crow.tools.base import Tool
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from crow.mcp.using.prompts import ServerPrompt
 
 logger = logging.getLogger(__name__)
-
-_GRANTED = (Origin.SESSION_GRANT, Origin.PROJECT_GRANT)
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -165,9 +162,11 @@ class PromptCommand:
 
 def _load_hub() -> "Callable[[Conversation, Machine, Asker], Hub]":
     """On a thread: importing takes about a second, in which the session goes on."""
-    from crow.mcp.using.approvals import Approvals
     from crow.mcp.using.connection import Around
-    from crow.mcp.using.hub import Hub, Permissions
+    from crow.mcp.using.hub import Hub
+    from crow.mcp.using.library import silence_library
+
+    silence_library()
 
     def make(conversation: Conversation, machine: Machine, asker: Asker) -> Hub:
         around = Around(
@@ -179,17 +178,9 @@ def _load_hub() -> "Callable[[Conversation, Machine, Asker], Hub]":
             limits=lambda: conversation.limits,
             tell=conversation.journal.append,
         )
-        policy = conversation.policy
-        permissions = Permissions(lambda tool: _is_granted(policy, tool), policy.revoke)
-        approvals = Approvals(machine.home, conversation.workspace.roots[0])
-        return Hub(around, permissions, approvals, lambda: conversation.model.info.context_window)
+        return Hub(around, lambda: conversation.model.info.context_window)
 
     return make
-
-
-def _is_granted(policy: Policy, tool: str) -> bool:
-    wanted = PermissionRule(tool, "allow")
-    return any(known.rule == wanted and known.origin in _GRANTED for known in policy.rules())
 
 
 class Asker:

@@ -2,20 +2,28 @@
 
     hub ──▶ connection ──▶ lines ──▶ program (a process under the keeper)
      │          │   └────▶ remote (streamable HTTP, SSE), login (OAuth)
-     │          └────────▶ inventory; answering (what the server asks of us)
-     └──▶ tool ──▶ content;  finding, resources, prompts
+     │          ├────────▶ inventory ──▶ pages
+     │          └────────▶ answering ──▶ forms (what the server asks of us)
+     ├──▶ tool_list ──▶ tool ──▶ schemas ──▶ unions, argument_names
+     │                    └────▶ content ──▶ structured;  digests
+     └──▶ finding, resources, prompts
 
-wanted.py       which servers, and who wants them
-hub.py          all servers of a session: their tools, what is offered to the model, what the person is told
-connection.py   the life of one server: started, used, lost, started again
-retries.py      how often, and after which pauses
-inventory.py    what a server has, and that it changed
-telling.py      what the person is told of a server
-naming.py       what servers, tools and prompts are called, in rules too
-message_guard.py every message of a server passes here: floods are stopped, lists and results mended
-schemas.py      a tool's schema made fit for models
-hidden.py       characters that cannot be seen, made visible
-approvals.py    whether a tool is still the one that was allowed
+wanted.py          which servers, and who wants them
+hub.py             all servers of a session: their tools, and which of them the model is told of
+connection.py      the life of one server: started, used, lost, started again
+retries.py         how often, and after which pauses
+failures.py        what goes wrong, in words
+errors_said.py     what a server writes to its standard error
+inventory.py       what a server has, and that it changed
+telling.py         what the person is told of a server
+naming.py          what servers, tools and prompts are called, in rules too
+message_guard.py   every message of a server passes here: floods are stopped, lists and results mended
+mending.py         messages that are nearly JSON
+tool_list.py       the tools of one server, and what is odd about them
+schemas.py         a tool's schema made fit for models and their providers
+digests.py         what an answer of the person is bound to: a tool as it is described, and its server
+hidden.py          characters that cannot be seen, made visible
+library.py         the library's own log
 
 Nothing here is loaded before a session has servers, but for `wanted.py`.
 """

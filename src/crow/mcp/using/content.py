@@ -13,6 +13,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from crow.cutting import without_middle
 from crow.mcp.display import decode
 from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
@@ -22,7 +23,6 @@ from crow.visible import one_line
 
 LONGEST_TEXT = 40_000
 """Characters for the model: the beginning and the end of what is longer."""
-TAIL = 8_000
 MOST_IMAGES = 8
 LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes of its base64."""
@@ -34,7 +34,7 @@ def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
     """`roots` are the folders of the session: a diff is shown of what lies in them."""
     texts, images = read_content(given.content)
     texts += unsaid(given.structured_content, texts)
-    text = shortened("\n\n".join(texts))
+    text = without_middle("\n\n".join(texts), LONGEST_TEXT)
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
     shown = decode(given.meta, roots)
     display: tuple[DisplayBlock, ...] = shown.blocks if shown is not None else ()
@@ -75,13 +75,6 @@ def read_resource(resource: TextResourceContents | BlobResourceContents, images:
     if encoded_media_type(resource.blob):
         return [f"{uri}:", *_image(resource.blob, kind, images)]
     return [f"({uri}: binary data, {kind}, about {len(resource.blob) * 3 // 4:,} bytes, not shown)"]
-
-
-def shortened(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
-        return text
-    left_out = len(text) - LONGEST_TEXT
-    return f"{text[: LONGEST_TEXT - TAIL]}\n\n[… {left_out:,} characters left out …]\n\n{text[-TAIL:]}"
 
 
 def _image(data: str, claimed: str, images: list[Image]) -> list[str]:

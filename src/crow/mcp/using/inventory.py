@@ -1,25 +1,43 @@
 """What a server has: listed when it has started, and again whenever it says that something changed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Prompt, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from crow.mcp.using.failures import as_failure
-from crow.visible import one_line
+from crow.mcp.using.message_guard import MOST_LISTED
+from crow.mcp.using.pages import all_pages
 from mcp import Client, MCPError
 
-MOST_TOOLS = 2000
-MOST_PAGES = 100
-BETWEEN_LISTINGS = 0.2
-"""Seconds: a server that announces changes all the time is asked this often."""
+SHORTEST_PAUSE = 0.2
+"""Seconds between a change and the listing: the next one may come at once."""
+RESTLESS = 3.0
+"""Seconds of a pause that says: this server announces changes over and over."""
+LONGEST_PAUSE = 30.0
+CALM = 20.0
+"""Seconds without a change, after which all is as in the beginning."""
 LISTEN_AGAIN = 30.0
 """Seconds until a server that no longer tells of its changes is asked to."""
 
-T = TypeVar("T")
+
+class Pauses:
+    """Between two listings: longer each time for a server that announces one change after the other."""
+
+    def __init__(self) -> None:
+        self._pause = 0.0
+        self._listed = 0.0
+
+    def next(self, now: float) -> float:
+        """For a change that was announced now, or during the last listing or the pause before it."""
+        is_calm = not self._pause or now - self._listed > CALM
+        self._pause = SHORTEST_PAUSE if is_calm else min(LONGEST_PAUSE, self._pause * 2)
+        return self._pause
+
+    def has_listed(self, now: float) -> None:
+        self._listed = now
 
 
 class Inventory:
@@ -31,11 +49,14 @@ class Inventory:
         self.has_resources = False
         self._lost = lost
         self._warn = warn
-        self._left_out: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        """Tools of the last listing that cannot be used, and why."""
         self._changed = asyncio.Event()
+        self._pauses = Pauses()
+        self._warned: set[str] = set()
 
     def leave_out(self, tool: str, fault: str) -> None:
-        self._left_out[tool] = fault
+        self.left_out[tool] = fault
 
     def has_changed(self) -> None:
         self._changed.set()
@@ -43,15 +64,10 @@ class Inventory:
     async def take(self, client: Client) -> None:
         """Asks the server for all of it."""
         has = client.server_capabilities
-        self._left_out = {}
-        tools = await _all_pages(client.list_tools, lambda page: page.tools) if has.tools is not None else []
-        if len(tools) > MOST_TOOLS:
-            self._warn(f"It lists more tools than can be used: the first {MOST_TOOLS:,} count.")
-        self.tools = tools[:MOST_TOOLS]
+        self.left_out = {}
+        self.tools = await self._list_tools(client) if has.tools is not None else []
         self.prompts = await self._list_prompts(client) if has.prompts is not None else []
         self.has_resources = has.resources is not None
-        for name, fault in self._left_out.items():
-            self._warn(f"Its tool {one_line(name, 100)} is left out: {fault}.")
 
     async def follow(self, client: Client, limit: Callable[[], float], on_change: Callable[[], None]) -> None:
         """Until the server is lost. `limit` is how many seconds a new listing may take."""
@@ -66,15 +82,26 @@ class Inventory:
                     changed.cancel()
                 if lost.done():
                     return
-                await asyncio.sleep(BETWEEN_LISTINGS)
+                await self._pause(lost)
+                if lost.done():
+                    return
                 self._changed.clear()
                 async with asyncio.timeout(limit()):
                     await self.take(client)
+                self._pauses.has_listed(asyncio.get_running_loop().time())
                 on_change()
         finally:
             lost.cancel()
             listening.cancel()
             await asyncio.gather(lost, listening, return_exceptions=True)
+
+    async def _pause(self, lost: asyncio.Task[bool]) -> None:
+        """A server that announces changes all the time is looked at less and less often."""
+        pause = self._pauses.next(asyncio.get_running_loop().time())
+        if pause > RESTLESS:
+            text = "It says over and over that its lists changed, so it is asked for them less and less often"
+            self._warn_once("restless", f"{text}, in the end every {LONGEST_PAUSE:g} s.")
+        await asyncio.wait([lost], timeout=pause)
 
     async def _listen(self, client: Client) -> None:
         """A server of the newer protocol tells of changes only while it is listened to."""
@@ -92,23 +119,23 @@ class Inventory:
             await asyncio.sleep(LISTEN_AGAIN)
             self._changed.set()  # whatever was missed in the meantime
 
+    async def _list_tools(self, client: Client) -> list[Tool]:
+        tools, more = await all_pages(client.list_tools, lambda page: page.tools, MOST_LISTED)
+        if more:
+            self._warn_once("tools", f"It lists more tools than can be used: the first {len(tools):,} count.")
+        return tools
+
     async def _list_prompts(self, client: Client) -> list[Prompt]:
         try:
-            return await _all_pages(client.list_prompts, lambda page: page.prompts)
+            prompts, _ = await all_pages(client.list_prompts, lambda page: page.prompts, MOST_LISTED)
         except Exception as error:
             if self._lost.is_set():
                 raise
-            self._warn(f"Its prompts cannot be used: {as_failure(error).message}.")
+            self._warn_once("prompts", f"Its prompts cannot be used: {as_failure(error).message}.")
             return []
+        return prompts
 
-
-async def _all_pages(listing: Callable[..., Awaitable[Any]], items: Callable[[Any], list[T]]) -> list[T]:
-    found: list[T] = []
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        page = await listing(cursor=cursor)
-        found += items(page)
-        cursor = page.next_cursor
-        if not cursor or len(found) > MOST_TOOLS:
-            break
-    return found
+    def _warn_once(self, matter: str, text: str) -> None:
+        if matter not in self._warned:
+            self._warned.add(matter)
+            self._warn(text)

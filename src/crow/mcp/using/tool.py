@@ -1,7 +1,7 @@
 """A server's tool as one of the session's own."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,13 +11,14 @@ from mcp_types import ToolAnnotations
 from crow.actions import Deed
 from crow.events import CallProgressed, Journal
 from crow.mcp.using.answering import AskedIn
-from crow.mcp.using.approvals import digest_of
 from crow.mcp.using.argument_names import with_real_names
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
+from crow.mcp.using.digests import tool_digest
 from crow.mcp.using.failures import ServerFailed
 from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.schemas import fit_for_models
+from crow.mcp.using.telling import gave_no
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments, arguments_object
@@ -26,7 +27,7 @@ from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
 CUT = "… (cut)"
-BETWEEN_SIGNS = 0.1
+BETWEEN_SHOWN = 0.1
 """Seconds between two signs of progress that are shown."""
 BYTES_A_TOKEN = 3
 PER_TOOL = 8
@@ -36,22 +37,21 @@ PER_TOOL = 8
 class McpTool:
     """SchemaUnfit if no model could be told how to call it."""
 
-    def __init__(
-        self, name: str, definition: McpToolDefinition, connection: Connection, on_allowed: "Callable[[McpTool], None]"
-    ) -> None:
+    def __init__(self, name: str, definition: McpToolDefinition, connection: Connection) -> None:
+        fitted = fit_for_models(definition.input_schema)
+        said = (definition.description or definition.title or "").strip()
         self.connection = connection
         self.definition = definition
-        fitted = fit_for_models(definition.input_schema)
-        self.spec = ToolSpec(name, _described(definition, fitted.remark), fitted.schema)
-        self.hidden = list(dict.fromkeys([*hidden_characters(definition.name + _said(definition)), *fitted.hidden]))
+        self.spec = ToolSpec(name, _described(said, fitted.remark), fitted.schema)
+        hidden = [*hidden_characters(definition.name + said[:LONGEST_DESCRIPTION]), *fitted.hidden]
+        self.hidden = list(dict.fromkeys(hidden))
         """Characters in its description that could not be seen."""
         self.kind = _kind(definition.annotations)
-        self.digest = digest_of(self.spec, connection.wanted.settings)
+        self.digest = tool_digest(definition, self.spec, connection.wanted.settings)
         self.cost = cost_of(self.spec)
         self.is_current = True
         """Whether the server still has it as it is described here."""
         self._real_names = fitted.real_names
-        self._on_allowed = on_allowed
 
     @property
     def shown_name(self) -> str:
@@ -60,18 +60,12 @@ class McpTool:
     def title(self, arguments: dict[str, Any]) -> str:
         return self.shown_name
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return ""
-
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = arguments_object(call)
         missing = [name for name in self.spec.schema.get("required", ()) if name not in arguments]
         if missing:
             raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(map(str, missing))}.")
         return McpAction(self, call.id, with_real_names(arguments, self._real_names), workspace.roots)
-
-    def allowed(self) -> None:
-        self._on_allowed(self)
 
 
 class McpAction:
@@ -83,7 +77,7 @@ class McpAction:
         self._arguments = arguments
         self._roots = roots
         self.title = tool.shown_name
-        self.deed = Deed(tool.spec.name, tool.kind)
+        self.deed = Deed(tool.spec.name, tool.kind, digest=tool.digest)
         self.display: tuple[DisplayBlock, ...] = (TextBlock(_question(tool, arguments)),)
 
     async def perform(self, journal: Journal) -> ToolResult:
@@ -91,18 +85,16 @@ class McpAction:
         if not tool.is_current:
             text = f"The server changed its tool `{tool.spec.name}` in the meantime. Nothing was called."
             return ToolResult.failed(text)
-        tool.allowed()
-        signs = _Signs(journal, self._call_id)
+        progress = _Progress(journal, self._call_id)
         try:
             asked_in = AskedIn(self._call_id, self.title, tool.kind)
-            given = await tool.connection.call(tool.definition.name, self._arguments, asked_in, signs.show)
+            given = await tool.connection.call(tool.definition.name, self._arguments, asked_in, progress.show)
         except ServerFailed as failed:
-            name = one_line(tool.connection.name, 100)
-            return ToolResult.failed(f"The MCP server `{name}` gave no result: {failed.message.rstrip('.')}.")
+            return ToolResult.failed(gave_no("result", tool.connection.wanted, failed))
         return result_of(given, self._roots)
 
 
-class _Signs:
+class _Progress:
     """Progress, shown as often as an eye can follow."""
 
     def __init__(self, journal: Journal, call_id: str) -> None:
@@ -114,7 +106,7 @@ class _Signs:
         now = asyncio.get_running_loop().time()
         if now < self._next:
             return
-        self._next = now + BETWEEN_SIGNS
+        self._next = now + BETWEEN_SHOWN
         amount = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         text = f"{one_line(message, 300)} ({amount})" if message else amount
         self._journal.append(CallProgressed(self._call_id, (TextBlock(text),)))
@@ -126,15 +118,10 @@ def cost_of(spec: ToolSpec) -> int:
     return -(-size // BYTES_A_TOKEN) + PER_TOOL
 
 
-def _described(definition: McpToolDefinition, remark: str) -> str:
-    said = _said(definition)
+def _described(said: str, remark: str) -> str:
     cut = CUT if len(said) > LONGEST_DESCRIPTION else ""
     text = made_visible(said[:LONGEST_DESCRIPTION]) + cut
     return f"{text}\n\n{remark}".strip() if remark else text
-
-
-def _said(definition: McpToolDefinition) -> str:
-    return (definition.description or definition.title or "").strip()
 
 
 def _kind(hints: ToolAnnotations | None) -> ToolKind:
