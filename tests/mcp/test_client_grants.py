@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.guests import bad, calling, editing, odd, shown, until
-from tests.support.editor import chose
+from tests.mcp.guests import bad, calling, editing, odd, offered, shown, until
+from tests.support.editor import Later, chose
 from tests.support.scripts import DONE, call, reply, say
 
 pytestmark = pytest.mark.timeout(120)
 GO = ("mcp__docs__go", {})
 CHANGED = "You allowed `mcp__docs__go`, but it changed: its server, its description or its arguments."
+NOT_CALLED = "it changed its tool `mcp__docs__go` in the meantime, and nothing was called"
 
 
 class Person:
@@ -44,7 +45,7 @@ def test_a_tool_that_changes_while_its_question_is_open_is_neither_called_nor_al
     editor.new_session(mcpServers=[odd("watching", path, "docs")])
     editor.prompt("Go.")
     first, second, third = editor.tool_calls().values()
-    assert "The server changed its tool `mcp__docs__go` in the meantime. Nothing was called." in shown(first)
+    assert NOT_CALLED in shown(first)
     assert [second["status"], third["status"]] == ["completed", "completed"]
     assert len(person.asked) == (3 if choice == "once" else 2)
     assert (CHANGED in person.asked[1]) == (choice != "once")
@@ -60,9 +61,25 @@ def test_so_is_one_that_cannot_be_used_any_more_or_is_gone(tmp_path, becomes):
     editor.new_session(mcpServers=[odd("watching", path, "docs")])
     editor.prompt("Go.")
     first, second = editor.tool_calls().values()
-    assert "Nothing was called." in shown(first)
+    assert NOT_CALLED in shown(first)
     assert second["status"] == "failed"
     assert len(person.asked) == 1
+    editor.close()
+
+
+def test_so_is_one_that_is_another_after_its_server_was_started_again_for_the_call(tmp_path):
+    path = tmp_path / "version"
+
+    def answer() -> dict[str, Any]:
+        path.write_text("dying")
+        until(lambda: any("has stopped" in notice for notice in editor.notices), "the server is gone")
+        path.write_text("second")
+        return chose("session")
+
+    editor = editing(tmp_path, calling(GO), permit=lambda request: Later(answer))
+    editor.new_session(mcpServers=[odd("watching", path, "docs")])
+    editor.prompt("Go.")
+    assert NOT_CALLED in shown(editor.the_call())
     editor.close()
 
 
@@ -105,6 +122,23 @@ def test_what_was_allowed_for_the_project_counts_in_the_next_session_only_if_the
     version.write_text("third")
     session()
     assert len(asked) == 2, "it is no longer the tool that was allowed"
+
+
+def test_a_tool_keeps_its_name_when_another_comes_that_would_be_called_the_same(tmp_path):
+    path, person = tmp_path / "version", Person("session")
+    path.write_text("twin")
+    go = reply(call("mcp__docs__g_o"))
+    editor = editing(tmp_path, go + reply(say("So far.")) + go + DONE, permit=person.permit)
+    editor.new_session(mcpServers=[odd("watching", path, "docs")])
+    editor.prompt("Go.")
+    become(path, "twins")
+    editor.prompt("Once more.")
+    assert [shown(one) for one in editor.tool_calls().values()] == ["```\ncalled g_o with {}\n```"] * 2
+    assert len(person.asked) == 1
+    names = [name for name in offered(editor.model_requests()[-1]) if name.startswith("mcp__")]
+    assert len(names) == 2
+    assert names[1] == "mcp__docs__g_o"
+    editor.close()
 
 
 def test_an_allowed_tool_is_asked_about_again_if_another_program_has_its_name(tmp_path):

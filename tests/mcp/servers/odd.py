@@ -1,6 +1,7 @@
 """An MCP server by hand, whose tools and resources are unusual: `odd.py BEHAVIOUR [PATH]`."""
 
 import json
+import os
 import sys
 import threading
 import time
@@ -62,7 +63,10 @@ class Server:
 
 
 class Watching(Server):
-    """Its tool is as somebody writes it to the file: `none`, `unfit`, or any word. It says so at once."""
+    """Its tools are as somebody writes it to the file: `none`, `unfit`, `twins`, or any word. It says so at once.
+
+    The word `dying` ends it.
+    """
 
     def serve(self) -> None:
         threading.Thread(target=self.watch, daemon=True).start()
@@ -74,13 +78,16 @@ class Watching(Server):
             time.sleep(0.02)
             if said != self.said():
                 said = self.said()
+                if said == "dying":
+                    os._exit(1)
                 send(method="notifications/tools/list_changed")
 
     def said(self) -> str:
         return self.path.read_text() if self.path.exists() else "first"
 
     def tools(self) -> list[Any]:
-        versions = {"none": [], "unfit": [tool("go", schema=HUGE)]}
+        versions = {"none": [], "unfit": [tool("go", schema=HUGE)], "twins": [tool("g.o"), tool("g_o")]}
+        versions["twin"] = versions["twins"][1:]
         return versions.get(self.said(), [tool("go", f"It is the {self.said()} version.")])
 
     def on_tools_list(self, id: Any, params: Any) -> None:

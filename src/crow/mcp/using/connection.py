@@ -152,10 +152,20 @@ class Connection:
         logger.warning("the MCP server %r could not be left in time", self.name)
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], asked_in: AskedIn, on_progress: ProgressFnT
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        asked_in: AskedIn,
+        on_progress: ProgressFnT,
+        check: Callable[[], None],
     ) -> CallToolResult:
-        """ServerFailed says why there is no result."""
-        return await self.ask(lambda client: client.call_tool(tool, arguments, progress_callback=on_progress), asked_in)
+        """ServerFailed says why there is no result. `check` may raise it, once the server is there to be called."""
+
+        def call(client: Client) -> Awaitable[CallToolResult]:
+            check()
+            return client.call_tool(tool, arguments, progress_callback=on_progress)
+
+        return await self.ask(call, asked_in)
 
     @property
     def answers_in(self) -> float:

@@ -61,11 +61,12 @@ class McpTool:
         return self.shown_name
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
-        arguments = arguments_object(call)
-        missing = [name for name in self.spec.schema.get("required", ()) if name not in arguments]
+        arguments = with_real_names(arguments_object(call), self._real_names)
+        required: Sequence[str] = self.spec.schema.get("required", ())
+        missing = [name for name in required if self._real_names.get(name, name) not in arguments]
         if missing:
-            raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(map(str, missing))}.")
-        return McpAction(self, call.id, with_real_names(arguments, self._real_names), workspace.roots)
+            raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(missing)}.")
+        return McpAction(self, call.id, arguments, workspace.roots)
 
 
 class McpAction:
@@ -81,17 +82,21 @@ class McpAction:
         self.display: tuple[DisplayBlock, ...] = (TextBlock(_question(tool, arguments)),)
 
     async def perform(self, journal: Journal) -> ToolResult:
-        tool = self._tool
-        if not tool.is_current:
-            text = f"The server changed its tool `{tool.spec.name}` in the meantime. Nothing was called."
-            return ToolResult.failed(text)
-        progress = _Progress(journal, self._call_id)
+        tool, progress = self._tool, _Progress(journal, self._call_id)
+        asked_in = AskedIn(self._call_id, self.title, tool.kind)
         try:
-            asked_in = AskedIn(self._call_id, self.title, tool.kind)
-            given = await tool.connection.call(tool.definition.name, self._arguments, asked_in, progress.show)
+            self._check()
+            # The server may have to be started again for this call, and the tool be another then: it is checked again.
+            given = await tool.connection.call(
+                tool.definition.name, self._arguments, asked_in, progress.show, self._check
+            )
         except ServerFailed as failed:
             return ToolResult.failed(gave_no("result", tool.connection.wanted, failed))
         return result_of(given, self._roots)
+
+    def _check(self) -> None:
+        if not self._tool.is_current:
+            raise ServerFailed(f"it changed its tool `{self._tool.spec.name}` in the meantime, and nothing was called")
 
 
 class _Progress:
