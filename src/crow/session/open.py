@@ -16,7 +16,7 @@ from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, SessionSetup
 from crow.session.options import Options
 from crow.session.preparations import Preparations
-from crow.session.servers import Machine, Servers
+from crow.session.servers import Servers
 from crow.session.session import Session
 from crow.session.surroundings import Surroundings
 from crow.session.toolset import file_tools, session_tools
@@ -62,8 +62,8 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
     subagents = Subagents(conversation, file_tools)
     servers = Servers(
         conversation,
-        Machine(around.keeper, around.environ, home),
-        around.servers,
+        around,
+        home,
         settings.mcp_servers,
         lambda: projects.servers,
         subagents.errand_of,
