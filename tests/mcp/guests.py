@@ -26,9 +26,9 @@ def bad(behaviour: str, path: Path | str = "", name: str = "") -> dict[str, Any]
     return _stdio(name or behaviour, "bad.py", behaviour, *([str(path)] if path else []))
 
 
-def asking(what: str) -> dict[str, Any]:
+def asking(what: str, path: Path | str = "") -> dict[str, Any]:
     """See `servers/asking.py`."""
-    return _stdio("asking", "asking.py", what)
+    return _stdio("asking", "asking.py", what, *([str(path)] if path else []))
 
 
 def newer() -> dict[str, Any]:

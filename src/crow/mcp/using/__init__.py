@@ -1,6 +1,6 @@
 """Servers that a session uses, as tools of the model.
 
-    hub ──▶ connection ──▶ lines ──▶ program (a process under the keeper)
+    hub ──▶ connection ──▶ stdio ──▶ program (a process under the keeper)
      │          │   └────▶ remote (streamable HTTP, SSE), login (OAuth)
      │          └────────▶ inventory; answering (what the server asks of us)
      └──▶ tool ──▶ content;  finding, resources, prompts

@@ -3,7 +3,8 @@
 from typing import cast
 
 import httpx2
-from mcp_types import CONNECTION_CLOSED
+import msgspec
+from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
 from pydantic import ValidationError
 
 from crow.errors import CrowError
@@ -11,6 +12,9 @@ from crow.visible import one_line
 from mcp import MCPError
 
 LONGEST = 500
+MOST_ADDRESSES = 5
+_LOST = ("Connection closed", "SSE stream")
+"""How the library's messages begin when it has lost a server."""
 MALFORMED = "its answer is malformed"
 
 
@@ -27,6 +31,21 @@ class LoginNeeded(ServerFailed):
         super().__init__("it wants you to log in first", lasting=True)
 
 
+class Address(msgspec.Struct, frozen=True):
+    url: str
+    message: str
+    id: str
+
+
+class AddressesFirst(ServerFailed):
+    """It answers a call when the person has been there."""
+
+    def __init__(self, addresses: tuple[Address, ...]) -> None:
+        named = ", ".join(one_line(address.url, 500) for address in addresses)
+        super().__init__(f"it wants you to open {named} first" if named else "it wants you to open an address first")
+        self.addresses = addresses
+
+
 class TimedOut(ServerFailed):
     """It took longer to start than it may."""
 
@@ -41,13 +60,20 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
+def is_lost(error: BaseException) -> bool:
+    """Whether the library says so: servers use the same code for anything."""
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and error.message.startswith(_LOST)
+
+
 def as_failure(error: BaseException) -> ServerFailed:
     error = first_of(error)
     match error:
         case ServerFailed():
             return error
-        case MCPError() if error.code == CONNECTION_CLOSED:
+        case MCPError() if is_lost(error):
             return ServerFailed("the connection was closed")
+        case MCPError() if error.code == URL_ELICITATION_REQUIRED:
+            return AddressesFirst(_addresses(error.data))
         case MCPError() if error.message == MALFORMED:
             return ServerFailed(MALFORMED)
         case MCPError():
@@ -63,3 +89,11 @@ def as_failure(error: BaseException) -> ServerFailed:
             return ServerFailed(f"it cannot be reached: {one_line(str(error), LONGEST) or type(error).__name__}")
         case _:
             return ServerFailed(one_line(str(error), LONGEST) or type(error).__name__)
+
+
+def _addresses(data: object) -> tuple[Address, ...]:
+    try:
+        wanted = ElicitationRequiredErrorData.model_validate(data).elicitations[:MOST_ADDRESSES]
+    except ValidationError:
+        return ()
+    return tuple(Address(one.url, one.message, one.elicitation_id or one.url) for one in wanted)

@@ -17,8 +17,8 @@ from mcp.shared.message import SessionMessage
 
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import ServerFailed
-from crow.mcp.using.lines import LONGEST_LINE
 from crow.mcp.using.mending import mended
+from crow.mcp.using.stdio import LONGEST_LINE
 from crow.mcp.using.tapped import Tap
 from crow.visible import one_line
 

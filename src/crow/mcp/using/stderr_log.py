@@ -13,11 +13,11 @@ TAIL = 2000
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def errors_path(home: str, server: str) -> str:
+def stderr_path(home: str, server: str) -> str:
     return os.path.join(home, "mcp", "log", f"{_NOT_IN_NAMES.sub('_', server)[:80].strip('.') or 'server'}.log")
 
 
-class ErrorsSaid:
+class StderrLog:
     """Kept in the file as far as that can be written; the end of it is kept at hand."""
 
     def __init__(self, path: str) -> None:
