@@ -78,6 +78,13 @@ def hung() -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
 
 
 @contextmanager
+def wrong() -> Generator[str]:
+    """The root of a server that answers with something else than MCP, see `servers/wrong.py`."""
+    with _serving("wrong.py") as (root, _):
+        yield root
+
+
+@contextmanager
 def _serving(program: str, *arguments: str) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     command = [sys.executable, "-W", "ignore", str(PROGRAMS / program), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
