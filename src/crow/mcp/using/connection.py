@@ -348,6 +348,8 @@ class Connection:
         if not asker.can_visit:
             return False
         self._change(State.WAITING_FOR_LOGIN)
+        if self.is_settled:
+            self._go_on_without_it()
         link_id = f"login-{self.known_as}"
 
         async def show(url: str) -> None:
