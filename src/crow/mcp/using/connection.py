@@ -199,6 +199,7 @@ class Connection:
         except TimeoutError:
             raise ServerFailed(f"it did not answer within {self.answers_in:g} s") from None
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
+            logger.debug("a question to the MCP server %r failed: %s", self.name, type(first_of(error)).__name__)
             raise self._went_wrong(error) from None
 
     async def _usable(self) -> Client:

@@ -1,6 +1,7 @@
 """What a server has: listed when it has started, and again whenever it says that something changed."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -8,9 +9,11 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Prompt, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from crow.mcp.using.failures import as_failure
+from crow.mcp.using.failures import as_failure, first_of
 from crow.visible import one_line
 from mcp import Client, MCPError
+
+logger = logging.getLogger(__name__)
 
 MOST_TOOLS = 2000
 MOST_PAGES = 100
@@ -98,6 +101,7 @@ class Inventory:
         except Exception as error:
             if self._lost.is_set():
                 raise
+            logger.debug("the prompts of an MCP server cannot be listed: %s", type(first_of(error)).__name__)
             self._warn(f"Its prompts cannot be used: {as_failure(error).message}.")
             return []
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
@@ -12,11 +13,13 @@ from mcp.shared.auth import OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure
+from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.mcp.using.remote import UNAUTHORISED, Remote
 from crow.mcp.using.tapped import Tap
 from crow.mcp.using.tokens import NewTokens, Tokens
 from mcp import Client
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 300.0
 """Seconds that the person has in the browser."""
@@ -104,6 +107,7 @@ async def log_in(
                 tokens.keep_places(auth.context.oauth_metadata)
                 tokens.keep()
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
+            logger.debug("a login to an MCP server failed: %s", type(first_of(error)).__name__)
             raise as_failure(error) from None
 
 
