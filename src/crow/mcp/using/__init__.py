@@ -8,6 +8,7 @@
 wanted.py       which servers, and who wants them
 hub.py          all servers of a session: their tools, what is offered to the model, what the person is told
 connection.py   the life of one server: started, used, lost, started again
+expected.py     how long a prompt waits for a server
 calls.py        the calls that run: what ends with them, and their clocks
 addresses.py    pages that the person has to open before a call is answered
 retries.py      how often, and after which pauses

@@ -22,15 +22,15 @@ from mcp_types import (
 )
 
 from crow import __version__
-from crow.actions import Link
 from crow.config.settings import Limits
 from crow.events import Notice
 from crow.mcp.using.addresses import Addresses
 from crow.mcp.using.answering import Answering, Asker
 from crow.mcp.using.calls import AskedIn, RunningCalls, left_at_once
+from crow.mcp.using.expected import Expected
 from crow.mcp.using.failures import AddressesFirst, LoginNeeded, ServerFailed, TimedOut, as_failure, first_of, is_lost
 from crow.mcp.using.inventory import Inventory
-from crow.mcp.using.login import log_in, with_stored_tokens
+from crow.mcp.using.login import log_in_through, with_stored_tokens
 from crow.mcp.using.program import start_program
 from crow.mcp.using.remote import Remote, has_own_key
 from crow.mcp.using.retries import Retries
@@ -39,7 +39,6 @@ from crow.mcp.using.stdio import Stdio
 from crow.mcp.using.tapped import Tap
 from crow.mcp.using.telling import Telling
 from crow.mcp.using.wanted import Wanted
-from crow.visible import one_line
 from crow.workspace.processes import Keeper
 from mcp import Client, MCPError
 
@@ -47,8 +46,6 @@ logger = logging.getLogger(__name__)
 
 GOODBYES = (2.0, 0.5, 0.5)
 """Seconds to end in. Each time that was not enough, what is still waited for is cut off."""
-ENDING = 1.0
-"""Seconds in which one that failed at its start should be gone, so that the cause can be told before work goes on."""
 
 T = TypeVar("T")
 
@@ -114,8 +111,7 @@ class Connection:
         self._was_ready = False
         self._is_awaited = False
         """The person knows that it is not ready, and is told when it is."""
-        self._settled = asyncio.Event()
-        self._patience: asyncio.TimerHandle | None = None
+        self._expected = Expected(lambda: self._start_limit, self._go_on_without_it)
         self._lost = asyncio.Event()
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
@@ -129,20 +125,20 @@ class Connection:
     # --- for whoever uses it
 
     def start(self) -> None:
-        self._expect()
+        self._expected.begin()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
         """Returns when it is ready, has failed, or has been waited for as long as a prompt may wait."""
-        await self._settled.wait()
+        await self._expected.settled()
 
     @property
     def is_settled(self) -> bool:
-        return self._settled.is_set()
+        return self._expected.is_settled
 
     def restart(self) -> None:
         self._is_awaited = True
-        self._expect()
+        self._expected.begin()
         self._wake.set()
         if self.state is State.READY:
             self._end(ServerFailed("it is started again"))
@@ -152,7 +148,7 @@ class Connection:
 
     async def close(self) -> None:
         """Ends it, and everything that it started, whether or not it says goodbye."""
-        self._settle()
+        self._expected.settle()
         if self._task is None:
             return
         for seconds in GOODBYES:
@@ -279,7 +275,7 @@ class Connection:
                 failure = TimedOut(limit, self._remark())
             elif self._can_be_newer(error):
                 if not self.is_settled:
-                    self._expect()
+                    self._expected.begin()
                 return await self._live()
             else:
                 failure = LoginNeeded() if self._needs_login else self._why(error)
@@ -335,7 +331,7 @@ class Connection:
             self._errors,
             tap,
             self._end,
-            self._settle_soon,
+            self._note_ending,
         )
         return self._stdio
 
@@ -351,19 +347,11 @@ class Connection:
         self._change(State.WAITING_FOR_LOGIN)
         if self.is_settled:
             self._go_on_without_it()
-        link_id = f"login-{self.known_as}"
-
-        async def show(url: str) -> None:
-            link = Link("", f"Log in to the MCP server {one_line(self.name, 100)}.", url, link_id)
-            if not await asker.visit(link):
-                raise ServerFailed("you did not log in", lasting=True)
-
         try:
-            await log_in(self.wanted.settings, self._around.home, show)
+            await log_in_through(asker, self.wanted, self.known_as, self._around.home)
         except ServerFailed as failed:
             self._telling.warn(f"The login did not work: {failed.message}.")
             return False
-        asker.visited(link_id)
         self._change(State.STARTING)
         return True
 
@@ -383,6 +371,10 @@ class Connection:
             self._failure = failure
             self._lost.set()
 
+    def _note_ending(self) -> None:
+        if not self._wake.is_set():  # else it is started again, and that is waited for
+            self._expected.settle_soon()
+
     def _note_unauthorised(self, now: bool) -> None:
         self._unauthorised = now
 
@@ -393,7 +385,7 @@ class Connection:
             self._telling.is_ready_now()
         self._was_ready = True
         self._is_awaited = False
-        self._settle()
+        self._expected.settle()
         self._change(State.READY)
 
     def _go_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
@@ -403,30 +395,11 @@ class Connection:
             self._telling.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
             self._telling.is_given_up(failure)
-        self._settle()
+        self._expected.settle()
         if not given_up:
             self._change(State.STARTING_AGAIN)
         else:
             self._change(State.TIMED_OUT if isinstance(failure, TimedOut) else State.FAILED)
-
-    # --- how long a prompt waits for it
-
-    def _expect(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-        self._settled.clear()
-        self._patience = asyncio.get_running_loop().call_later(self._start_limit, self._go_on_without_it)
-
-    def _settle(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-        self._settled.set()
-
-    def _settle_soon(self) -> None:
-        """It failed, and is being ended: a prompt does not wait for that."""
-        if not self.is_settled and self._patience is not None:
-            self._patience.cancel()
-            self._patience = asyncio.get_running_loop().call_later(ENDING, self._settle)
 
     def _go_on_without_it(self) -> None:
         self._is_awaited = True
@@ -434,7 +407,6 @@ class Connection:
             self._telling.waits_for_login()
         else:
             self._telling.is_late(self._start_limit, self._remark())
-        self._settle()
 
     def _change(self, state: State) -> None:
         self.state = state

@@ -12,11 +12,15 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
+from crow.actions import Link
 from crow.config.settings import McpServerSettings
+from crow.mcp.using.answering import Asker
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.mcp.using.remote import UNAUTHORISED, Remote
 from crow.mcp.using.tapped import Tap
 from crow.mcp.using.tokens import NewTokens, Tokens
+from crow.mcp.using.wanted import Wanted
+from crow.visible import one_line
 from mcp import Client
 
 logger = logging.getLogger(__name__)
@@ -109,6 +113,19 @@ async def log_in(
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
             logger.debug("a login to an MCP server failed: %s", type(first_of(error)).__name__)
             raise as_failure(error) from None
+
+
+async def log_in_through(asker: Asker, wanted: Wanted, known_as: str, home: str) -> None:
+    """The same, where the person's client can show an address: it does, and is told when the person is done."""
+    link_id = f"login-{known_as}"
+
+    async def show(url: str) -> None:
+        link = Link("", f"Log in to the MCP server {one_line(wanted.name, 100)}.", url, link_id)
+        if not await asker.visit(link):
+            raise ServerFailed("you did not log in", lasting=True)
+
+    await log_in(wanted.settings, home, show)
+    asker.visited(link_id)
 
 
 def _provider(
