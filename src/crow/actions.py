@@ -1,6 +1,6 @@
 """What an action is about to do, and asking the person about it: plain data that policy, turn and editor share."""
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -79,6 +79,8 @@ class Form(msgspec.Struct, frozen=True):
     title: str = ""
     """The call's own, and its kind: a plain question is shown in their place, and they come back after it."""
     kind: ToolKind = ToolKind.OTHER
+    who: str = ""
+    """Whoever wants to know."""
 
 
 class Filled(msgspec.Struct, frozen=True):
@@ -97,7 +99,13 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Person(Protocol):
-    """Whoever can be asked. Nothing but a clear yes is a yes: a broken answer or an absent person is a rejection."""
+    """Whoever can be asked. Nothing but a clear yes is a yes: a broken answer or an absent person is a rejection.
+
+    Whoever is shown no more than questions inherits from this: what they cannot do is answered here.
+    """
+
+    can_visit: bool = False
+    """Whether they can be shown an address to open."""
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer: ...
 
@@ -105,22 +113,13 @@ class Person(Protocol):
         """Their answer; None if they cannot be asked in a dialog, so that the question has to go into the chat."""
         ...
 
-
-@runtime_checkable
-class FillsForms(Protocol):
-    """A person whose client can show more than a question."""
-
-    @property
-    def can_visit(self) -> bool: ...
-
     async def fill_in(self, form: Form) -> Filled | None:
-        """None if the client has no forms."""
-        ...
+        """None if they cannot be shown a form."""
+        return None
 
     async def visit(self, link: Link) -> bool:
         """Whether they agreed to open the address; what they do there is another matter."""
-        ...
+        return False
 
     def visited(self, link_id: str) -> None:
         """What was to be done there is done."""
-        ...

@@ -31,9 +31,9 @@ def odd(behaviour: str, path: Path | str = "", name: str = "") -> dict[str, Any]
     return _stdio(name or behaviour, "odd.py", behaviour, *([str(path)] if path else []))
 
 
-def asking(what: str) -> dict[str, Any]:
+def asking(what: str, path: Path | str = "") -> dict[str, Any]:
     """See `servers/asking.py`."""
-    return _stdio("asking", "asking.py", what)
+    return _stdio("asking", "asking.py", what, *([str(path)] if path else []))
 
 
 def newer() -> dict[str, Any]:
@@ -80,6 +80,13 @@ def hung() -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     """The root of a server that hangs where the path says so, see `servers/hung.py`; and its process."""
     with _serving("hung.py") as served:
         yield served
+
+
+@contextmanager
+def wrong() -> Generator[str]:
+    """The root of a server that answers with something else than MCP, see `servers/wrong.py`."""
+    with _serving("wrong.py") as (root, _):
+        yield root
 
 
 @contextmanager

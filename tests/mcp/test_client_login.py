@@ -153,6 +153,56 @@ def test_sessions_share_what_one_of_them_has_renewed(tmp_path):
             one.close()
 
 
+def test_a_server_that_has_forgotten_this_client_gets_to_know_it_anew(tmp_path):
+    agreed = threading.Event()
+    pages = []
+
+    def agree() -> dict:
+        assert agreed.wait(60)
+        return {"action": "accept"}
+
+    def answer(request: dict) -> object:
+        pages.append(request["url"])
+        return log_in(request) if len(pages) == 1 else Later(agree)
+
+    opening = reply(call("mcp__web__open_safe")) + reply(say("Next."))
+    with guarded(folder=tmp_path) as url:
+        editor = editing(tmp_path, opening * 4, capabilities=LINKS, answers={"elicitation/create": answer})
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        (tmp_path / "refused").write_text("secret-access-0")
+        (tmp_path / "forgotten").write_text("1")
+        editor.prompt("Go on.")
+        editor.wait_until(lambda: len(pages) == 2, "the login page is shown again")
+        editor.prompt("And now?")
+        agreed.set()
+        browse(pages[1])
+        notice_about(editor, "`web`", "is ready now")
+        editor.prompt("Once more.")
+        first, lost, waiting, last = (shown(one) for one in editor.tool_calls().values())
+        assert first == last == "```\na cake\n```"
+        assert "it wants you to log in first" in lost
+        assert "it waits for you to log in, on the page that your editor was asked to show" in waiting
+        editor.close()
+
+
+def test_a_logout_leaves_nothing_and_says_so(tmp_path):
+    with guarded() as url:
+        editor = editing(tmp_path, DONE, capabilities=LINKS, answers={"elicitation/create": log_in})
+        editor.new_session(mcpServers=[over_http(url)])
+        editor.prompt("Go.")
+        editor.close()
+    assert len(list((editor.home / "mcp" / "tokens").iterdir())) == 1
+    command = [CROW, "mcp", "logout", url]
+    environment = clean_environment(editor.home, tmp_path)
+    said = [subprocess.run(command, capture_output=True, text=True, env=environment).stdout for _ in range(2)]
+    assert said == [
+        f"Logged out of {url}: its tokens and Crow's registration there are deleted from this machine.\n",
+        f"There was no login to {url} on this machine.\n",
+    ]
+    assert not list((editor.home / "mcp" / "tokens").iterdir())
+
+
 def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
     with guarded() as url:
         editor = editing(
@@ -229,7 +279,9 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
     [
         (["login"], 2, "say which server"),
         (["login", "nobody"], 1, "There is no MCP server nobody"),
-        (["login", "local"], 1, "there is nothing to log in to"),
+        (["login", "local"], 1, "it has no login"),
+        (["logout"], 2, "say which server"),
+        (["logout", "nobody"], 1, "There is no MCP server nobody"),
         (["login", "http://127.0.0.1:9/mcp"], 1, "it cannot be reached"),
     ],
 )

@@ -12,15 +12,28 @@ import pytest
 from crow.actions import Filled, Form, Link
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
-from crow.mcp.using import retries
+from crow.mcp.using import expected, retries
 from crow.mcp.using.connection import Around, Connection, State
 from crow.mcp.using.wanted import Origin, Wanted
 from crow.workspace.processes import Keeper
-from tests.mcp.guests import are_gone, bad, calling, editing, hung, notice_about, over_http, pids_in, shown, until
+from tests.mcp.guests import (
+    are_gone,
+    bad,
+    calling,
+    editing,
+    hung,
+    notice_about,
+    offered,
+    over_http,
+    pids_in,
+    shown,
+    until,
+)
 from tests.support.scripts import DONE, reply, say
 
 pytestmark = pytest.mark.timeout(120)
-SOON = "[limits]\nmcp_start = 1\n"
+SOON = "[limits]\nmcp_start = 1\nmcp_late = 1\n"
+LATE = "is not ready after 1 s. The work goes on without it; its tools join when it is ready."
 
 
 def test_one_that_hangs_is_ended_at_its_limit_and_told_of_once(tmp_path):
@@ -29,21 +42,39 @@ def test_one_that_hangs_is_ended_at_its_limit_and_told_of_once(tmp_path):
     editor.new_session(mcpServers=[bad("hangs", pids)])
     editor.prompt("Go.")
     are_gone(pids_in(pids))
+    told = "cannot be used: it has not answered within 2 s. It was ended. `/mcp restart hangs` tries again."
+    notice_about(editor, told)
     editor.prompt("Go on.")
-    told = "cannot be used: it has not answered within 1 s. It was ended. `/mcp restart hangs` tries again."
-    assert editor.notices == [f"The MCP server `hangs` (from your editor) {told}"]
+    assert editor.notices == [f"The MCP server `hangs` (from your editor) {text}" for text in (LATE, told)]
     editor.prompt("/mcp")
-    assert "**hangs** (from your editor): timed out: it has not answered within 1 s" in editor.text()
+    assert "**hangs** (from your editor): timed out: it has not answered within 2 s" in editor.text()
+    editor.close()
+
+
+def test_a_prompt_goes_on_without_one_that_is_late_and_its_tools_join_when_it_is_ready(tmp_path):
+    flour = tmp_path / "flour"
+    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__late__go", {})), config="[limits]\nmcp_start = 1\n")
+    editor.new_session(mcpServers=[bad("late", flour)])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    assert LATE in notice_about(editor, "`late`")
+    assert "mcp__late__go" not in offered(editor.model_requests()[0])
+    flour.write_text("here")
+    notice_about(editor, "`late`", "is ready now")
+    editor.prompt("Go on.")
+    assert shown(editor.the_call()) == "```\ngone\n```"
+    assert len([notice for notice in editor.notices if "`late`" in notice]) == 2
     editor.close()
 
 
 def test_starting_it_again_gives_it_another_chance(tmp_path):
     witness = tmp_path / "witness"
     slow = bad("hangs-once", witness, "slow")
-    editor = editing(tmp_path, reply(say("Hm.")) + calling(("mcp__slow__go", {})), config="[limits]\nmcp_start = 3\n")
+    editor = editing(
+        tmp_path, reply(say("Hm.")) + calling(("mcp__slow__go", {})), config="[limits]\nmcp_start = 3\nmcp_late = 1\n"
+    )
     editor.new_session(mcpServers=[slow])
     editor.prompt("Go.")
-    assert "within 3 s. It said: kneading. It was ended." in notice_about(editor, "`slow`", "cannot be used")
+    assert "within 4 s. It said: kneading. It was ended." in notice_about(editor, "`slow`", "cannot be used")
     are_gone(pids_in(witness))
     editor.prompt("/mcp restart slow")
     notice_about(editor, "`slow`", "is ready now")
@@ -70,7 +101,7 @@ def test_one_over_http_that_does_not_answer_has_the_same_limit(tmp_path, path, k
         editor = editing(tmp_path, DONE, config=SOON)
         editor.new_session(mcpServers=[over_http(f"{root}/{path}", kind=kind)])
         assert editor.prompt("Go.") == {"stopReason": "end_turn"}
-        assert "it has not answered within 1 s" in notice_about(editor, "`web`", "cannot be used")
+        assert "it has not answered within 2 s" in notice_about(editor, "`web`", "cannot be used")
         editor.prompt("/mcp")
         assert "**web** (from your editor): timed out" in editor.text()
         editor.close()
@@ -108,6 +139,26 @@ async def connected(
     finally:
         await connection.close()
         await keeper.close()
+
+
+def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_path, monkeypatch):
+    monkeypatch.setattr(expected, "ENDING", 0.01)
+    told: list[str] = []
+
+    async def live() -> None:
+        is_down = asyncio.Event()
+
+        def look(connection: Connection) -> None:
+            if connection.cause:
+                is_down.set()
+
+        async with connected(bad("lingers"), tmp_path, told, look) as connection:
+            await connection.settled()
+            assert not told, "it ignores the signal to end, and is still there"
+            await is_down.wait()
+            assert "it answered with an error: no flour" in told[0]
+
+    asyncio.run(live())
 
 
 def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_asked_for(tmp_path, monkeypatch):

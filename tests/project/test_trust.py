@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from crow.config.settings import Limits
+from crow.config.settings import Limits, McpServerSettings
 from crow.errors import ConfigError
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.question import shown_to_person
+from crow.project.servers import VariablesMissing, expanded
 from crow.project.snapshot import OF_PROJECT, Watched
 from crow.project.sources import Sources
 from crow.project.trust import TrustFile
@@ -95,6 +96,36 @@ def test_a_wrong_list_of_servers_is_one_sentence(tmp_path, text, said):
     write(tmp_path / ".mcp.json", text[:60_000])
     (problem,) = offer_of(tmp_path).problems
     assert said in problem
+
+
+def test_a_wrong_server_costs_itself_alone(tmp_path):
+    servers = {"none": {}, "number": 5, "odd": {"command": ["npx"]}, "fine": {"command": "npx"}}
+    write(tmp_path / ".mcp.json", json.dumps({"mcpServers": servers}))
+    offer = offer_of(tmp_path)
+    assert list(offer.servers) == ["fine"]
+    assert [problem.partition(", ")[2].partition(":")[0] for problem in offer.problems] == [
+        "server 'none'",
+        "server 'number'",
+        "server 'odd'",
+    ]
+
+
+def test_variables_get_their_values_and_what_is_missing_is_named():
+    server = McpServerSettings(
+        command="${HOME}/bin/docs",
+        args=["--port=${PORT:-8080}", "$HOME", "${EMPTY:-full}"],
+        env={"KEY": "${KEY}"},
+        headers={"Authorization": "Bearer ${KEY}"},
+    )
+    environ = {"HOME": "/home/me", "KEY": "${HOME}", "EMPTY": ""}
+    assert expanded(server, environ) == McpServerSettings(
+        command="/home/me/bin/docs",
+        args=["--port=8080", "$HOME", "full"],
+        env={"KEY": "${HOME}"},
+        headers={"Authorization": "Bearer ${HOME}"},
+    )
+    with pytest.raises(VariablesMissing, match=r"^HOME, KEY$"):
+        expanded(server, {"EMPTY": ""})
 
 
 def test_servers_of_both_files_are_known_and_other_agents_keys_passed_over(tmp_path):

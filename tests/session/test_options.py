@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import Limits
 from crow.errors import ConfigError, OptionUnknown
 from crow.events import Event, OptionChosen, OptionsChanged, SentText, UserSaid
@@ -29,7 +29,7 @@ from tests.support.recording import RecordingSink
 NO_SERVERS = {"CROW_LOCAL_SERVERS": ""}
 
 
-class Nobody:
+class Nobody(Person):
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
         raise AssertionError(question)
 

@@ -12,7 +12,7 @@ import pytest
 
 import crow.mcp
 import crow.tools
-from crow.actions import Answer, PermissionAnswer
+from crow.actions import Answer, PermissionAnswer, Person
 from crow.messages import ToolCall
 from crow.tools.ask import Ask
 from crow.tools.base import ArgumentReader
@@ -25,7 +25,7 @@ from crow.tools.seen import Seen
 from crow.tools.write import Write
 
 
-class Nobody:
+class Nobody(Person):
     async def permit(self, question: object) -> PermissionAnswer:
         return PermissionAnswer("reject")
 

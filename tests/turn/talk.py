@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Question
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import Limits
 from crow.events import Event, SentText, TurnEnded, TurnStarted
 from crow.messages import StopReason
@@ -26,7 +26,7 @@ from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingSink
 
 
-class Someone:
+class Someone(Person):
     """A person whose answers are ready: one for each question, then none."""
 
     def __init__(self, *answers: Answer | None, permit: Callable[[], Awaitable[None]] | None = None) -> None:

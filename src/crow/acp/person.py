@@ -5,7 +5,7 @@ from typing import Literal
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
-from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Question
+from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.visible import one_line
 
 _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
@@ -17,7 +17,7 @@ _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
 """By the ids that `translate.permission_request` gives its options: an id is text from outside, a choice is ours."""
 
 
-class ClientPerson:
+class ClientPerson(Person):
     def __init__(self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False) -> None:
         self.can_visit = has_links
         self._connection = connection
@@ -55,13 +55,7 @@ class ClientPerson:
     async def fill_in(self, form: Form) -> Filled | None:
         if not self._has_forms:
             return None
-        request = wire.FormRequest(
-            session_id=self._session_id,
-            tool_call_id=form.call_id or None,
-            mode="form",
-            message=form.text,
-            requested_schema=form.schema,
-        )
+        request = translate.form_request(self._session_id, form)
         try:
             response = await self._connection.request("elicitation/create", request, wire.FormResponse)
         except (RpcError, ConnectionLost):
@@ -77,14 +71,7 @@ class ClientPerson:
     async def visit(self, link: Link) -> bool:
         if not self.can_visit:
             return False
-        request = wire.LinkRequest(
-            session_id=self._session_id,
-            tool_call_id=link.call_id or None,
-            mode="url",
-            message=link.text,
-            url=link.url,
-            elicitation_id=link.id,
-        )
+        request = translate.link_request(self._session_id, link)
         try:
             response = await self._connection.request("elicitation/create", request, wire.FormResponse)
         except (RpcError, ConnectionLost):

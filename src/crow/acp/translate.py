@@ -13,7 +13,7 @@ import msgspec
 from crow import events
 from crow.acp import wire
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.actions import PermissionQuestion, Question
+from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
 from crow.results import (
@@ -265,6 +265,27 @@ def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
         mode="form",
         message=question.text,
         requested_schema={"type": "object", "properties": {"answer": answer}, "required": ["answer"]},
+    )
+
+
+def form_request(session_id: str, form: Form) -> wire.FormRequest:
+    return wire.FormRequest(
+        session_id=session_id,
+        tool_call_id=form.call_id or None,
+        mode="form",
+        message=form.text,
+        requested_schema=form.schema,
+    )
+
+
+def link_request(session_id: str, link: Link) -> wire.LinkRequest:
+    return wire.LinkRequest(
+        session_id=session_id,
+        tool_call_id=link.call_id or None,
+        mode="url",
+        message=link.text,
+        url=link.url,
+        elicitation_id=link.id,
     )
 
 

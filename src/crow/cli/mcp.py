@@ -21,13 +21,16 @@ examples:
   crow mcp --root ~/project         files of this folder only, whatever the host names
   crow mcp --http 8123 --terminal   over HTTP on this machine, and with commands
   crow mcp login docs               log in to the server `docs` of your config.toml
+  crow mcp logout docs              delete the tokens of that login, and Crow's registration there
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("action", nargs="?", choices=["login"], help="log in to a server that Crow itself uses")
+    parser.add_argument(
+        "action", nargs="?", choices=["login", "logout"], help="log in to a server that Crow itself uses, or out"
+    )
     parser.add_argument("server", nargs="?", metavar="NAME", help="that server, as in your config.toml, or its address")
     parser.add_argument(
         "--root", metavar="DIR", action="append", default=[], help="a folder to work in; may be given more than once"
@@ -63,12 +66,12 @@ def _port(text: str) -> int:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    if arguments.action == "login":
+    if arguments.action is not None:
         if not arguments.server:
-            arguments.wrong_usage("login: say which server")
-        from crow.cli.mcp_login import main as log_in
+            arguments.wrong_usage(f"{arguments.action}: say which server")
+        from crow.cli.mcp_login import log_in, log_out
 
-        return log_in(arguments.server)
+        return log_in(arguments.server) if arguments.action == "login" else log_out(arguments.server)
     if arguments.token_file is not None and arguments.http is None:
         arguments.wrong_usage("--token-file is for --http")
     for folder in arguments.root:

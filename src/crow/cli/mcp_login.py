@@ -1,4 +1,7 @@
-"""`crow mcp login NAME`: logs in to a server that Crow uses, with the browser of whoever sits at this terminal."""
+"""`crow mcp login NAME`: logs in to a server that Crow uses, with the browser of whoever sits at this terminal.
+
+`crow mcp logout NAME` forgets it again.
+"""
 
 import os
 
@@ -8,13 +11,29 @@ from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 
 
-def main(name: str) -> int:
+def log_out(name: str) -> int:
+    from crow.mcp.using.failures import ServerFailed
+    from crow.mcp.using.tokens import Tokens
+
+    folder = home(os.environ)
+    try:
+        was_there = Tokens(folder, _server(name, folder).url).delete()
+    except ServerFailed as failed:
+        raise CrowError(f"Not logged out of {name}: {failed.message}.") from None
+    if was_there:
+        print(f"Logged out of {name}: its tokens and Crow's registration there are deleted from this machine.")
+    else:
+        print(f"There was no login to {name} on this machine.")
+    return 0
+
+
+def log_in(name: str) -> int:
     """A name of `[mcp_servers]`, or the address of a server that an editor or a project brings."""
     import asyncio
     import logging
 
+    from crow.mcp.using import login
     from crow.mcp.using.failures import ServerFailed
-    from crow.mcp.using.login import log_in
 
     logging.disable()  # the library would log what is nobody else's business
     folder = home(os.environ)
@@ -24,7 +43,7 @@ def main(name: str) -> int:
         print(f"Open this page in a browser on this machine, and log in:\n\n{url}\n", flush=True)
 
     try:
-        asyncio.run(log_in(settings, folder, show))
+        asyncio.run(login.log_in(settings, folder, show))
     except ServerFailed as failed:
         raise CrowError(f"Not logged in to {name}: {failed.message.rstrip('.')}.") from None
     print(f"Logged in to {name}.")
@@ -42,5 +61,5 @@ def _server(name: str, folder: str) -> McpServerSettings:
             remedy="Give the name of one, or its address.",
         )
     if not servers[name].url:
-        raise CrowError(f"The MCP server {name} is a program on this machine: there is nothing to log in to.")
+        raise CrowError(f"The MCP server {name} is a program on this machine: it has no login.")
     return servers[name]

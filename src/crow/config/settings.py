@@ -91,6 +91,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_wait: SecondsOrNone = 120
     stream_idle: Seconds = 120
     mcp_start: Seconds = 10
+    mcp_late: Seconds = 120
     mcp_call: Seconds = 60
 
 

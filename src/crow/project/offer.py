@@ -20,6 +20,8 @@ class ProjectOffer(msgspec.Struct, frozen=True):
     config: ProjectConfig = ProjectConfig()
     servers: dict[str, McpServerSettings] = {}
     """Of both files; on a clash that of Crow's own counts."""
+    with_variables: frozenset[str] = frozenset()
+    """Those in which `${VARIABLE}` stands for a value, which the format of the other agents allows."""
     problems: tuple[str, ...] = ()
     """What is wrong with a file; the others count all the same."""
     texts: dict[str, str] = {}
@@ -33,13 +35,15 @@ def read_offer(snapshot: Snapshot) -> ProjectOffer:
         return ProjectOffer(snapshot.base, "")
     problems: list[str] = []
     config = _config(snapshot, problems)
+    shared = _servers(snapshot, problems)
     prompt_files = prompt_files_in(snapshot, OF_PROJECT)
     return ProjectOffer(
         root=snapshot.base,
         digest=snapshot.digest,
         prompt_files=prompt_files,
         config=config,
-        servers={**_servers(snapshot, problems), **config.servers},
+        servers={**shared, **config.servers},
+        with_variables=frozenset(shared.keys() - config.servers.keys()),
         problems=tuple(problems),
         texts=_texts(snapshot),
         left_out=prompt_files.unused,
@@ -59,11 +63,7 @@ def _config(snapshot: Snapshot, problems: list[str]) -> ProjectConfig:
 
 def _servers(snapshot: Snapshot, problems: list[str]) -> dict[str, McpServerSettings]:
     content, path = _single(snapshot, OF_PROJECT.single[1])
-    try:
-        return servers_in(content, path) if content else {}
-    except ConfigError as error:
-        problems.append(str(error))
-        return {}
+    return servers_in(content, path, problems) if content else {}
 
 
 def _single(snapshot: Snapshot, path: str) -> tuple[bytes, str]:

@@ -16,7 +16,7 @@ from crow.session.journal import SessionJournal
 from crow.session.models import LateModel, SessionSetup
 from crow.session.options import Options
 from crow.session.preparations import Preparations
-from crow.session.servers import Machine, Servers
+from crow.session.servers import Servers
 from crow.session.session import Session
 from crow.session.surroundings import Surroundings
 from crow.session.toolset import file_tools, session_tools
@@ -29,6 +29,7 @@ from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import patience_in
+from crow.workspace.environment import seen_by_commands
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.terminals import Terminals
 
@@ -57,13 +58,14 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
         patience=patience,
     )
     options = Options(conversation, setup)
-    projects = TrustedProjects(conversation, policy, options, run_command)
+    seen = seen_by_commands(around.environ, setup.key_variables)
+    projects = TrustedProjects(conversation, policy, options, run_command, seen)
     trusting = Trusting(sources, conversation, projects)
     subagents = Subagents(conversation, file_tools)
     servers = Servers(
         conversation,
-        Machine(around.keeper, around.environ, home),
-        around.servers,
+        around,
+        home,
         settings.mcp_servers,
         lambda: projects.servers,
         subagents.errand_of,

@@ -1,5 +1,7 @@
 """What trusted projects bring, put into effect. It can make Crow more careful, never less."""
 
+from collections.abc import Mapping
+
 from crow.config.settings import McpServerSettings, Mode
 from crow.errors import ConfigError, OptionUnknown
 from crow.events import Notice
@@ -7,6 +9,7 @@ from crow.paths import shown
 from crow.policy.rules import RulePolicy
 from crow.project.offer import ProjectOffer
 from crow.project.project_config import is_looser
+from crow.project.servers import VariablesMissing, expanded
 from crow.session.options import Options
 from crow.tools.terminal import RunCommand
 from crow.turn.conversation import Conversation
@@ -14,8 +17,15 @@ from crow.visible import one_line
 
 
 class TrustedProjects:
+    """`environ` is what they may see of the environment: no keys of ours."""
+
     def __init__(
-        self, conversation: Conversation, policy: RulePolicy, options: Options, run_command: RunCommand
+        self,
+        conversation: Conversation,
+        policy: RulePolicy,
+        options: Options,
+        run_command: RunCommand,
+        environ: Mapping[str, str],
     ) -> None:
         self.servers: dict[str, McpServerSettings] = {}
         """Their MCP servers, by name."""
@@ -23,6 +33,7 @@ class TrustedProjects:
         self._policy = policy
         self._options = options
         self._run_command = run_command
+        self._environ = environ
         self._in_effect: dict[str, ProjectOffer] = {}
         """By root. It can only tighten, and so stays when a changed project is rejected."""
 
@@ -37,12 +48,26 @@ class TrustedProjects:
         self._conversation.limits = config.lowered(self._conversation.limits)
         if config.terminal_timeout is not None:
             self._run_command.lower_timeout(config.terminal_timeout)
-        self.servers = {
-            name: server for known in reversed(self._in_effect.values()) for name, server in known.servers.items()
-        }
+        ready = {root: self._ready(known) for root, known in self._in_effect.items()}
+        self.servers = {name: one for servers, _ in reversed(ready.values()) for name, one in servers.items()}
+        _, missing = ready[offer.root]
         left_out = [f"Not used: {one_line(shown(f'{offer.root}/{what}'))}." for what in offer.left_out]
-        remarks = [*offer.problems, *left_out, *_without_effect(offer, self._policy.mode)]
+        remarks = [*offer.problems, *missing, *left_out, *_without_effect(offer, self._policy.mode)]
         return [Notice("warning", remark) for remark in remarks]
+
+    def _ready(self, offer: ProjectOffer) -> tuple[dict[str, McpServerSettings], list[str]]:
+        """Its servers as they can be started, and what stands in the way of the others."""
+        servers: dict[str, McpServerSettings] = {}
+        missing: list[str] = []
+        for name, server in offer.servers.items():
+            try:
+                servers[name] = expanded(server, self._environ) if name in offer.with_variables else server
+            except VariablesMissing as variables:
+                missing.append(
+                    f"The MCP server `{one_line(name, 100)}` (from the project) is not started: `.mcp.json` names "
+                    f"variables for it that are not set, or hold keys of Crow's own: {variables}."
+                )
+        return servers, missing
 
     def begin_in_mode(self, offer: ProjectOffer) -> None:
         """Of a session that is being opened: what was chosen in it is restored afterwards, and wins."""

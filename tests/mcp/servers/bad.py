@@ -36,6 +36,10 @@ class Server:
     def on_initialize(self, id: Any, params: Any) -> None:
         info = {"name": "bad", "version": "1"}
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if self.behaviour == "lingers":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            send(id=id, error={"code": -32000, "message": "no flour"})
+            time.sleep(1000)
         if self.behaviour == "prompts":
             capabilities["prompts"] = {}
         if self.behaviour == "many-contents":
@@ -46,7 +50,11 @@ class Server:
         send(id=id, result={"contents": [{"uri": f"note://{n}", "text": f"note {n}"} for n in range(200_000)]})
 
     def on_tools_list(self, id: Any, params: Any) -> None:
+        while self.behaviour == "late" and not self.path.exists():
+            time.sleep(0.02)
         send(id=id, result={"tools": self.tools()})
+        if self.behaviour == "stops-reading":
+            time.sleep(1000)
 
     def on_prompts_list(self, id: Any, params: Any) -> None:
         arguments = [{"name": "a\nb\u202e"}, *({"name": f"argument-{n}"} for n in range(100))]
@@ -160,7 +168,7 @@ def main() -> None:
             print("Welcome to the bakery!", flush=True)
             Server("plain", path).serve()
         case _:
-            if path and behaviour not in ("changing", "hangs-once", "dies-until"):
+            if path and behaviour not in ("changing", "hangs-once", "dies-until", "late"):
                 child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
                 Path(path).write_text(f"{os.getpid()} {child.pid}")
             Server(behaviour, path).serve()

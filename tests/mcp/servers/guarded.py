@@ -1,7 +1,8 @@
 """An MCP server over HTTP that wants a login, and the authorisation server for it, on one port of this machine.
 
 It prints the port. Whoever opens the login page is let in at once. Tokens last as many seconds as the argument says; in
-the folder that may follow, a file `refused` names those that are no longer taken, and with `closed` none is renewed.
+the folder that may follow, a file `refused` names those that are no longer taken, with `closed` none is renewed, and
+`forgotten` says how many of the clients that were registered first are known no longer.
 """
 
 import socket
@@ -27,7 +28,9 @@ class Doorman:
         self.refreshing: dict[str, RefreshToken] = {}
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        return self.clients.get(client_id)
+        forgotten = self.folder / "forgotten"
+        known = list(self.clients)[int(forgotten.read_text()) if forgotten.exists() else 0 :]
+        return self.clients[client_id] if client_id in known else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         assert client_info.client_id is not None

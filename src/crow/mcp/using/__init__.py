@@ -1,9 +1,9 @@
 """Servers that a session uses, as tools of the model.
 
-    hub ──▶ connection ──▶ lines ──▶ program (a process under the keeper)
-     │          │   └────▶ remote (streamable HTTP, SSE), login (OAuth)
+    hub ──▶ connection ──▶ stdio ──▶ program (a process under the keeper)
+     │          │   └────▶ remote (streamable HTTP, SSE), login and tokens (OAuth)
      │          ├────────▶ inventory ──▶ pages
-     │          └────────▶ answering ──▶ forms (what the server asks of us)
+     │          └────────▶ answering ──▶ forms (what the server asks of us), addresses
      ├──▶ tool_list ──▶ tool ──▶ schemas ──▶ unions, argument_names
      │                    └────▶ content ──▶ structured;  digests
      └──▶ finding, resources, prompts
@@ -11,9 +11,12 @@
 wanted.py          which servers, and who wants them
 hub.py             all servers of a session: their tools, and which of them the model is told of
 connection.py      the life of one server: started, used, lost, started again
+expected.py        how long a prompt waits for a server
+calls.py           the calls that run: what ends with them, and their clocks
+addresses.py       pages that the person has to open before a call is answered
 retries.py         how often, and after which pauses
 failures.py        what goes wrong, in words
-errors_said.py     what a server writes to its standard error
+stderr_log.py      what a server writes to its standard error
 inventory.py       what a server has, and that it changed
 telling.py         what the person is told of a server
 naming.py          what servers, tools and prompts are called, in rules too

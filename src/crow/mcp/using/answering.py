@@ -1,10 +1,9 @@
 """What a server asks of us: the folders we work in, and questions for the person. It gets no words of the model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-import msgspec
 from mcp.client import ClientRequestContext
 from mcp_types import (
     INVALID_PARAMS,
@@ -19,14 +18,17 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from crow.actions import Filled, Form, Link
+from crow.mcp.using.calls import AskedIn, RunningCalls, unless_over
 from crow.mcp.using.forms import can_be_opened, flat, labels, words
 from crow.mcp.using.hidden import hidden_characters, remark_on
-from crow.results import ToolKind
 from crow.visible import one_line
 
 LONGEST_MESSAGE = 2000
 MOST_TOLD = 20
 """Addresses of one server that the person is told of in words."""
+MOST_WAITING = 4
+"""Questions of one server outside any call: one may be open, the others wait for it. Any more are declined."""
+T = TypeVar("T")
 _DECLINED = ElicitResult(action="decline")
 _NO_FORM = ErrorData(
     code=INVALID_PARAMS,
@@ -37,14 +39,6 @@ _NO_ADDRESS = ErrorData(
     code=INVALID_PARAMS,
     message="The person was not asked: the address must be an https URL without credentials, or http to this machine.",
 )
-
-
-class AskedIn(msgspec.Struct, frozen=True):
-    """The call in which a server asks something, as the person sees it; empty if it is in none."""
-
-    call_id: str = ""
-    title: str = ""
-    kind: ToolKind = ToolKind.OTHER
 
 
 class Asker(Protocol):
@@ -67,24 +61,21 @@ class Asker(Protocol):
 
 
 class Answering:
-    """For one server. `running` says which call runs; `pause` stops its clock meanwhile; `warn` tells the person."""
+    """For one server, whose calls are `calls`; `warn` tells the person.
+
+    A question ends with its call, however that ends; and each with the connection, which the library sees to.
+    """
 
     def __init__(
-        self,
-        server: str,
-        roots: Sequence[str],
-        asker: Asker,
-        running: Callable[[], AskedIn],
-        pause: Callable[[bool], None],
-        warn: Callable[[str], None],
+        self, server: str, roots: Sequence[str], asker: Asker, calls: RunningCalls, warn: Callable[[str], None]
     ) -> None:
-        self._server = server
+        self._server = f"the MCP server {one_line(server, 100)}"
         self._roots = roots
         self._asker = asker
-        self._running = running
-        self._pause = pause
+        self._calls = calls
         self._warn = warn
         self._told: set[str] = set()
+        self._waiting = 0
 
     async def roots(self, context: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(
@@ -92,22 +83,23 @@ class Answering:
         )
 
     async def elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        self._pause(True)  # noqa: FBT003 -- on or off
-        try:
+        with self._calls.standing_still():
             match params:
                 case ElicitRequestFormParams():
                     return await self._form(params)
                 case ElicitRequestURLParams():
                     return await self._address(params)
-        finally:
-            self._pause(False)  # noqa: FBT003 -- on or off
 
     async def _form(self, params: ElicitRequestFormParams) -> ElicitResult | ErrorData:
         schema = flat(params.requested_schema)
         if schema is None:
             return _NO_FORM
-        running, text = self._running(), self._said(params.message, labels(params.requested_schema))
-        filled = await self._asker.fill_in(Form(running.call_id, text, schema, running.title, running.kind))
+        text = self._said(params.message, labels(params.requested_schema))
+
+        def fill_in(place: AskedIn) -> Awaitable[Filled]:
+            return self._asker.fill_in(Form(place.call_id, text, schema, place.title, place.kind, who=self._server))
+
+        filled = await self._ask(fill_in, Filled("decline")) or Filled("cancel")
         content = {name: value for name, value in (filled.content or {}).items() if name in schema["properties"]}
         return ElicitResult(action=filled.action, content=content if filled.action == "accept" else None)
 
@@ -117,9 +109,26 @@ class Answering:
         if not self._asker.can_visit:
             self._tell_of(params.url, params.message)
             return _DECLINED
-        text = self._said(params.message)
-        link = Link(self._running().call_id, text, params.url, params.elicitation_id or params.url)
-        return ElicitResult(action="accept") if await self._asker.visit(link) else _DECLINED
+        text, link_id = self._said(params.message), params.elicitation_id or params.url
+
+        def visit(place: AskedIn) -> Awaitable[bool]:
+            return self._asker.visit(Link(place.call_id, text, params.url, link_id))
+
+        is_agreed = await self._ask(visit, False)  # noqa: FBT003 -- the answer where nobody is asked
+        return ElicitResult(action="accept") if is_agreed else _DECLINED
+
+    async def _ask(self, question: Callable[[AskedIn], Awaitable[T]], declined: T) -> T | None:
+        """The person's answer; None if the call was over before they gave one."""
+        call = self._calls.latest()
+        if call is not None:
+            return await unless_over(question(call.asked_in), call.over)
+        if self._waiting >= MOST_WAITING:
+            return declined
+        self._waiting += 1
+        try:
+            return await question(AskedIn())
+        finally:
+            self._waiting -= 1
 
     def _tell_of(self, url: str, message: str) -> None:
         if url not in self._told and len(self._told) < MOST_TOLD:
@@ -129,6 +138,10 @@ class Answering:
 
     def _said(self, message: str, labels: str = "") -> str:
         message = message[: LONGEST_MESSAGE + 1]
-        asked = f"The MCP server {one_line(self._server, 100)} asks: {words(message, LONGEST_MESSAGE)}"
+        asked = question_of(self._server, message)
         remark = remark_on(hidden_characters(message + labels))
         return f"{asked}\n{remark}" if remark else asked
+
+
+def question_of(server: str, message: str) -> str:
+    return f"{server[:1].upper()}{server[1:]} asks: {words(message, LONGEST_MESSAGE)}"

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import enum
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar
 
 import msgspec
 from mcp.client import Transport
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
-    CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
     CallToolResult,
@@ -23,19 +22,21 @@ from mcp_types import (
 )
 
 from crow import __version__
-from crow.actions import Link
 from crow.config.settings import Limits
 from crow.events import Notice
-from crow.mcp.using.answering import Answering, AskedIn, Asker
-from crow.mcp.using.errors_said import ErrorsSaid, errors_path
-from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut, as_failure, first_of
+from crow.mcp.using.addresses import Addresses
+from crow.mcp.using.answering import Answering, Asker
+from crow.mcp.using.calls import AskedIn, RunningCalls, left_at_once
+from crow.mcp.using.expected import Expected
+from crow.mcp.using.failures import AddressesFirst, LoginNeeded, ServerFailed, TimedOut, as_failure, first_of, is_lost
 from crow.mcp.using.inventory import Inventory
-from crow.mcp.using.lines import Stdio, Talk
-from crow.mcp.using.login import log_in, with_stored_tokens
+from crow.mcp.using.login import log_in_through, with_stored_tokens
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.program import start_program
 from crow.mcp.using.remote import Remote, has_own_key
 from crow.mcp.using.retries import Retries
+from crow.mcp.using.stderr_log import StderrLog, stderr_path
+from crow.mcp.using.stdio import Stdio
 from crow.mcp.using.telling import Telling
 from crow.mcp.using.wanted import Wanted
 from crow.workspace.processes import Keeper
@@ -62,6 +63,12 @@ class State(enum.StrEnum):
 
 AT_REST = (State.FAILED, State.TIMED_OUT, State.STARTING_AGAIN)
 """Nothing of it runs, until it is started again."""
+
+
+_NOT_YET = {
+    State.STARTING: "it is still starting",
+    State.WAITING_FOR_LOGIN: "it waits for you to log in, on the page that your editor was asked to show",
+}
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -93,16 +100,18 @@ class Connection:
         self._around = around
         self._on_change = on_change
         self._telling = Telling(wanted, around.tell)
-        self._errors = ErrorsSaid(errors_path(around.home, known_as))
-        self._talk = Talk(self._errors)
+        self._errors = StderrLog(stderr_path(around.home, known_as))
+        self._stdio: Stdio | None = None
         self._client: Client | None = None
         self._mode: Literal["legacy", "auto"] = "legacy"
-        self._calls: dict[str, tuple[AskedIn, asyncio.Timeout]] = {}
+        self._calls = RunningCalls(lambda: self.answers_in)
+        self._answering = Answering(wanted.name, around.roots, around.asker, self._calls, self._telling.warn)
+        self._addresses = Addresses(wanted.name, around.asker)
         self._unauthorised = False
         self._was_ready = False
         self._is_awaited = False
         """The person knows that it is not ready, and is told when it is."""
-        self._settled = asyncio.Event()
+        self._expected = Expected(lambda: self._start_limit, self._go_on_without_it)
         self._lost = asyncio.Event()
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
@@ -120,19 +129,20 @@ class Connection:
     # --- for whoever uses it
 
     def start(self) -> None:
+        self._expected.begin()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
-        """Returns when it is ready, has failed, or waits for the person longer than they may want to."""
-        await self._settled.wait()
+        """Returns when it is ready, has failed, or has been waited for as long as a prompt may wait."""
+        await self._expected.settled()
 
     @property
     def is_settled(self) -> bool:
-        return self._settled.is_set()
+        return self._expected.is_settled
 
     def restart(self) -> None:
         self._is_awaited = True
-        self._settled.clear()
+        self._expected.begin()
         self._wake.set()
         if self.state is State.READY:
             self._end(ServerFailed("it is started again"))
@@ -142,6 +152,7 @@ class Connection:
 
     async def close(self) -> None:
         """Ends it, and everything that it started, whether or not it says goodbye."""
+        self._expected.settle()
         if self._task is None:
             return
         for seconds in GOODBYES:
@@ -160,12 +171,23 @@ class Connection:
         check: Callable[[], None],
     ) -> CallToolResult:
         """ServerFailed says why there is no result. `check` may raise it, once the server is there to be called."""
+        is_over = False
+
+        async def show(progress: float, total: float | None, message: str | None) -> None:
+            if not is_over:
+                await on_progress(progress, total, message)
 
         def call(client: Client) -> Awaitable[CallToolResult]:
             check()
-            return client.call_tool(tool, arguments, progress_callback=on_progress)
+            return client.call_tool(tool, arguments, progress_callback=show)
 
-        return await self.ask(call, asked_in)
+        try:
+            return await self.ask(call, asked_in)
+        except AddressesFirst as wanted:
+            await self._addresses.visit(wanted, asked_in)
+            return await self.ask(call, asked_in)
+        finally:
+            is_over = True
 
     @property
     def answers_in(self) -> float:
@@ -178,11 +200,12 @@ class Connection:
         self._unauthorised = False
         try:
             async with asyncio.timeout(self.answers_in) as clock:
-                with self._calling(asked_in, clock):
-                    return await question(client)
+                with self._calls.running(asked_in, clock):
+                    return await left_at_once(question(client))
         except TimeoutError:
             raise ServerFailed(f"it did not answer within {self.answers_in:g} s") from None
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
+            logger.debug("a question to the MCP server %r failed: %s", self.name, type(first_of(error)).__name__)
             raise self._went_wrong(error) from None
 
     async def _usable(self) -> Client:
@@ -191,23 +214,15 @@ class Connection:
                 self.restart()
             await self.settled()
         if self._client is None:
-            raise ServerFailed(self.cause or f"it is {self.state}")
+            raise ServerFailed(self.cause or _NOT_YET.get(self.state, f"it is {self.state}"))
         return self._client
-
-    @contextmanager
-    def _calling(self, asked_in: AskedIn, clock: asyncio.Timeout) -> Generator[None]:
-        self._calls[asked_in.call_id] = asked_in, clock
-        try:
-            yield
-        finally:
-            self._calls.pop(asked_in.call_id, None)
 
     def _went_wrong(self, error: Exception) -> ServerFailed:
         first = first_of(error)
         if self._needs_login:
             self._end(LoginNeeded())
             return ServerFailed(self._telling.cause(LoginNeeded()))
-        if isinstance(first, MCPError) and (first.code == CONNECTION_CLOSED or self._lost.is_set()):
+        if is_lost(first) or (isinstance(first, MCPError) and self._lost.is_set()):
             self._end(as_failure(error))
             return ServerFailed(f"it was lost during the call: {(self._failure or as_failure(error)).message}")
         return as_failure(error)
@@ -225,12 +240,12 @@ class Connection:
                 retries.forget()  # somebody wanted it to be started again
                 self._change(State.STARTING)
                 continue
-            if isinstance(failure, LoginNeeded) and await self._logged_in():
+            if isinstance(failure, LoginNeeded) and await self._log_in():
                 continue
             if self._was_ready:
                 retries.has_run(loop.time() - began)
             is_first, pause = retries.is_first, retries.next_pause(failure)
-            self._is_down(failure, given_up=pause is None, first=is_first)
+            self._go_down(failure, given_up=pause is None, first=is_first)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
@@ -257,26 +272,35 @@ class Connection:
         self._lost.clear()
         self._failure = None
         self._unauthorised = False
-        clock = asyncio.timeout(self._start_limit)
+        limit = self._start_limit + self._around.limits().mcp_late
+        clock = asyncio.timeout(limit)
         try:
             async with clock, self._connected() as client:
                 await self.has.take(client)
                 clock.reschedule(None)
-                self._is_ready(client)
+                self._become_ready(client)
                 await self.has.follow(client, lambda: self.answers_in, lambda: self._on_change(self))
         except Exception as error:  # noqa: BLE001 -- the edge of a library: whatever it is, it costs this server alone
             if clock.expired():
-                failure = TimedOut(self._start_limit, self._talk.remark())
+                failure = TimedOut(limit, self._remark())
             elif self._can_be_newer(error):
+                if not self.is_settled:
+                    self._expected.begin()
                 return await self._live()
             else:
-                failure = LoginNeeded() if self._needs_login else self._failure or as_failure(error)
+                failure = LoginNeeded() if self._needs_login else self._why(error)
             logger.info("the MCP server %r: %s", self.name, failure.message)
         else:
             failure = self._failure or ServerFailed("it ended")
         finally:
             self._client = None
         return failure
+
+    def _why(self, error: Exception) -> ServerFailed:
+        """An answer says more than the end of the connection that follows it."""
+        first = first_of(error)
+        is_answer = isinstance(first, MCPError) and not is_lost(first)
+        return as_failure(error) if is_answer or self._failure is None else self._failure
 
     @property
     def _needs_login(self) -> bool:
@@ -293,14 +317,12 @@ class Connection:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Client]:
-        around = self._around
-        answering = Answering(self.name, around.roots, around.asker, self._calling_now, self._pause, self._telling.warn)
         async with Client(
             self._transport(),
             mode=self._mode,
-            elicitation_callback=answering.elicit,
-            list_roots_callback=answering.roots,
-            message_handler=self._heard,
+            elicitation_callback=self._answering.elicit,
+            list_roots_callback=self._answering.roots,
+            message_handler=self._hear,
             client_info=Implementation(name="crow", title="Crow", version=__version__),
             cache=None,
         ) as client:
@@ -311,46 +333,46 @@ class Connection:
         guard = MessageGuard(asyncio.get_running_loop().time, self.has.leave_out)
         if settings.url:
             auth = None if has_own_key(settings) else with_stored_tokens(self._around.home, settings.url)
-            return Remote(settings, auth, guard, self._is_unauthorised, self._end)
+            return Remote(settings, auth, guard, self._note_unauthorised, self._end)
         around = self._around
         folder, environ = around.roots[0], around.environ
-        stdio = Stdio(lambda: start_program(around.keeper, settings, folder, environ), self._errors, guard, self._end)
-        self._talk = stdio.talk
-        return stdio
+        self._stdio = Stdio(
+            lambda: start_program(around.keeper, settings, folder, environ),
+            self._errors,
+            guard,
+            self._end,
+            self._note_ending,
+        )
+        return self._stdio
 
-    async def _logged_in(self) -> bool:
-        """Through the person's client, where it can show an address."""
+    def _remark(self) -> str:
+        """What may explain why it does not answer; empty for one over HTTP, which says nothing beside its messages."""
+        return self._stdio.talk.remark() if self._stdio is not None else ""
+
+    async def _log_in(self) -> bool:
+        """Through the person's client, where it can show an address. Whether it worked."""
         asker = self._around.asker
         if not asker.can_visit:
             return False
         self._change(State.WAITING_FOR_LOGIN)
-        late = asyncio.get_running_loop().call_later(self._start_limit, self._login_is_late)
-        link_id = f"login-{self.known_as}"
-
-        async def show(url: str) -> None:
-            link = Link("", f"Log in to the MCP server {self.shown_name}.", url, link_id)
-            if not await asker.visit(link):
-                raise ServerFailed("you did not log in", lasting=True)
-
+        if self.is_settled:
+            self._go_on_without_it()
         try:
-            await log_in(self.wanted.settings, self._around.home, show)
+            await log_in_through(asker, self.wanted, self.known_as, self._around.home)
         except ServerFailed as failed:
             self._telling.warn(f"The login did not work: {failed.message}.")
             return False
-        finally:
-            late.cancel()
-        asker.visited(link_id)
         self._change(State.STARTING)
         return True
 
     # --- what happens to it
 
-    async def _heard(self, message: object) -> None:
+    async def _hear(self, message: object) -> None:
         match message:
             case ToolListChangedNotification() | PromptListChangedNotification():
                 self.has.has_changed()
             case ElicitCompleteNotification():
-                self._around.asker.visited(message.params.elicitation_id)
+                self._addresses.complete(message.params.elicitation_id)
             case _:
                 pass
 
@@ -359,47 +381,42 @@ class Connection:
             self._failure = failure
             self._lost.set()
 
-    def _is_unauthorised(self, now: bool) -> None:
+    def _note_ending(self) -> None:
+        if not self._wake.is_set():  # else it is started again, and that is waited for
+            self._expected.settle_soon()
+
+    def _note_unauthorised(self, now: bool) -> None:
         self._unauthorised = now
 
-    def _calling_now(self) -> AskedIn:
-        running = next(reversed(self._calls.values()), None)
-        return AskedIn() if running is None else running[0]
-
-    def _pause(self, asking: bool) -> None:
-        """While the person is asked, the clock of no call runs."""
-        now = asyncio.get_running_loop().time()
-        for _, clock in self._calls.values():
-            clock.reschedule(None if asking else now + self.answers_in)
-
-    def _is_ready(self, client: Client) -> None:
+    def _become_ready(self, client: Client) -> None:
         self._client = client
         self._unauthorised = False
         if self._is_awaited:
             self._telling.is_ready_now()
         self._was_ready = True
         self._is_awaited = False
-        self._settled.set()
+        self._expected.settle()
         self._change(State.READY)
 
-    def _is_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
+    def _go_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
         self._is_awaited = True
         self.cause = self._telling.cause(failure)
         if first:
             self._telling.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
             self._telling.is_given_up(failure)
-        self._settled.set()
+        self._expected.settle()
         if not given_up:
             self._change(State.STARTING_AGAIN)
         else:
             self._change(State.TIMED_OUT if isinstance(failure, TimedOut) else State.FAILED)
 
-    def _login_is_late(self) -> None:
-        if not self._settled.is_set():
-            self._is_awaited = True
+    def _go_on_without_it(self) -> None:
+        self._is_awaited = True
+        if self.state is State.WAITING_FOR_LOGIN:
             self._telling.waits_for_login()
-            self._settled.set()
+        else:
+            self._telling.is_late(self._start_limit, self._remark())
 
     def _change(self, state: State) -> None:
         self.state = state

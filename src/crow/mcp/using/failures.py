@@ -3,7 +3,8 @@
 from typing import cast
 
 import httpx2
-from mcp_types import CONNECTION_CLOSED
+import msgspec
+from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
 from pydantic import ValidationError
 
 from crow.errors import CrowError
@@ -11,6 +12,12 @@ from crow.visible import one_line
 from mcp import MCPError
 
 LONGEST = 500
+MOST_ADDRESSES = 5
+ACCEPTED = 202
+ON_THE_WAY = -31999
+"""The code of errors that no server sent: they say in our words what came instead of an answer."""
+_LOST = ("Connection closed", "SSE stream")
+"""How the library's messages begin when it has lost a server."""
 MALFORMED = "its answer is malformed"
 
 
@@ -27,6 +34,21 @@ class LoginNeeded(ServerFailed):
         super().__init__("it wants you to log in first", lasting=True)
 
 
+class Address(msgspec.Struct, frozen=True):
+    url: str
+    message: str
+    id: str
+
+
+class AddressesFirst(ServerFailed):
+    """It answers a call when the person has been there."""
+
+    def __init__(self, addresses: tuple[Address, ...]) -> None:
+        named = ", ".join(one_line(address.url, 500) for address in addresses)
+        super().__init__(f"it wants you to open {named} first" if named else "it wants you to open an address first")
+        self.addresses = addresses
+
+
 class TimedOut(ServerFailed):
     """It took longer to start than it may."""
 
@@ -41,13 +63,22 @@ def first_of(error: BaseException) -> BaseException:
     return error
 
 
+def is_lost(error: BaseException) -> bool:
+    """Whether the library says so: servers use the same code for anything."""
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and error.message.startswith(_LOST)
+
+
 def as_failure(error: BaseException) -> ServerFailed:
     error = first_of(error)
     match error:
         case ServerFailed():
             return error
-        case MCPError() if error.code == CONNECTION_CLOSED:
+        case MCPError() if is_lost(error):
             return ServerFailed("the connection was closed")
+        case MCPError() if error.code == URL_ELICITATION_REQUIRED:
+            return AddressesFirst(_addresses(error.data))
+        case MCPError() if error.code == ON_THE_WAY:
+            return ServerFailed(error.message, lasting=error.data is True)
         case MCPError() if error.message == MALFORMED:
             return ServerFailed(MALFORMED)
         case MCPError():
@@ -56,10 +87,38 @@ def as_failure(error: BaseException) -> ServerFailed:
             place = ".".join(str(part) for part in error.errors()[0]["loc"])
             return ServerFailed(f"{MALFORMED} ({one_line(place, 100)})")
         case httpx2.HTTPStatusError():
-            return ServerFailed(f"it answered with HTTP status {error.response.status_code}")
+            return fault_of(error.response) or ServerFailed(MALFORMED)
         case httpx2.TimeoutException() | TimeoutError():
             return ServerFailed("it did not answer in time")
         case httpx2.TransportError():
             return ServerFailed(f"it cannot be reached: {one_line(str(error), LONGEST) or type(error).__name__}")
         case _:
             return ServerFailed(one_line(str(error), LONGEST) or type(error).__name__)
+
+
+def fault_of(response: httpx2.Response) -> ServerFailed | None:
+    """What is wrong with an answer over HTTP, as far as its head tells. A redirect is one that was not followed."""
+    if response.has_redirect_location:
+        try:
+            target = response.url.join(response.headers["location"])
+            where = one_line(str(target.copy_with(userinfo=b"", query=None, fragment=None)), LONGEST)
+        except (ValueError, httpx2.InvalidURL):
+            return ServerFailed("it redirects to a malformed address: check the url", lasting=True)
+        if (target.scheme, target.host, target.port) == (response.url.scheme, response.url.host, response.url.port):
+            return ServerFailed(f"it redirects again and again, to {where} in the end: check the url", lasting=True)
+        return ServerFailed(f"it redirects to {where}, which is not followed: check the url", lasting=True)
+    if not response.is_success:
+        return ServerFailed(f"it answered with HTTP status {response.status_code}")
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("application/json", "text/event-stream") or response.status_code == ACCEPTED:
+        return None
+    what = "a web page" if kind == "text/html" else f"the type {one_line(kind, 100)}" if kind else "no type"
+    return ServerFailed(f"it answered with {what}, not MCP: check the url", lasting=True)
+
+
+def _addresses(data: object) -> tuple[Address, ...]:
+    try:
+        wanted = ElicitationRequiredErrorData.model_validate(data).elicitations[:MOST_ADDRESSES]
+    except ValidationError:
+        return ()
+    return tuple(Address(one.url, one.message, one.elicitation_id or one.url) for one in wanted)

@@ -1,16 +1,19 @@
 """What a server has: listed when it has started, and again whenever it says that something changed."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Prompt, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from crow.mcp.using.failures import as_failure
+from crow.mcp.using.failures import as_failure, first_of
 from crow.mcp.using.message_guard import MOST_LISTED
 from crow.mcp.using.pages import all_pages
 from mcp import Client, MCPError
+
+logger = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.2
 """Seconds between a change and the listing: the next one may come at once."""
@@ -131,6 +134,7 @@ class Inventory:
         except Exception as error:
             if self._lost.is_set():
                 raise
+            logger.debug("the prompts of an MCP server cannot be listed: %s", type(first_of(error)).__name__)
             self._warn_once("prompts", f"Its prompts cannot be used: {as_failure(error).message}.")
             return []
         return prompts

@@ -1,31 +1,28 @@
-"""Logging in to a server over HTTP (OAuth): the browser shows a page, and comes back to a port of this machine.
-
-Tokens belong to an address, not to a name: whoever names another address gets none of them.
-"""
+"""Logging in to a server over HTTP (OAuth): the browser shows a page, and comes back to a port of this machine."""
 
 import asyncio
 import contextlib
-import hashlib
-import os
-import time
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-import msgspec
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
-from pydantic import AnyUrl, ValidationError
+from mcp.shared.auth import OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
 
-from crow.config.home import write_file
+from crow.actions import Link
 from crow.config.settings import McpServerSettings
-from crow.errors import ConfigError
-from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure
+from crow.mcp.using.answering import Asker
+from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.remote import UNAUTHORISED, Remote
+from crow.mcp.using.tokens import NewTokens, Tokens
+from crow.mcp.using.wanted import Wanted
 from mcp import Client
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 300.0
 """Seconds that the person has in the browser."""
@@ -34,84 +31,6 @@ PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
 LONG_AGO = 1.0
 """When a token ended that the server no longer takes."""
 _LONGEST_REQUEST = 16 * 1024
-
-
-class _Kept(msgspec.Struct, frozen=True):
-    url: str
-    tokens: dict[str, Any] | None = None
-    expires_at: float | None = None
-    client: dict[str, Any] | None = None
-    places: dict[str, Any] | None = None
-    """Where the authorisation server renews tokens, in its own words."""
-
-
-class Tokens:
-    """What is known of one address, in a file below CROW_HOME that only its owner can read."""
-
-    def __init__(self, home: str, url: str) -> None:
-        digest = hashlib.sha256(url.encode()).hexdigest()[:32]
-        self._path = os.path.join(home, "mcp", "tokens", f"{digest}.json")
-        self._url = url
-
-    @property
-    def are_there(self) -> bool:
-        return self._read().tokens is not None
-
-    def port(self) -> int:
-        """The one that this client was registered with; 0 if it was not."""
-        uris = (self._read().client or {}).get("redirect_uris") or [""]
-        return urlsplit(str(uris[0])).port or 0
-
-    def keep_places(self, metadata: OAuthMetadata | None) -> None:
-        if metadata is not None:
-            places = metadata.model_dump(mode="json", exclude_none=True)
-            self._write(msgspec.structs.replace(self._read(), places=places))
-
-    def recall(self, provider: OAuthClientProvider) -> None:
-        """What the library does not keep by itself: without it no token could be renewed."""
-        kept = self._read()
-        provider.context.current_tokens = _understood(OAuthToken, kept.tokens)
-        provider.context.token_expiry_time = kept.expires_at
-        provider.context.oauth_metadata = _understood(OAuthMetadata, kept.places)
-
-    def forget_client(self) -> None:
-        self._write(msgspec.structs.replace(self._read(), client=None))
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return _understood(OAuthToken, self._read().tokens)
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        kept = tokens.model_dump(mode="json", exclude_none=True)
-        self._write(msgspec.structs.replace(self._read(), tokens=kept, expires_at=expires_at))
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return _understood(OAuthClientInformationFull, self._read().client)
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        client = client_info.model_dump(mode="json", exclude_none=True)
-        self._write(msgspec.structs.replace(self._read(), client=client))
-
-    def _read(self) -> _Kept:
-        try:
-            with open(self._path, "rb") as file:
-                kept = msgspec.json.decode(file.read(), type=_Kept)
-        except (OSError, msgspec.DecodeError, UnicodeError):
-            return _Kept(self._url)
-        return kept if kept.url == self._url else _Kept(self._url)
-
-    def _write(self, kept: _Kept) -> None:
-        try:
-            write_file(self._path, msgspec.json.encode(kept))
-        except ConfigError as error:
-            raise ServerFailed(f"its login cannot be kept: {error.message}") from None
-
-
-def _understood(kind: Any, value: dict[str, Any] | None) -> Any:
-    try:
-        return None if value is None else kind.model_validate(value)
-    except ValidationError:
-        return None
 
 
 def with_stored_tokens(home: str, url: str) -> httpx2.Auth | None:
@@ -173,8 +92,8 @@ async def log_in(
     settings: McpServerSettings, home: str, show: Callable[[str], Awaitable[None]], *, patience: float = PATIENCE
 ) -> None:
     """`show` brings the address of the login page to the person. ServerFailed says why it did not work."""
-    tokens = Tokens(home, settings.url)
-    async with _listening(tokens) as (port, answer):
+    tokens = NewTokens(home, settings.url)
+    async with _listening() as (port, answer):
 
         async def wait() -> AuthorizationCodeResult:
             try:
@@ -189,8 +108,23 @@ async def log_in(
         try:
             async with Client(transport, mode="legacy", cache=None):
                 tokens.keep_places(auth.context.oauth_metadata)
+                tokens.keep()
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
+            logger.debug("a login to an MCP server failed: %s", type(first_of(error)).__name__)
             raise as_failure(error) from None
+
+
+async def log_in_through(asker: Asker, wanted: Wanted, known_as: str, home: str) -> None:
+    """The same, where the person's client can show an address: it does, and is told when the person is done."""
+    link_id = f"login-{known_as}"
+
+    async def show(url: str) -> None:
+        link = Link("", f"Log in to the MCP server {wanted.shown_name}.", url, link_id)
+        if not await asker.visit(link):
+            raise ServerFailed("you did not log in", lasting=True)
+
+    await log_in(wanted.settings, home, show)
+    asker.visited(link_id)
 
 
 def _provider(
@@ -214,8 +148,8 @@ def _provider(
 
 
 @asynccontextmanager
-async def _listening(tokens: Tokens) -> AsyncGenerator[tuple[int, "asyncio.Future[AuthorizationCodeResult]"]]:
-    """On the port of the last time, as the server may know no other; else on any, and registered anew."""
+async def _listening() -> AsyncGenerator[tuple[int, "asyncio.Future[AuthorizationCodeResult]"]]:
+    """The port, which is any that is free, and what will come to it."""
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -231,16 +165,9 @@ async def _listening(tokens: Tokens) -> AsyncGenerator[tuple[int, "asyncio.Futur
             await writer.drain()
         writer.close()
 
-    known = tokens.port()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LONGEST_REQUEST)
     try:
-        server = await asyncio.start_server(serve, "127.0.0.1", known, limit=_LONGEST_REQUEST)
-    except OSError:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LONGEST_REQUEST)
-    port = int(server.sockets[0].getsockname()[1])
-    if port != known and known:
-        tokens.forget_client()
-    try:
-        yield port, answer
+        yield int(server.sockets[0].getsockname()[1]), answer
     finally:
         server.close()
         answer.cancel()

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -10,16 +11,18 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
+import msgspec
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.failures import ServerFailed
-from crow.mcp.using.lines import LONGEST_LINE
+from crow.mcp.using.failures import MALFORMED, ON_THE_WAY, ServerFailed, fault_of
 from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard
+from crow.mcp.using.stdio import LONGEST_LINE
 from crow.visible import one_line
 
 LIMITS = httpx2.Timeout(10.0, read=None)
@@ -28,6 +31,15 @@ GOODBYE = 1.0
 """Seconds that a server gets for its answer when we leave."""
 LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
+INSTEAD_OF_ANSWERS = (
+    "Server returned an error response",
+    "Unexpected content type",
+    "Redirect to",
+    "Failed to parse JSON response",
+    "Failed to parse SSE message",
+)
+"""How the library's own messages begin, where no answer came that it understands."""
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 UNAUTHORISED = 401
 NOT_FOUND = 404
 
@@ -43,6 +55,16 @@ def checked_url(url: str) -> str:
     if not has_host:
         raise ServerFailed(f"its address is malformed: {one_line(url, 200)}", lasting=True)
     return url
+
+
+def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """A value may be a key: it is not shown."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ServerFailed(f"`{one_line(name, 100)}` cannot be the name of a header", lasting=True)
+        if not value.isascii() or not value.isprintable():
+            raise ServerFailed(f"the value of its header `{name}` has characters that cannot be sent", lasting=True)
+    return dict(headers)
 
 
 def has_own_key(settings: McpServerSettings) -> bool:
@@ -71,6 +93,8 @@ class Remote:
         self._on_end = on_end
         self._entered = self._transport()
         self._leaving = False
+        self._faults: dict[Any, ServerFailed] = {}
+        """What came instead of an answer, by the id of the question."""
 
     async def __aenter__(self) -> tuple[Any, Any]:
         return await self._entered.__aenter__()
@@ -98,7 +122,7 @@ class Remote:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[tuple[Any, Any]]:
-        url, headers = checked_url(self._settings.url), dict(self._settings.headers)
+        url, headers = checked_url(self._settings.url), checked_headers(self._settings.headers)
         if self._settings.type == "sse":
             async with sse_client(url, headers, httpx_client_factory=self._http, auth=self._auth) as streams:
                 yield streams
@@ -124,10 +148,25 @@ class Remote:
             self._on_unauthorised(True)  # noqa: FBT003 -- yes or no
         elif shows_token and response.is_success:
             self._on_unauthorised(False)  # noqa: FBT003 -- yes or no
+        self._note_fault(response)
         is_ours = response.request.method == "POST" and response.url == self._settings.url
         if response.status_code == NOT_FOUND and is_ours:
             # Most likely it was started anew, and knows nothing of us.
             self._on_end(ServerFailed("it answered with HTTP status 404"))
+
+    def _note_fault(self, response: httpx2.Response) -> None:
+        """A redirect that is followed is one as well, until the answer comes."""
+        fault = fault_of(response)
+        if fault is None and not self._faults:
+            return
+        if fault is not None and self._settings.type == "sse" and response.request.method == "GET":
+            if response.is_success:  # any other the library tells of
+                self._on_end(fault)
+            return
+        asked = _question_in(response.request)
+        self._faults.pop(asked, None)
+        if fault is not None and asked is not None:
+            self._faults[asked] = fault
 
     def _limited(self, response: httpx2.Response) -> Callable[..., AsyncGenerator[bytes]]:
         """The body as it is when unpacked, in whole lines, each mended. The library would keep any amount of it."""
@@ -157,12 +196,26 @@ class Remote:
         self._on_end(failure)
         return httpx2.StreamError(failure.message)  # what the library turns into the end of that call
 
+    def _explained(self, message: SessionMessage | Exception) -> SessionMessage | Exception:
+        """With our words in place of the library's, where no answer came."""
+        if not isinstance(message, SessionMessage) or not isinstance(message.message, JSONRPCError):
+            return message
+        failed = message.message
+        fault = self._faults.pop(failed.id, None)
+        if not failed.error.message.startswith(INSTEAD_OF_ANSWERS):
+            return message
+        if fault is None:
+            error = ErrorData(code=PARSE_ERROR, message=MALFORMED)
+        else:
+            error = ErrorData(code=ON_THE_WAY, message=fault.message, data=fault.lasting)
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=failed.id, error=error))
+
     async def _pass_on(self, messages: Any, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         failure = ServerFailed("it ended the connection")
         try:
             async for message in messages:
                 self._guard.take(message)
-                await to_us.send(message)
+                await to_us.send(self._explained(message))
         except ServerFailed as failed:
             failure = failed
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -170,3 +223,17 @@ class Remote:
         if not self._leaving:
             self._on_end(failure)
         to_us.close()
+
+
+class _Question(msgspec.Struct):
+    id: int | str
+
+
+def _question_in(request: httpx2.Request) -> int | str | None:
+    """The id of the message that it carries; None if it carries none that is to be answered."""
+    if request.method != "POST":
+        return None
+    try:
+        return msgspec.json.decode(request.content, type=_Question).id
+    except (msgspec.DecodeError, UnicodeError, httpx2.StreamError):
+        return None

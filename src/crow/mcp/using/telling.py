@@ -35,6 +35,12 @@ class Telling:
     def is_given_up(self, failure: ServerFailed) -> None:
         self.warn(f"It is given up for now: {self.cause(failure).rstrip('.')}. {self._by_hand}")
 
+    def is_late(self, seconds: float, remark: str) -> None:
+        text = (
+            f"is not ready after {seconds:g} s. The work goes on without it; its tools join when it is ready.{remark}"
+        )
+        self._tell(Notice("warning", f"The MCP server {self._shown} {text}"))
+
     def waits_for_login(self) -> None:
         text = f"The MCP server {self._shown} is not ready: it waits for you to log in. Its tools come when you have."
         self._tell(Notice("warning", text))

@@ -42,4 +42,4 @@ def all_commands(
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
     from_files = FileCommands(sources, trusting, conversation.journal, taken)
-    return Commands([Help(built_in, from_files, servers), *built_in], [from_files, servers])
+    return Commands([Help(built_in, from_files, servers.prompts), *built_in], [from_files, servers.prompts])

@@ -13,7 +13,7 @@ def named(errand: Errand, text: str) -> str:
     return f"Subagent “{errand.name}”: {text}"
 
 
-class NamedPerson:
+class NamedPerson(Person):
     """The same person, who is told which subagent asks."""
 
     def __init__(self, person: Person, errand: Errand, journal: Journal) -> None:

@@ -8,43 +8,42 @@ from crow.config.home import create_folder
 from crow.errors import ConfigError
 from crow.visible import one_line
 
-LARGEST_FILE = 1024 * 1024
+KEPT = 1024 * 1024
+"""Bytes that are in the file in any case: it is cut down to them when it has twice as many."""
 TAIL = 2000
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def errors_path(home: str, server: str) -> str:
+def stderr_path(home: str, server: str) -> str:
     return os.path.join(home, "mcp", "log", f"{_NOT_IN_NAMES.sub('_', server)[:80].strip('.') or 'server'}.log")
 
 
-class ErrorsSaid:
+class StderrLog:
     """Kept in the file as far as that can be written; the end of it is kept at hand."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: int | None = None
-        self._size = 0
         self._tail = b""
 
     def open(self) -> None:
         self._tail = b""
         with contextlib.suppress(OSError, ConfigError):  # a server is no worse for a log that cannot be kept
             create_folder(os.path.dirname(self._path))
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(self._path, flags, 0o600)
-            self._size = os.fstat(self._file).st_size
 
     def take(self, data: bytes) -> None:
         self._tail = (self._tail + data)[-TAIL:]
         if self._file is None:
             return
         with contextlib.suppress(OSError):
-            if self._size + len(data) > LARGEST_FILE:
+            size = os.fstat(self._file).st_size  # another session may write to it, too
+            if size + len(data) > 2 * KEPT:
+                before = max(KEPT - len(data), 0)
+                data = os.pread(self._file, before, max(size - before, 0)) + data[-KEPT:]
                 os.ftruncate(self._file, 0)
-                self._size = 0
-                data = data[-LARGEST_FILE:]
             os.write(self._file, data)
-            self._size += len(data)
 
     def close(self) -> None:
         if self._file is not None:

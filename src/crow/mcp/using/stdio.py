@@ -14,11 +14,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-from crow.mcp.using.errors_said import ErrorsSaid
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program
+from crow.mcp.using.stderr_log import StderrLog
 from crow.visible import one_line
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -32,7 +32,7 @@ _STEP = 256 * 1024
 class Talk:
     """What is known of a running server beside its messages."""
 
-    def __init__(self, errors: ErrorsSaid) -> None:
+    def __init__(self, errors: StderrLog) -> None:
         self._errors = errors
         self.garbage = ""
         """The first line that it wrote instead of a message."""
@@ -97,20 +97,25 @@ def _malformed_answer(line: bytes) -> SessionMessage | None:
 
 
 class Stdio:
-    """A transport: the server runs while it is entered. `on_end` is told why it no longer talks, once."""
+    """A transport: the server runs while it is entered. `on_end` is told why it no longer talks, once.
+
+    `on_leave` is told that it is being ended, which may take a while.
+    """
 
     def __init__(
         self,
         start: Callable[[], Awaitable[Program]],
-        errors: ErrorsSaid,
+        errors: StderrLog,
         guard: MessageGuard,
         on_end: Callable[[ServerFailed], None],
+        on_leave: Callable[[], None],
     ) -> None:
         self.talk = Talk(errors)
         self._start = start
         self._errors = errors
         self._guard = guard
         self._on_end = on_end
+        self._on_leave = on_leave
         self._ending = AsyncExitStack()
 
     async def __aenter__(self) -> Streams:
@@ -126,14 +131,15 @@ class Stdio:
             for stream in (to_us, incoming, outgoing, from_us):
                 ending.callback(stream.close)
             reading = asyncio.create_task(self._read(program, reader, to_us))
-            ending.push_async_callback(_stopped, reading)
-            ending.push_async_callback(_stopped, asyncio.create_task(_write(writer, from_us)))
+            ending.push_async_callback(_stop, reading)
+            ending.push_async_callback(_stop, asyncio.create_task(_write(writer, from_us)))
             self._ending = ending.pop_all()
         return incoming, outgoing
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._on_leave()
         await self._ending.aclose()
 
     async def _read(
@@ -166,7 +172,7 @@ async def _write(writer: asyncio.StreamWriter, from_us: MemoryObjectReceiveStrea
             await writer.drain()
 
 
-async def _stopped(task: asyncio.Task[None]) -> None:
+async def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
 

@@ -1,0 +1,88 @@
+"""What MCP servers ask the person, brought to them."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from crow.actions import Filled, Form, Link, Question
+from crow.events import CallDescribed
+from crow.results import ToolKind
+from crow.tools.task import Errand
+from crow.turn.conversation import Conversation
+from crow.turn.subagent.naming import named
+from crow.turn.waits import waiting
+
+
+class Asker:
+    """Brings servers' questions to the person: those of a call one at a time, like every other question of a turn.
+
+    What is asked in a call of a subagent is asked about the subagent as a whole: the editor does not know its calls.
+    What is asked outside any call may wait as long as the person likes, and holds up nothing else.
+    """
+
+    def __init__(self, conversation: Conversation, errand_of: Callable[[str], Errand | None]) -> None:
+        self._conversation = conversation
+        self._person = conversation.person
+        self._errand_of = errand_of
+        self._outside_calls = asyncio.Lock()
+
+    @property
+    def can_visit(self) -> bool:
+        return self._person.can_visit
+
+    async def fill_in(self, form: Form) -> Filled:
+        """As a form where the client has forms; a single choice also as a plain question; else it is declined."""
+        if not form.call_id:
+            async with self._outside_calls:
+                with waiting(self._conversation, f"your answer to {form.who}"):
+                    return await self._person.fill_in(form) or Filled("decline")
+        errand = self._errand_of(form.call_id)
+        if errand is not None:
+            form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
+        async with self._conversation.dialog:
+            return await self._person.fill_in(form) or await self._as_question(form, errand)
+
+    async def visit(self, link: Link) -> bool:
+        if not link.call_id:
+            return await self._person.visit(link)
+        errand = self._errand_of(link.call_id)
+        if errand is not None:
+            link = replace(link, call_id=errand.call_id, text=named(errand, link.text))
+        async with self._conversation.dialog:
+            return await self._person.visit(link)
+
+    def visited(self, link_id: str) -> None:
+        self._person.visited(link_id)
+
+    async def _as_question(self, form: Form, errand: Errand | None) -> Filled:
+        fields = list(form.schema["properties"].items())
+        if len(fields) != 1:
+            return Filled("decline")
+        name, field = fields[0]
+        values = _choices(field)
+        if not values:
+            return Filled("decline")
+        kind, title = (form.kind, form.title) if errand is None else (ToolKind.OTHER, errand.title)
+        try:
+            answer = await self._person.ask(Question(form.call_id, form.text, tuple(values)))
+        finally:  # a question is shown in the call's place: the call takes it back
+            self._conversation.journal.append(CallDescribed(form.call_id, kind, title))
+        if answer is not None and answer.cancelled:
+            return Filled("cancel")
+        return Filled("accept", {name: values[answer.text]}) if answer and answer.text in values else Filled("decline")
+
+
+def _choices(field: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be answered, by what the person reads; empty if it is not one of a few values."""
+    match field:
+        case {"type": "boolean"}:
+            return {"yes": True, "no": False}
+        case {"type": "string", "oneOf": [*choices]}:
+            titled = {choice.get("title") or choice["const"]: choice["const"] for choice in choices}
+            return titled if len(titled) == len(choices) else {choice["const"]: choice["const"] for choice in choices}
+        case {"type": "string", "enum": [*values]}:
+            return {value: value for value in values}
+        case _:
+            return {}

@@ -1,0 +1,66 @@
+"""Servers over HTTP that give something else than answers: the person reads what it was, and what to look at."""
+
+import pytest
+
+from tests.mcp.guests import editing, notice_about, one_call, over_http, shown, wrong
+from tests.support.scripts import DONE
+
+pytestmark = pytest.mark.timeout(120)
+LATER = " It is started again."
+ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which is not followed: check the url."
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "cause"),
+    [
+        ("status/500", "http", f"it answered with HTTP status 500.{LATER}"),
+        ("redirect", "http", ELSEWHERE),
+        ("circle", "http", "it redirects again and again, to ROOT/circle in the end: check the url."),
+        ("page", "http", "it answered with a web page, not MCP: check the url."),
+        ("nothing", "http", "it answered with no type, not MCP: check the url."),
+        ("garbage", "http", f"its answer is malformed.{LATER}"),
+        ("old/status/503", "sse", f"it answered with HTTP status 503.{LATER}"),
+        ("old/redirect", "sse", ELSEWHERE),
+        ("old/page", "sse", "it answered with a web page, not MCP: check the url."),
+    ],
+)
+def test_what_is_wrong_at_its_start_is_told(tmp_path, path, kind, cause):
+    with wrong() as root:
+        editor = editing(tmp_path, DONE)
+        editor.new_session(mcpServers=[over_http(f"{root}/{path}", kind=kind)])
+        editor.prompt("Go.")
+        told = notice_about(editor, "`web`", "cannot be used")
+        editor.close()
+    assert told == f"The MCP server `web` (from your editor) cannot be used: {cause.replace('ROOT', root)}"
+
+
+@pytest.mark.parametrize(
+    ("what", "cause"),
+    [
+        ("500", "it answered with HTTP status 500"),
+        ("page", "it answered with a web page, not MCP: check the url"),
+        ("garbage", "its answer is malformed"),
+    ],
+)
+def test_what_is_wrong_in_a_call_is_told_and_the_server_stays(tmp_path, what, cause):
+    with wrong() as root:
+        done, editor = one_call(tmp_path, over_http(f"{root}/call/{what}"), "go")
+    assert shown(done) == f"The MCP server `web` gave no result: {cause}."
+    assert not [notice for notice in editor.notices if "`web`" in notice]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cause"),
+    [
+        ("X-Key", "schlüssel", "the value of its header `X-Key` has characters that cannot be sent."),
+        ("X-Key", "one\r\nX-Other: two", "the value of its header `X-Key` has characters that cannot be sent."),
+        ("X Key", "key", "`X Key` cannot be the name of a header."),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_named_without_its_value_and_not_tried_again(tmp_path, name, value, cause):
+    editor = editing(tmp_path, DONE)
+    server = {**over_http("http://127.0.0.1:9/mcp"), "headers": [{"name": name, "value": value}]}
+    editor.new_session(mcpServers=[server])
+    editor.prompt("Go.")
+    assert notice_about(editor, "`web`") == f"The MCP server `web` (from your editor) cannot be used: {cause}"
+    editor.close()
