@@ -2,7 +2,7 @@
 
 import pytest
 
-from crow.web.html import html_to_markdown
+from crow.web.html.page import html_to_markdown
 
 URL = "https://example.com/docs/page"
 

@@ -11,15 +11,7 @@ reading.py             what came, as text or as a picture
 conversion.py          handing a page to a process of its own …
 conversion_process.py  … which makes Markdown of HTML, or plain text if that fails, and text of PDF
 conversion_job.py      what the two of them say to each other
-html.py                HTML as Markdown: the steps, in the files below
-  html_about.py        what a page says of itself: its title, its date
-  html_cleaning.py     what of it is content
-  html_outline.py      walks over it whose cost is its length
-  html_shapes.py       many spellings of one thing, brought into one
-  html_code.py         code: its text and its language
-  html_links.py        links that lead somewhere from anywhere
-  html_markdown.py     and from there to Markdown
-html_plain.py          HTML as plain text, in one pass
+html/                  HTML as Markdown, or as plain text
 pdf.py                 PDF as text
 search/                the search services, one file each
 """

@@ -43,11 +43,11 @@ def main() -> None:
 def _convert(job: Job, content: bytes) -> Converted:
     match job.kind:
         case "html":
-            from crow.web.html import html_to_markdown
+            from crow.web.html.page import html_to_markdown
 
             return html_to_markdown(content.decode("utf-8", "replace"), job.url)
         case "plain":
-            from crow.web.html_plain import html_to_plain_text
+            from crow.web.html.plain import html_to_plain_text
 
             return html_to_plain_text(content.decode("utf-8", "replace"))
         case "pdf":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from crow.web.html_outline import Outline, common_parent, is_main, outermost, take_out
+from crow.web.html.outline import Outline, common_parent, is_main, outermost, take_out
 
 NO_CONTENT = frozenset(
     {

@@ -3,12 +3,12 @@
 from bs4 import BeautifulSoup
 
 from crow.web.conversion_job import Converted
-from crow.web.html_about import about
-from crow.web.html_cleaning import clean, main_part
-from crow.web.html_links import absolute
-from crow.web.html_markdown import Markdown, without_blank_runs
-from crow.web.html_outline import check_depth
-from crow.web.html_shapes import reshape
+from crow.web.html.about import about
+from crow.web.html.cleaning import clean, main_part
+from crow.web.html.links import absolute
+from crow.web.html.markdown import Markdown, without_blank_runs
+from crow.web.html.outline import check_depth
+from crow.web.html.shapes import reshape
 
 
 def html_to_markdown(text: str, url: str) -> Converted:

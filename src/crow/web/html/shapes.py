@@ -4,9 +4,9 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from crow.web.html_cleaning import CALLOUTS, classes_of
-from crow.web.html_code import code_text
-from crow.web.html_outline import outermost
+from crow.web.html.cleaning import CALLOUTS, classes_of
+from crow.web.html.code import code_text
+from crow.web.html.outline import outermost
 
 TITLES = frozenset(
     {"admonition-title", "callout-title", "admonition-heading", "alert-title", "markdown-alert-title"},

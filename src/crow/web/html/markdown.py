@@ -6,9 +6,9 @@ from bs4 import Tag
 from markdownify import MarkdownConverter
 
 from crow.markdown import fence
-from crow.web.html_code import code_text, language
-from crow.web.html_links import absolute
-from crow.web.html_shapes import number
+from crow.web.html.code import code_text, language
+from crow.web.html.links import absolute
+from crow.web.html.shapes import number
 
 _FENCE = re.compile(r"[\s>:-]*(?:\d+\.\s+)?(`{3,})")
 _BLANKS = re.compile(r"\s+")
