@@ -74,9 +74,9 @@ def test_a_page_that_takes_too_much_time_comes_as_plain_text():
 @pytest.mark.parametrize(
     ("html", "count"),
     [
-        ("<table>" + ("<tr>" + "<td>1</td>" * 50 + "</tr>") * 2200 + "</table>", 110_000),
-        ("<main>" + "<a href=x>1</a>" * 30_000, 30_000),
-        ("<header><p>1</p></header>" * 40_000, 40_000),
+        ("<table>" + ("<tr>" + "<td>1</td>" * 50 + "</tr>") * 500 + "</table>", 25_000),
+        ("<main>" + "<a href=x>1</a>" * 10_000, 10_000),
+        ("<header><p>1</p></header>" * 10_000, 10_000),
     ],
 )
 def test_nothing_of_a_large_page_is_lost(html, count):
