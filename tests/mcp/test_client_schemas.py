@@ -113,7 +113,7 @@ def test_different_objects_become_one_with_the_arguments_of_all():
 
 def test_what_holds_together_is_put_together():
     one = {"$ref": "#/definitions/one"}
-    schema = {"allOf": [one, {"properties": {"a": {"minLength": 1}, "b": True}, "required": ["b"]}]}
+    schema: dict[str, Any] = {"allOf": [one, {"properties": {"a": {"minLength": 1}, "b": True}, "required": ["b"]}]}
     schema["definitions"] = {"one": {"properties": {"a": {"type": "string"}}, "required": ["a"]}}
     assert fitted(schema) == {
         "type": "object",
