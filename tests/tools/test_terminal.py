@@ -314,17 +314,22 @@ async def says(session: Session, id: str, words: str) -> None:
 
 
 def test_output_can_be_waited_for_and_so_can_the_end(tmp_path):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second)
 
     async def story(session: Session) -> None:
-        started = await session.run(f"cat {fifo}; cat {fifo}; exit 3", background=True)
+        started = await session.run(f"cat {first}; cat {second}; exit 3", background=True)
         offset = int(started.text.rpartition(" ")[2].rstrip("]"))
-        for said, expected in (("up", "up\n[still running; offset 3]"), ("", "(nothing new)\n[exit code 3; offset 3]")):
+        steps = (
+            (first, "up\n", "up\n[still running; offset 3]"),
+            (second, "", "(nothing new)\n[exit code 3; offset 3]"),
+        )
+        for fifo, said, expected in steps:
             reading = asyncio.ensure_future(session.read("b1", offset=offset, wait=50))
             await asyncio.sleep(0)
             assert not reading.done()
-            await asyncio.to_thread(fifo.write_text, f"{said}\n" if said else "")
+            await asyncio.to_thread(fifo.write_text, said)
             result = await reading
             assert result.text == expected
             offset = 3

@@ -109,7 +109,8 @@ class Recording:
         pace = _Pace()
         undrained = -1  # bytes that may still be from before the order to drain; -1 without such an order
         while True:
-            ready = {descriptor for descriptor, _ in sources.poll()}
+            # While draining, an empty pipe is the answer: others may hold its other end open for ever.
+            ready = {descriptor for descriptor, _ in sources.poll(0 if undrained > 0 else None)}
             if self._orders in ready:
                 if b"s" in os.read(self._orders, 16):
                     return
