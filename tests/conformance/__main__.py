@@ -132,7 +132,7 @@ def report(rules: list[Rule], judgements: list[Judgement], tests: int) -> str:
 
 def _listed(tests: dict[str, str]) -> str:
     """A few tests in full, the others by number."""
-    names = [f"`{name}`" for name in tests]
+    names = [f"`{name}`" for name in sorted(tests)]
     return "<br>".join(names[:4]) + (f"<br>and {len(names) - 4} more" if len(names) > 4 else "")
 
 
