@@ -1,7 +1,6 @@
 """`crow acp`: the agent, on standard input and output."""
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from crow.cli import stdio
@@ -17,14 +16,8 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 
 def main(arguments: "argparse.Namespace | None") -> int:
-    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
-        print(HINT, file=sys.stderr)
-    try:
-        reader, writer = stdio.take()
-    except OSError:
-        print("crow: crow acp needs an open standard input and output.", file=sys.stderr)
-        return 1
-    return _run(reader, writer)
+    streams = stdio.take_for("crow acp", HINT)
+    return 1 if streams is None else _run(*streams)
 
 
 def _run(reader: int, writer: int) -> int:

@@ -85,18 +85,14 @@ def main(arguments: argparse.Namespace) -> int:
 def _serve_stdio(arguments: argparse.Namespace) -> int:
     from crow.cli import stdio
 
-    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
-        print(HINT, file=sys.stderr)
-    try:
-        reader, writer = stdio.take()
-    except OSError:
-        print("crow: crow mcp needs an open standard input and output.", file=sys.stderr)
+    streams = stdio.take_for("crow mcp", HINT)
+    if streams is None:
         return 1
     # Only now: whatever prints while it is imported can no longer reach the client.
     from crow.cli.mcp_offering import run
     from crow.mcp.serving.stdio import serve_stdio
 
-    return run(arguments, lambda server: serve_stdio(server, reader, writer))
+    return run(arguments, lambda server: serve_stdio(server, *streams))
 
 
 def _serve_http(arguments: argparse.Namespace) -> int:

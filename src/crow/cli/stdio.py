@@ -1,6 +1,18 @@
 """Standard input and output belong to the protocol: nothing else in the process, and no child, can reach them."""
 
 import os
+import sys
+
+
+def take_for(program: str, hint: str) -> tuple[int, int] | None:
+    """The two descriptors, with a hint for a person who started it by hand; None, and why, if they are not open."""
+    if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
+        print(hint, file=sys.stderr)
+    try:
+        return take()
+    except OSError:
+        print(f"crow: {program} needs an open standard input and output.", file=sys.stderr)
+        return None
 
 
 def take() -> tuple[int, int]:
