@@ -1,11 +1,14 @@
 """Schemas of servers' tools: one that a provider refuses would make every request fail."""
 
+import random
 from typing import Any
 
+import jsonschema
+import msgspec
 import pytest
 
 from crow.mcp.using.argument_names import with_real_names
-from crow.mcp.using.schemas import SchemaUnfit, fit_for_models
+from crow.mcp.using.schemas import CONTAINS_ITSELF, LARGEST, NOT_SHOWN, SchemaUnfit, fit_for_models
 from tests.mcp.guests import calling, editing, odd, shown
 
 
@@ -29,14 +32,46 @@ def test_references_in_a_schema_are_put_in_place():
     assert fitted(schema) == {"properties": {"flour": {"type": "string", "description": "of it"}}, "type": "object"}
 
 
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "#/$defs/of%20it/anyOf/1",
+        "#/%24defs/of it/anyOf/01",
+        "#/$defs/a~1b~0c",
+        "#/properties/direct/items",
+        "#/$defs/2",
+    ],
+)
+def test_a_reference_leads_through_lists_and_odd_names(reference):
+    kind = {"type": "integer"}
+    definitions = {"of it": {"anyOf": [{}, kind]}, "a/b~c": kind, "2": {"$ref": "#/properties/direct/items"}}
+    schema = {"properties": {"direct": {"items": kind}, "x": {"$ref": reference}}, "$defs": definitions}
+    assert fitted(schema)["properties"]["x"] == kind
+
+
 def test_a_schema_that_leads_into_itself_ends_in_anything():
     schema: dict[str, Any] = {"properties": {"next": {"$ref": "#"}}}
-    assert fitted(schema) == {"properties": {"next": {"properties": {"next": {}}}}, "type": "object"}
+    within = {"next": {"description": CONTAINS_ITSELF}}
+    assert fitted(schema) == {"properties": {"next": {"properties": within}}, "type": "object"}
 
 
-@pytest.mark.parametrize("reference", ["http://elsewhere/schema", "#/nowhere", "#/properties/x/y/z", ""])
+def test_where_a_form_comes_again_its_type_and_its_own_description_are_kept():
+    node = {"type": "object", "properties": {"left": {"$ref": "#/$defs/node", "description": "Smaller."}}}
+    schema = {"properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+    [left] = fitted(schema)["properties"]["tree"]["properties"].values()
+    assert left == {"type": "object", "description": f"Smaller. {CONTAINS_ITSELF}"}
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("http://elsewhere/schema", "#/nowhere", "#/properties/x/y/z", "", "#anchor", "#/", 5, None, ["#"]),
+        *("#/required/0", "#/required/9", "#/required/x", "#/required/-1", "#/required/" + "9" * 5000),
+    ],
+)
 def test_a_reference_to_nowhere_stands_for_anything(reference):
-    assert fitted_argument({"$ref": reference}) == {}
+    schema = {"properties": {"x": {"$ref": reference, "description": "Its own."}}, "required": ["x"]}
+    assert fitted(schema)["properties"]["x"] == {"description": "Its own."}
 
 
 def test_a_value_that_looks_like_a_reference_is_a_value():
@@ -46,17 +81,54 @@ def test_a_value_that_looks_like_a_reference_is_a_value():
 # --- size
 
 
-def test_a_schema_that_grows_without_end_is_unfit():
+def test_a_schema_that_grows_without_end_is_cut_where_it_grows():
     doubling: dict[str, Any] = {"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": {}}
     for number in range(30):
         doubling["$defs"][str(number)] = {"anyOf": [{"$ref": f"#/$defs/{number + 1}"}] * 2}
-    with pytest.raises(SchemaUnfit):
-        fit_for_models(doubling)
+    [first, second] = fitted(doubling)["properties"]["a"]["anyOf"]
+    assert first == second
+    assert NOT_SHOWN in str(first)
 
 
-@pytest.mark.parametrize("word", ["default", "anyOf", "$comment", "x"])
+@pytest.mark.parametrize("kinds", [2, 5, 8, 20])
+def test_kinds_that_contain_one_another_cost_no_tool(kinds):
+    fields = {f"p{number}": {"$ref": f"#/$defs/T{number}"} for number in range(kinds)}
+    definitions = {f"T{number}": {"type": "object", "properties": fields} for number in range(kinds)}
+    found = fitted({"properties": {"q": {"$ref": "#/$defs/T0"}}, "$defs": definitions})
+    assert found["properties"]["q"]["properties"].keys() == fields.keys()
+    assert CONTAINS_ITSELF in str(found)
+
+
+def test_references_to_references_are_not_deep():
+    chain: dict[str, Any] = {str(number): {"$ref": f"#/$defs/{number + 1}"} for number in range(100)}
+    schema = {"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": {**chain, "100": {"type": "string"}}}
+    assert fitted(schema)["properties"]["x"] == {"type": "string"}
+
+
+def test_references_that_lead_too_deep_are_cut():
+    lists: dict[str, Any] = {str(number): {"items": {"$ref": f"#/$defs/{number + 1}"}} for number in range(100)}
+    found = fitted({"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": lists})
+    assert NOT_SHOWN in str(found)
+
+
+def test_a_text_that_is_too_large_is_unfit_with_references_as_without():
+    fields = {f"p{number}": {"type": "string", "description": "x" * 50} for number in range(500)}
+    with pytest.raises(SchemaUnfit, match="larger than 32 KiB"):
+        fit_for_models({"properties": {**fields, "x": {"$ref": "#"}}})
+    with pytest.raises(SchemaUnfit, match="larger than 32 KiB"):
+        fit_for_models({"$ref": "#/$defs/all", "$defs": {"all": {"properties": fields}}})
+    assert fitted({"properties": {"x": {"$ref": "#/$defs/all"}}, "$defs": {"all": {"properties": fields}}})
+
+
+def test_a_schema_just_below_the_limit_is_fit():
+    schema = {"properties": {f"p{number}": {"type": "string", "format": "date"} for number in range(760)}}
+    assert LARGEST * 0.9 < len(msgspec.json.encode(schema)) < LARGEST
+    assert fitted(schema)["properties"] == schema["properties"]
+
+
+@pytest.mark.parametrize("word", ["default", "anyOf", "$comment", "x", "type", "required", "enum"])
 def test_what_is_empty_counts_too(word):
-    references = {f"p{number}": {"$ref": "#/$defs/n"} for number in range(1000)}
+    references = {f"p{number}": {"$ref": "#/$defs/n"} for number in range(500)}
     looked_at: list[int] = []
 
     class Counted(list[Any]):
@@ -64,13 +136,8 @@ def test_what_is_empty_counts_too(word):
             looked_at.append(len(self))
             return super().__iter__()
 
-    schema = {"properties": references, "$defs": {"n": {word: Counted([{}] * 5000)}}}
-    if word == "$comment":
-        fit_for_models(schema)
-    else:
-        with pytest.raises(SchemaUnfit, match="larger than 32 KiB"):
-            fit_for_models(schema)
-    assert len(looked_at) <= 4
+    fitted({"properties": references, "$defs": {"n": {word: Counted([{}] * 5000)}}})
+    assert len(looked_at) <= 15
 
 
 def test_a_schema_that_is_too_deep_is_unfit():
@@ -182,6 +249,13 @@ def test_an_argument_whose_name_providers_refuse_gets_another_and_the_server_its
             {"prefixItems": [{"type": "string"}], "items": False},
         ),
         ({"minimum": float("nan"), "default": float("inf")}, {"default": None}),
+        ({"multipleOf": 0}, {}),
+        ({"multipleOf": -1, "minimum": -1}, {"minimum": -1}),
+        ({"required": ["x", "x"]}, {"required": ["x"]}),
+        ({"dependentRequired": {"a": "b"}, "dependencies": 5, "contentSchema": 5, "$vocabulary": "x"}, {}),
+        ({"dependencies": {"a": {"$ref": "#/gone"}}, "contentSchema": {"$ref": "#/gone"}, "unheard of": 1}, {}),
+        ({"pattern": "^[a-z]{2,}(?:-|$)"}, {"pattern": "^[a-z]{2,}(?:-|$)"}),
+        ({"patternProperties": {"(": {}, "^x-": {"type": 5}}}, {"patternProperties": {"^x-": {}}}),
         (True, {}),
         (False, {"not": {}}),
         ("text", {}),
@@ -189,6 +263,13 @@ def test_an_argument_whose_name_providers_refuse_gets_another_and_the_server_its
 )
 def test_old_forms_are_brought_up_to_date_and_malformed_ones_dropped(said, kept):
     assert fitted_argument(said) == kept
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(", "*", "[z-a]", "a{99999999999}", "(" * 300, "(?P<x>a)", "(?i)a", r"\p{L}", "a" * 301, "\u200b"]
+)
+def test_a_pattern_that_not_every_reader_knows_is_dropped(pattern):
+    assert fitted_argument({"pattern": pattern, "patternProperties": {pattern: {}}}) == {"patternProperties": {}}
 
 
 def test_an_argument_that_says_itself_that_it_is_required_is_required():
@@ -201,6 +282,63 @@ def test_hidden_characters_are_found_wherever_they_stand():
     found = fit_for_models({"properties": {"x": {"enum": ["a\u202e"], "description": "b\u2066"}, "\u200b": {}}})
     assert sorted(found.hidden) == ["\u200b", "\u202e", "\u2066"]
     assert found.schema["properties"]["x"]["description"] == "b⟨U+2066⟩"
+
+
+# --- whatever a server writes
+
+
+WORDS = [
+    *("$ref", "$id", "$defs", "$anchor", "$vocabulary", "type", "title", "description", "default", "const"),
+    *("enum", "examples", "properties", "required", "items", "prefixItems", "additionalItems"),
+    *("additionalProperties", "patternProperties", "propertyNames", "anyOf", "oneOf", "allOf", "not", "if"),
+    *("then", "else", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"),
+    *("maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "dependencies"),
+    *("dependentRequired", "dependentSchemas", "contentSchema", "contains", "minContains"),
+    *("unevaluatedProperties", "nullable", "deprecated", "readOnly", "x-own"),
+]
+VALUES = [
+    *(None, True, False, 0, -1, 1.5, float("nan"), 2**70, "", "(", "a", "工具", "\u202e", "string", "object", "array"),
+    *(
+        "#",
+        "#/$defs/a",
+        "#/properties/a/anyOf/0",
+        "#/$defs/gone",
+        "#a",
+        "#/items/%20",
+        [],
+        ["a", "a"],
+        ["string", "nul"],
+    ),
+]
+
+
+def made_up(chance: random.Random, depth: int) -> Any:
+    """A schema as nobody would write it, with references to what is and what is not there."""
+    schema: dict[str, Any] = {}
+    for word in chance.sample(WORDS, chance.randint(0, 8)):
+        within = [made_up(chance, depth - 1) for _ in range(chance.randint(0, 3))] if depth else []
+        names = chance.sample(["a", "b", "(", "^x", "$ref", "工具", "\u200b", ""], len(within))
+        by_name = dict(zip(names, within, strict=True))
+        schema[word] = chance.choice([by_name, within, *within[:1], *chance.sample(VALUES, 2)])
+    return schema
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_a_server_writes_what_models_are_given_is_a_schema(seed):
+    chance = random.Random(seed)
+    fit = 0
+    for _ in range(40):
+        schema = {**made_up(chance, 4), "type": "object", "$defs": {"a": made_up(chance, 3)}}
+        try:
+            found = fit_for_models(schema)
+        except SchemaUnfit:
+            continue
+        fit += 1
+        jsonschema.Draft202012Validator.check_schema(found.schema)
+        assert len(msgspec.json.encode(found.schema)) <= LARGEST
+        assert "anyOf" not in found.schema
+        assert len(found.remark) <= 1001
+    assert fit > 20
 
 
 # --- as a whole

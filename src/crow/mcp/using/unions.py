@@ -10,9 +10,8 @@ from crow.visible import one_line
 Schema = dict[str, Any]
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
-_CONDITIONS = ("not", "if", "then", "else", "enum", "const", "dependentSchemas")
+_CONDITIONS = ("not", "if", "then", "else", "enum", "const")
 """What providers refuse at the top as well."""
-_CLOSING = ("additionalProperties", "unevaluatedProperties")
 LONGEST_REMARK = 1000
 
 
@@ -39,8 +38,7 @@ def _flattened(schema: Schema) -> tuple[Schema, list[str]]:
             whole = _both(whole, form)
             remarks += said
     if any(union in schema for union in _UNIONS):
-        for key in _CLOSING:  # said of one of them, it would shut out the arguments of the others
-            whole.pop(key, None)
+        whole.pop("additionalProperties", None)  # of one of them, it would shut out the arguments of the others
     conditions = {key: schema[key] for key in _CONDITIONS if key in schema}
     if conditions:
         remarks.append(f"The arguments must also fit: {msgspec.json.encode(conditions).decode()}")
