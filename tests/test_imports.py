@@ -29,6 +29,7 @@ VOCABULARY = {
     "messages",
     "paths",
     "results",
+    "tokens",
     "visible",
 }
 EVERY_ROOM = {

@@ -18,7 +18,8 @@ from crow.events import (
 from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage
 from crow.model.base import Usage
 from crow.model.script import Call, Fail, Finish, Reply, Say, Wait, reply
-from crow.turn.budget import context_use, estimate, tokens_of, tokens_of_text
+from crow.tokens import tokens_of_text
+from crow.turn.budget import context_use, estimate, tokens_of
 from crow.turn.compaction import compact
 from crow.turn.history import PRUNED, SUMMED_UP
 from crow.turn.summary import SYSTEM, WANTED

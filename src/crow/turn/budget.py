@@ -24,10 +24,9 @@ from crow.messages import (
 )
 from crow.model.base import Usage
 from crow.model.prices import cost_of
+from crow.tokens import tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
 
-BYTES_A_TOKEN = 3
-"""Prose and code have about four; tables of numbers fewer."""
 MESSAGE = 8
 """What a message or a call costs besides its text."""
 IMAGE = 1_600
@@ -150,11 +149,6 @@ def tokens_of(message: Message) -> int:
             raise TypeError(f"no kind of message: {type(message).__name__}")
 
 
-def tokens_of_text(text: str) -> int:
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-size // BYTES_A_TOKEN)
-
-
 def _tokens_of_part(part: Text | Image | Audio | Thought | ToolCall) -> int:
     match part:
         case Text():
@@ -182,5 +176,4 @@ def _tokens_of_media(message: Message) -> int:
 
 
 def _tokens_of_tools(specs: Sequence[ToolSpec]) -> int:
-    size = sum(len(spec.name) + len(spec.description) + len(msgspec.json.encode(spec.schema)) for spec in specs)
-    return -(-size // BYTES_A_TOKEN) + MESSAGE * len(specs)
+    return sum(tokens_of_tool(spec) for spec in specs)

@@ -13,7 +13,8 @@ from crow.errors import ModelError, ModelRefusedKey, ModelUnavailable
 from crow.markdown import fence
 from crow.messages import AssistantMessage, Message, StopReason, Text, UserMessage
 from crow.model import base as model
-from crow.turn.budget import Room, tokens_of_text
+from crow.tokens import tokens_of_text
+from crow.turn.budget import Room
 from crow.turn.conversation import Conversation
 from crow.turn.essentials import Essentials
 from crow.turn.history import SUMMED_UP

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from crow.cutting import without_middle
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
-from crow.turn.budget import BYTES_A_TOKEN, tokens_of_text
+from crow.tokens import BYTES_A_TOKEN, tokens_of_text
 
 
 class _Caps(NamedTuple):

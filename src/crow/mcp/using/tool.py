@@ -21,6 +21,7 @@ from crow.mcp.using.schemas import fit_for_models
 from crow.mcp.using.telling import gave_no
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tokens import tokens_of_tool
 from crow.tools.base import BadArguments, arguments_object
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -29,9 +30,6 @@ LONGEST_DESCRIPTION = 2000
 CUT = "… (cut)"
 BETWEEN_SHOWN = 0.1
 """Seconds between two signs of progress that are shown."""
-BYTES_A_TOKEN = 3
-PER_TOOL = 8
-"""Tokens that a tool costs beside its text."""
 
 
 class McpTool:
@@ -48,7 +46,7 @@ class McpTool:
         """Characters in its description that could not be seen."""
         self.kind = _kind(definition.annotations)
         self.digest = tool_digest(definition, self.spec, connection.wanted.settings)
-        self.cost = cost_of(self.spec)
+        self.cost = tokens_of_tool(self.spec)
         self.is_current = True
         """Whether the server still has it as it is described here."""
         self._real_names = fitted.real_names
@@ -115,12 +113,6 @@ class _Progress:
         amount = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         text = f"{one_line(message, 300)} ({amount})" if message else amount
         self._journal.append(CallProgressed(self._call_id, (TextBlock(text),)))
-
-
-def cost_of(spec: ToolSpec) -> int:
-    """Tokens that it takes in every request, estimated rather too high than too low."""
-    size = len(spec.name) + len(spec.description) + len(msgspec.json.encode(spec.schema))
-    return -(-size // BYTES_A_TOKEN) + PER_TOOL
 
 
 def _described(said: str, remark: str) -> str:
