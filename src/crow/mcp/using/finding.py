@@ -114,7 +114,7 @@ def _arguments_of(unlisted: Sequence[McpTool], room: int) -> list[str]:
     left = SHARES_OF_ROOM * room * BYTES_A_TOKEN
     for tool in unlisted:
         told = _told(tool, left, alone=tool is unlisted[0])
-        left -= len(told)
+        left -= len(told.encode())
         lines.append(told)
     return lines
 
@@ -122,11 +122,11 @@ def _arguments_of(unlisted: Sequence[McpTool], room: int) -> list[str]:
 def _told(tool: McpTool, most: int, *, alone: bool) -> str:
     """In full or, if that is too long, in short; one that is alone is told at least in part."""
     name = tool.spec.name
-    schema = msgspec.json.encode(tool.spec.schema).decode()
+    schema = msgspec.json.encode(tool.spec.schema)
     if len(schema) <= most:
-        return f"{name} takes arguments of this JSON schema: {schema}"
+        return f"{name} takes arguments of this JSON schema: {schema.decode()}"
     short = _in_short(tool.spec.schema)
-    if len(short) <= most or alone:
+    if len(short.encode()) <= most or alone:
         return f"{name} takes these arguments: {one_line(short, most)}"
     return f"{name}: its arguments are too long for this answer. Look for its name alone."
 
