@@ -186,3 +186,21 @@ def test_missing_arguments_are_told_to_the_model_unasked(tmp_path):
     call, editor = one_call(tmp_path, good(), "add", a=1)
     assert editor.permissions == []
     assert "lack: b" in shown(call)
+
+
+def test_a_prompt_of_a_server_that_is_still_starting_is_waited_for(tmp_path):
+    editor = editing(tmp_path, calling())
+    editor.new_session(mcpServers=[good()])
+    editor.prompt("/mcp:good:recipe apple")
+    assert editor.last_prompt()[0]["text"] == "Give me a recipe of apple for 2."
+    editor.close()
+
+
+def test_a_prompt_that_no_server_has_is_not_sent_to_the_model(tmp_path):
+    editor = editing(tmp_path, calling())
+    editor.new_session(mcpServers=[bad("plain")])
+    for name in ("mcp:plain:recipe", "mcp:nobody:what.ever"):
+        editor.prompt(f"/{name} apple")
+        assert f"There is no prompt `/{name}`, so nothing was sent to the model." in editor.text()
+    assert editor.model_requests() == []
+    editor.close()

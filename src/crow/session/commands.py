@@ -13,7 +13,7 @@ import msgspec
 from crow.events import CommandInfo, Sent, SentText
 from crow.turn.conversation import TurnIds
 
-_CALLED = re.compile(r"/([\w:-]+)(?:\s+(.*))?", re.DOTALL)
+_CALLED = re.compile(r"/([\w:-]+|mcp:\S+)(?:\s+(.*))?", re.DOTALL)
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from crow.session.server_questions import Asker
 from crow.session.surroundings import Surroundings
 from crow.tools.base import Tool
 from crow.tools.task import Errand
-from crow.turn.conversation import Conversation
+from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.waits import waiting
 from crow.visible import one_line
 
@@ -43,7 +43,7 @@ class Servers:
         errand_of: Callable[[str], Errand | None],
     ) -> None:
         self._conversation = conversation
-        self.prompts = ServerPrompts(lambda: self._hub.prompts() if self._hub is not None else ())
+        self.prompts = ServerPrompts(lambda: self._hub.prompts() if self._hub is not None else (), self._prepare_turn)
         """As commands."""
         self._around = around
         self._home = home
@@ -73,6 +73,10 @@ class Servers:
         if self._hub is not None and (names := self._hub.unsettled()):
             with waiting(self._conversation, _named(names)):
                 await self._hub.settled()
+
+    async def _prepare_turn(self, ids: TurnIds) -> None:
+        if self._conversation.prepare is not None:
+            await self._conversation.prepare(ids)
 
     async def close(self) -> None:
         if self._loading is not None:
