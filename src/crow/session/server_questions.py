@@ -7,12 +7,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from crow.actions import Filled, Form, Link, Question
-from crow.events import CallDescribed
+from crow.events import CallDescribed, Notice
 from crow.results import ToolKind
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.naming import named
 from crow.turn.waits import waiting
+from crow.visible import one_line
+
+MOST_TOLD = 20
+"""Declined questions that the person is told of."""
+LONGEST_TOLD = 500
 
 
 class Asker:
@@ -27,6 +32,8 @@ class Asker:
         self._person = conversation.person
         self._errand_of = errand_of
         self._outside_calls = asyncio.Lock()
+        self._told: set[str] = set()
+        """Questions that were declined in the person's name, and told."""
 
     @property
     def can_visit(self) -> bool:
@@ -37,7 +44,7 @@ class Asker:
         if not form.call_id:
             async with self._outside_calls:
                 with waiting(self._conversation, f"your answer to {form.who}"):
-                    return await self._person.fill_in(form) or Filled("decline")
+                    return await self._person.fill_in(form) or self._declined(form)
         errand = self._errand_of(form.call_id)
         if errand is not None:
             form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
@@ -56,14 +63,24 @@ class Asker:
     def visited(self, link_id: str) -> None:
         self._person.visited(link_id)
 
+    def _declined(self, form: Form) -> Filled:
+        """In the person's name, who would otherwise not know."""
+        if form.text not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(form.text)
+            asked = one_line(form.text, LONGEST_TOLD)
+            self._conversation.journal.append(
+                Notice("warning", f"{asked} Your editor cannot show this question, so it was told no.")
+            )
+        return Filled("decline")
+
     async def _as_question(self, form: Form, errand: Errand | None) -> Filled:
         fields = list(form.schema["properties"].items())
         if len(fields) != 1:
-            return Filled("decline")
+            return self._declined(form)
         name, field = fields[0]
         values = _choices(field)
         if not values:
-            return Filled("decline")
+            return self._declined(form)
         kind, title = (form.kind, form.title) if errand is None else (ToolKind.OTHER, errand.title)
         try:
             answer = await self._person.ask(Question(form.call_id, form.text, tuple(values)))
