@@ -201,6 +201,29 @@ def test_the_servers_of_a_project_start_once_it_is_trusted(tmp_path):
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("changed", [None, {"other": {"command": "true"}}])
+def test_a_server_that_a_project_no_longer_brings_with_the_persons_consent_ends(tmp_path, changed):
+    pids, work = tmp_path / "pids", tmp_path / "work"
+    work.mkdir()
+    server = bad("plain", pids)
+    listed = work / ".mcp.json"
+    listed.write_text(json.dumps({"mcpServers": {"plain": {"command": server["command"], "args": server["args"]}}}))
+    answers = ["once", "reject"]
+    editor = editing(tmp_path, DONE, permit=lambda request: chose(answers.pop(0)))
+    editor.new_session()
+    editor.prompt("Go.")
+    assert "mcp__plain__go" in offered(editor.model_requests()[-1])
+    if changed is None:
+        listed.unlink()
+    else:
+        listed.write_text(json.dumps({"mcpServers": changed}))
+    editor.prompt("Go on.")
+    assert not [name for name in offered(editor.model_requests()[-1]) if name.startswith("mcp__")]
+    are_gone(pids_in(pids))
+    editor.close()
+
+
+@pytest.mark.timeout(120)
 def test_variables_in_a_projects_list_are_filled_in_after_trust_and_never_with_crows_keys(tmp_path):
     work = tmp_path / "work"
     work.mkdir()

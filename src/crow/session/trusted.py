@@ -1,6 +1,6 @@
 """What trusted projects bring, put into effect. It can make Crow more careful, never less."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from crow.config.settings import McpServerSettings, Mode
 from crow.errors import ConfigError, OptionUnknown
@@ -41,19 +41,22 @@ class TrustedProjects:
         return self._in_effect.get(root)
 
     def tighten(self, offer: ProjectOffer) -> list[Notice]:
-        """Its rules, limits and servers; what the person should know of them."""
+        """Its rules and limits; what the person should know of them, and of its servers."""
         self._in_effect[offer.root] = offer
         config = offer.config
         self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
         self._conversation.limits = config.lowered(self._conversation.limits)
         if config.terminal_timeout is not None:
             self._run_command.lower_timeout(config.terminal_timeout)
-        ready = {root: self._ready(known) for root, known in self._in_effect.items()}
-        self.servers = {name: one for servers, _ in reversed(ready.values()) for name, one in servers.items()}
-        _, missing = ready[offer.root]
+        _, missing = self._ready(offer)
         left_out = [f"Not used: {one_line(shown(f'{offer.root}/{what}'))}." for what in offer.left_out]
         remarks = [*offer.problems, *missing, *left_out, *_without_effect(offer, self._policy.mode)]
         return [Notice("warning", remark) for remark in remarks]
+
+    def use_servers(self, offers: Sequence[ProjectOffer]) -> None:
+        """Of these projects alone, which are trusted as they are now: a server tightens nothing."""
+        ready = (self._ready(offer)[0] for offer in reversed(offers))
+        self.servers = {name: server for servers in ready for name, server in servers.items()}
 
     def _ready(self, offer: ProjectOffer) -> tuple[dict[str, McpServerSettings], list[str]]:
         """Its servers as they can be started, and what stands in the way of the others."""

@@ -44,7 +44,9 @@ class Trusting:
         """
         self._new = new
         notices = [Notice("warning", self._sources.warning)] if self._sources.warning else []
-        for offer in self._sources.trusted():
+        trusted = self._sources.trusted()
+        self._projects.use_servers(trusted)
+        for offer in trusted:
             notices += self._projects.tighten(offer)
             self._projects.begin_in_mode(offer)
             if new:
@@ -56,7 +58,9 @@ class Trusting:
         self._sources.look()
         if untrusted := self._sources.waiting():
             await self._ask(untrusted, ids)
-        for offer in self._sources.trusted():
+        trusted = self._sources.trusted()
+        self._projects.use_servers(trusted)
+        for offer in trusted:
             before = self._projects.in_effect(offer.root)
             if before != offer:
                 self._tell(self._projects.tighten(offer))
