@@ -36,6 +36,11 @@ def asking(what: str, path: Path | str = "") -> dict[str, Any]:
     return _stdio("asking", "asking.py", what, *([str(path)] if path else []))
 
 
+def restless(behaviour: str, path: Path | str = "") -> dict[str, Any]:
+    """See `servers/restless.py`."""
+    return _stdio(behaviour, "restless.py", behaviour, *([str(path)] if path else []))
+
+
 def newer() -> dict[str, Any]:
     return _stdio("newer", "newer.py")
 

@@ -2,8 +2,20 @@
 
 import pytest
 
-from tests.mcp.guests import asking, bad, calling, editing, notice_about, one_call, shown, told_model, until
-from tests.support.editor import NOTICES, SILENCE, Editor
+from tests.mcp.guests import (
+    PATIENT,
+    asking,
+    bad,
+    calling,
+    editing,
+    notice_about,
+    one_call,
+    restless,
+    shown,
+    told_model,
+    until,
+)
+from tests.support.editor import NOTICES, SILENCE, Editor, Later
 from tests.support.scripts import call, reply, say
 
 pytestmark = pytest.mark.timeout(120)
@@ -74,6 +86,38 @@ def test_a_call_of_a_server_that_no_longer_reads_is_cancelled_at_once(tmp_path):
     assert prompt.answer() == {"stopReason": "cancelled"}
     assert prompt.seconds_after(moment) < 1
     assert editor.prompt("Go on.") == {"stopReason": "end_turn"}
+    editor.close()
+
+
+def test_a_question_while_two_calls_run_is_asked_in_the_servers_name_and_outlives_the_first_to_end(tmp_path):
+    def answer(request: dict) -> Later:
+        def when_one_call_is_over() -> dict:
+            until(lambda: "completed" in [one.get("status") for one in editor.updates], "one of the calls is over")
+            return {"action": "accept", "content": {"flavour": "rye"}}
+
+        return Later(when_one_call_is_over)
+
+    script = reply(
+        call("task", prompt="ALPHA", kind="work", title="Alpha"), call("task", prompt="BETA", kind="work", title="Beta")
+    )
+    for name in ("ALPHA", "BETA"):
+        script += reply(call("mcp__of-two__go"), when=name) + reply(say("Bought."), when=name)
+    config = PATIENT + '[[permission.rules]]\ntool = "mcp__of-two__*"\ndecision = "allow"\n'
+    more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}, "config": config}
+    editor = editing(tmp_path, script + reply(say("Done.")), **more)
+    editor.new_session(mcpServers=[restless("of-two")])
+    assert editor.prompt("Go.") == {"stopReason": "end_turn"}
+    [form] = forms(editor)
+    assert form["params"]["message"] == "The MCP server of-two asks: Which?"
+    assert "toolCallId" not in form["params"]
+    assert withdrawn(editor) == []
+    told = [
+        message["text"]
+        for asked in editor.model_requests()
+        for message in asked["messages"]
+        if message["role"] == "tool"
+    ]
+    assert {"gone", "accept"} <= set(told)
     editor.close()
 
 

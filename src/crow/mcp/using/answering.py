@@ -63,7 +63,8 @@ class Asker(Protocol):
 class Answering:
     """For one server, whose calls are `calls`; `warn` tells the person.
 
-    A question ends with its call, however that ends; and each with the connection, which the library sees to.
+    A question ends with its call, however that ends; and each with the connection, which the library sees to. While
+    several calls run, nobody knows whose it is: it is asked in the server's name alone, and ends with the last of them.
     """
 
     def __init__(
@@ -118,10 +119,11 @@ class Answering:
         return ElicitResult(action="accept") if is_agreed else _DECLINED
 
     async def _ask(self, question: Callable[[AskedIn], Awaitable[T]], declined: T) -> T | None:
-        """The person's answer; None if the call was over before they gave one."""
-        call = self._calls.latest()
-        if call is not None:
-            return await unless_over(question(call.asked_in), call.over)
+        """The person's answer; None if no call that may have led to it runs any more."""
+        calls = self._calls.now()
+        if calls:
+            place = calls[0].asked_in if len(calls) == 1 else AskedIn()
+            return await unless_over(question(place), calls)
         if self._waiting >= MOST_WAITING:
             return declined
         self._waiting += 1

@@ -1,7 +1,7 @@
 """The calls that a server is working on: when each is over, and what is left at once then."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -48,9 +48,9 @@ class RunningCalls:
             self._running.remove(call)
             call.over.set()
 
-    def latest(self) -> RunningCall | None:
-        """A guess at the call in which a server asks: it does not say so. None if there is none at all."""
-        return self._running[-1] if self._running else None
+    def now(self) -> tuple[RunningCall, ...]:
+        """A server asks in one of these: it does not say in which."""
+        return tuple(self._running)
 
     @contextmanager
     def standing_still(self) -> Generator[None]:
@@ -70,9 +70,10 @@ class RunningCalls:
                 call.clock.reschedule(end)
 
 
-async def unless_over(work: Awaitable[T], over: asyncio.Event) -> T | None:
-    """What comes of the work; None if it was over before, and the work is cancelled."""
-    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(over.wait())
+async def unless_over(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | None:
+    """What comes of the work; None if all these calls were over before, and the work is cancelled."""
+    working = asyncio.ensure_future(work)
+    ending = asyncio.gather(*(call.over.wait() for call in calls))
     try:
         await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
