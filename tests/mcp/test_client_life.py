@@ -21,9 +21,9 @@ from tests.mcp.guests import (
     one_call,
     over_http,
     pids_in,
+    restless,
     shown,
     told_model,
-    until,
 )
 from tests.support.editor import chose
 from tests.support.scripts import DONE, reply, say
@@ -262,3 +262,9 @@ def test_a_rejected_call_never_reaches_the_server(tmp_path):
     editor.prompt("/mcp")
     assert "**dies** (from your editor): ready" in editor.text()
     editor.close()
+
+
+@pytest.mark.parametrize("behaviour", ["progress", "blank-lines"])
+def test_a_burst_of_what_is_thrown_away_anyway_is_no_flood(tmp_path, behaviour):
+    call, _ = one_call(tmp_path, restless(behaviour), "go")
+    assert shown(call) == "```\ngone\n```"

@@ -8,13 +8,17 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 
 from crow.mcp.using.failures import ServerFailed
 from crow.visible import one_line
 
 MOST_A_SECOND = 2000
 """Messages that a server may send: far more than a busy one does."""
+BETWEEN_SHOWN = 0.1
+"""Seconds between two signs of progress that are shown."""
+MOST_CALLS = 1000
+"""Whose progress is told apart."""
 LONGEST_NAME = 300
 MOST_PIECES = 1000
 """Of content in one result: each costs far more than its bytes."""
@@ -35,6 +39,8 @@ class MessageGuard:
         self._on_left_out = on_left_out
         self._second = 0
         self._count = 0
+        self._next_progress: dict[str, float] = {}
+        """By call: when more of its progress is of use."""
 
     def count(self) -> None:
         """One more message: ServerFailed if there are too many."""
@@ -45,10 +51,26 @@ class MessageGuard:
         if self._count > MOST_A_SECOND:
             raise ServerFailed(f"it sends more than {MOST_A_SECOND:,} messages a second")
 
-    def take(self, message: SessionMessage | Exception) -> None:
+    def take(self, message: SessionMessage | Exception) -> bool:
+        """Whether it is to be passed on. What is thrown away costs nothing, and is not counted."""
+        if isinstance(message, SessionMessage) and not self._is_of_use(message.message):
+            return False
         self.count()
         if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
             self._mend(message.message.result)
+        return True
+
+    def _is_of_use(self, message: JSONRPCMessage) -> bool:
+        """Of the progress of a call only as much as can be shown."""
+        if not isinstance(message, JSONRPCNotification) or message.method != "notifications/progress":
+            return True
+        call, now = str((message.params or {}).get("progressToken")), self._clock()
+        if now < self._next_progress.get(call, 0.0):
+            return False
+        if len(self._next_progress) >= MOST_CALLS:
+            self._next_progress.clear()
+        self._next_progress[call] = now + BETWEEN_SHOWN
+        return True
 
     def _mend(self, result: Fields) -> None:
         without_too_much(result)

@@ -214,8 +214,8 @@ class Remote:
         failure = ServerFailed("it ended the connection")
         try:
             async for message in messages:
-                self._guard.take(message)
-                await to_us.send(self._explained(message))
+                if self._guard.take(message):
+                    await to_us.send(self._explained(message))
         except ServerFailed as failed:
             failure = failed
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):

@@ -47,8 +47,6 @@ class Talk:
 
     def understood(self, line: bytes) -> SessionMessage | None:
         """None if it is no message. ServerFailed if there were too many of that kind."""
-        if not line.strip():
-            return None
         if message := _message(line) or _message(mended(line)) or _malformed_answer(line):
             return message
         self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
@@ -151,8 +149,7 @@ class Stdio:
                 message = self.talk.understood(line)
                 if message is None:
                     self._guard.count()
-                else:
-                    self._guard.take(message)
+                elif self._guard.take(message):
                     await to_us.send(message)
         except ServerFailed as failed:
             failure = failed
@@ -178,14 +175,16 @@ async def _stop(task: asyncio.Task[None]) -> None:
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
-    """Each byte is looked at once, however long a line is."""
+    """Without empty ones. Each byte is looked at once, however long a line is."""
     pieces: list[bytes] = []
     size = 0
     while data := await reader.read(_STEP):
         *whole, rest = data.split(b"\n")
         for line in whole:
-            yield b"".join((*pieces, line))
+            complete = b"".join((*pieces, line))
             pieces, size = [], 0
+            if complete and not complete.isspace():
+                yield complete
         pieces.append(rest)
         size += len(rest)
         if size > LONGEST_LINE:

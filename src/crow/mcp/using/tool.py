@@ -1,6 +1,5 @@
 """A server's tool as one of the session's own."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,8 +27,6 @@ from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
 CUT = "… (cut)"
-BETWEEN_SHOWN = 0.1
-"""Seconds between two signs of progress that are shown."""
 
 
 class McpTool:
@@ -98,18 +95,13 @@ class McpAction:
 
 
 class _Progress:
-    """Progress, shown as often as an eye can follow."""
+    """Shown as it comes: the guard lets through as much as an eye can follow."""
 
     def __init__(self, journal: Journal, call_id: str) -> None:
         self._journal = journal
         self._call_id = call_id
-        self._next = 0.0
 
     async def show(self, progress: float, total: float | None, message: str | None) -> None:
-        now = asyncio.get_running_loop().time()
-        if now < self._next:
-            return
-        self._next = now + BETWEEN_SHOWN
         amount = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         text = f"{one_line(message, 300)} ({amount})" if message else amount
         self._journal.append(CallProgressed(self._call_id, (TextBlock(text),)))
