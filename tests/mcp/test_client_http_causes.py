@@ -49,6 +49,13 @@ def test_what_is_wrong_in_a_call_is_told_and_the_server_stays(tmp_path, what, ca
     assert not [notice for notice in editor.notices if "`web`" in notice]
 
 
+def test_in_a_call_the_model_is_not_told_where_a_redirect_leads(tmp_path):
+    with wrong() as root:
+        done, _ = one_call(tmp_path, over_http(f"{root}/call/redirect"), "go")
+    cause = "it redirects to another address, which is not followed"
+    assert shown(done) == f"The MCP server `web` gave no result: {cause}."
+
+
 @pytest.mark.parametrize(
     ("name", "value", "cause"),
     [

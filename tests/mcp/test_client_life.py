@@ -237,7 +237,7 @@ def test_an_address_that_is_none_is_not_tried_again(tmp_path):
     editor.new_session(mcpServers=[over_http("http://[::1")])
     editor.prompt("Go.")
     notice = notice_about(editor, "`web`")
-    assert "its address is malformed: http://[::1" in notice
+    assert "its address is malformed: check the url" in notice
     assert "started again" not in notice
     editor.close()
 

@@ -122,7 +122,7 @@ def test_a_login_that_cannot_be_renewed_is_told_with_what_to_do_and_other_tools_
         editor.prompt("Go on.")
         _, refused, plain = editor.tool_calls().values()
         remedy = f"it wants you to log in first: run `crow mcp login {url}`"
-        assert remedy in shown(refused)
+        assert "it wants you to log in first: `/mcp` says how" in shown(refused)
         assert remedy in notice_about(editor, "`web`", "has stopped")
         assert plain["status"] == "completed"
         editor.prompt("/mcp")
@@ -292,3 +292,66 @@ def test_a_login_that_cannot_be_says_why(tmp_path, arguments, status, said):
     )
     assert done.returncode == status
     assert said in done.stderr
+
+
+# --- addresses that hold more than an address
+
+
+def test_what_follows_the_path_of_an_address_is_told_nobody_and_a_login_works_without_it(tmp_path):
+    with guarded() as url:
+        script = calling(("mcp__web__open_safe", {}))
+        editor = editing(tmp_path, script)
+        editor.new_session(mcpServers=[over_http(f"{url}?project=flour#crumbs")])
+        editor.prompt("Go.")
+        assert f"run `crow mcp login {url}`." in notice_about(editor, "`web`", "cannot be used")
+        editor.prompt("/mcp")
+        assert f"run `crow mcp login {url}`" in editor.text()
+        assert "flour" not in str(editor.received) + str(editor.model_requests()) + everything_below(editor.home)
+        editor.close()
+        log_in_at_a_terminal(editor.home, url)
+
+        editor = editing(tmp_path, script)
+        editor.new_session(mcpServers=[over_http(f"{url}?project=flour")])
+        editor.prompt("Go.")
+        assert shown(editor.the_call()) == "```\na cake\n```"
+        editor.close()
+
+
+def log_in_at_a_terminal(home: Path, server: str) -> None:
+    login = subprocess.Popen(
+        [CROW, "mcp", "login", server], stdout=subprocess.PIPE, text=True, env=clean_environment(home, home)
+    )
+    assert login.stdout is not None
+    browse(next(line for line in login.stdout if line.startswith("http")).strip())
+    login.communicate(timeout=60)
+    assert login.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "query", "headers", "place"),
+    [
+        ("", "?api_key=rye-bread", [], "address"),
+        ("me:rye-bread@", "", [], "address"),
+        ("", "", [{"name": "X-Api-Key", "value": "rye-bread"}], "headers"),
+        ("", "", [{"name": "Authorization", "value": "Bearer rye-bread"}], "headers"),
+    ],
+)
+def test_a_key_that_is_refused_is_named_by_its_place_and_never_shown(tmp_path, before, query, headers, place):
+    with guarded() as url:
+        address = url.replace("://", f"://{before}") + query
+        editor = editing(tmp_path, calling(("mcp__web__open_safe", {})), capabilities=LINKS)
+        editor.new_session(mcpServers=[{**over_http(address), "headers": headers}])
+        editor.prompt("Go.")
+        editor.prompt("/mcp")
+        told = f"cannot be used: it refused the key in its {place}."
+        assert notice_about(editor, "`web`") == f"The MCP server `web` (from your editor) {told}"
+        assert f"failed: it refused the key in its {place}" in editor.text()
+        assert "rye-bread" not in str(editor.received) + str(editor.model_requests()) + everything_below(editor.home)
+        editor.close()
+
+
+def test_a_login_that_fails_does_not_show_what_follows_the_path(tmp_path):
+    command = [CROW, "mcp", "login", "http://me:rye-bread@127.0.0.1:9/mcp?key=rye-bread"]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(tmp_path, tmp_path))
+    assert "Not logged in to http://127.0.0.1:9/mcp: it cannot be reached" in done.stderr
+    assert "rye-bread" not in done.stdout + done.stderr

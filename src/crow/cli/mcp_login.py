@@ -16,8 +16,9 @@ def log_out(name: str) -> int:
     from crow.mcp.using.tokens import Tokens
 
     folder = home(os.environ)
+    url, name = _server(name, folder).url, _shown(name)
     try:
-        was_there = Tokens(folder, _server(name, folder).url).delete()
+        was_there = Tokens(folder, url).delete()
     except ServerFailed as failed:
         raise CrowError(f"Not logged out of {name}: {failed.message}.") from None
     if was_there:
@@ -37,7 +38,7 @@ def log_in(name: str) -> int:
 
     logging.disable()  # the library would log what is nobody else's business
     folder = home(os.environ)
-    settings = _server(name, folder)
+    settings, name = _server(name, folder), _shown(name)
 
     async def show(url: str) -> None:
         print(f"Open this page in a browser on this machine, and log in:\n\n{url}\n", flush=True)
@@ -50,8 +51,19 @@ def log_in(name: str) -> int:
     return 0
 
 
+def _shown(name: str) -> str:
+    """An address may hold a key."""
+    from crow.mcp.using.server_address import shown_address
+
+    return shown_address(name) if _is_address(name) else name
+
+
+def _is_address(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
+
+
 def _server(name: str, folder: str) -> McpServerSettings:
-    if name.startswith(("http://", "https://")):
+    if _is_address(name):
         return McpServerSettings(url=name)
     servers = load_settings(folder).mcp_servers
     if name not in servers:

@@ -28,13 +28,23 @@ from crow.mcp.using.addresses import Addresses
 from crow.mcp.using.answering import Answering, Asker
 from crow.mcp.using.calls import AskedIn, RunningCalls, left_at_once
 from crow.mcp.using.expected import Expected
-from crow.mcp.using.failures import AddressesFirst, LoginNeeded, ServerFailed, TimedOut, as_failure, first_of, is_lost
+from crow.mcp.using.failures import (
+    AddressesFirst,
+    KeyRefused,
+    LoginNeeded,
+    ServerFailed,
+    TimedOut,
+    as_failure,
+    first_of,
+    is_lost,
+)
 from crow.mcp.using.inventory import Inventory
 from crow.mcp.using.login import log_in_through, with_stored_tokens
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.program import start_program
-from crow.mcp.using.remote import Remote, has_own_key
+from crow.mcp.using.remote import Remote, is_authorised
 from crow.mcp.using.retries import Retries
+from crow.mcp.using.server_address import place_of_key
 from crow.mcp.using.stderr_log import StderrLog, stderr_path
 from crow.mcp.using.stdio import Stdio
 from crow.mcp.using.telling import Telling
@@ -95,8 +105,8 @@ class Connection:
         self.wanted = wanted
         self.known_as = known_as
         self.state = State.STARTING
-        self.cause = ""
-        """Why it is not ready, in words."""
+        self._down: ServerFailed | None = None
+        """Why it is not ready."""
         self._around = around
         self._on_change = on_change
         self._telling = Telling(wanted, around.tell)
@@ -125,6 +135,11 @@ class Connection:
     @property
     def shown_name(self) -> str:
         return self.wanted.shown_name
+
+    @property
+    def cause(self) -> str:
+        """Why it is not ready, in words for the person."""
+        return self._down.message if self._down is not None else ""
 
     # --- for whoever uses it
 
@@ -214,17 +229,19 @@ class Connection:
                 self.restart()
             await self.settled()
         if self._client is None:
-            raise ServerFailed(self.cause or _NOT_YET.get(self.state, f"it is {self.state}"))
+            raise self._down or ServerFailed(_NOT_YET.get(self.state, f"it is {self.state}"))
         return self._client
 
     def _went_wrong(self, error: Exception) -> ServerFailed:
         first = first_of(error)
-        if self._needs_login:
-            self._end(LoginNeeded())
-            return ServerFailed(self._telling.cause(LoginNeeded()))
+        if self._is_kept_out(first):
+            failure = self._not_let_in()
+            if isinstance(failure, LoginNeeded):
+                self._end(failure)
+            return failure
         if is_lost(first) or (isinstance(first, MCPError) and self._lost.is_set()):
             self._end(as_failure(error))
-            return ServerFailed(f"it was lost during the call: {(self._failure or as_failure(error)).message}")
+            return ServerFailed(f"it was lost during the call: {(self._failure or as_failure(error)).for_model}")
         return as_failure(error)
 
     # --- its life
@@ -288,7 +305,7 @@ class Connection:
                     self._expected.begin()
                 return await self._live()
             else:
-                failure = LoginNeeded() if self._needs_login else self._why(error)
+                failure = self._not_let_in() if self._is_kept_out(first_of(error)) else self._why(error)
             logger.info("the MCP server %r: %s", self.name, failure.message)
         else:
             failure = self._failure or ServerFailed("it ended")
@@ -302,9 +319,12 @@ class Connection:
         is_answer = isinstance(first, MCPError) and not is_lost(first)
         return as_failure(error) if is_answer or self._failure is None else self._failure
 
-    @property
-    def _needs_login(self) -> bool:
-        return self._unauthorised and not has_own_key(self.wanted.settings)
+    def _is_kept_out(self, error: BaseException) -> bool:
+        return self._unauthorised or isinstance(error, LoginNeeded)
+
+    def _not_let_in(self) -> ServerFailed:
+        place = place_of_key(self.wanted.settings)
+        return KeyRefused(place) if place else self._telling.login_needed()
 
     def _can_be_newer(self, error: Exception) -> bool:
         """A server may speak only a version of the protocol that begins differently."""
@@ -332,7 +352,7 @@ class Connection:
         settings = self.wanted.settings
         guard = MessageGuard(asyncio.get_running_loop().time, self.has.leave_out)
         if settings.url:
-            auth = None if has_own_key(settings) else with_stored_tokens(self._around.home, settings.url)
+            auth = None if is_authorised(settings) else with_stored_tokens(self._around.home, settings.url)
             return Remote(settings, auth, guard, self._note_unauthorised, self._end)
         around = self._around
         folder, environ = around.roots[0], around.environ
@@ -400,7 +420,7 @@ class Connection:
 
     def _go_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
         self._is_awaited = True
-        self.cause = self._telling.cause(failure)
+        self._down = failure
         if first:
             self._telling.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
@@ -421,7 +441,7 @@ class Connection:
     def _change(self, state: State) -> None:
         self.state = state
         if state not in AT_REST:
-            self.cause = ""
+            self._down = None
         self._on_change(self)
 
     @property

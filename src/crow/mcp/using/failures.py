@@ -1,5 +1,6 @@
 """What goes wrong with a server, in words for a person."""
 
+import re
 from typing import cast
 
 import httpx2
@@ -8,6 +9,7 @@ from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, ElicitationRe
 from pydantic import ValidationError
 
 from crow.errors import CrowError
+from crow.mcp.using.server_address import shown_address
 from crow.visible import one_line
 from mcp import MCPError
 
@@ -19,19 +21,33 @@ ON_THE_WAY = -31999
 _LOST = ("Connection closed", "SSE stream")
 """How the library's messages begin when it has lost a server."""
 MALFORMED = "its answer is malformed"
+_ADDRESS = re.compile(r"https?://[^\s'\"<>]+")
 
 
 class ServerFailed(CrowError):
-    """The message is the cause, without the server's name. `lasting`: trying again would change nothing."""
+    """The message is the cause, without the server's name. `lasting`: trying again would change nothing.
 
-    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False) -> None:
+    `for_model` is the cause as the model is told it, where the message names an address.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False, for_model: str = "") -> None:
         super().__init__(message, remedy=remedy)
         self.lasting = lasting
+        self.for_model = for_model or message
 
 
 class LoginNeeded(ServerFailed):
-    def __init__(self) -> None:
-        super().__init__("it wants you to log in first", lasting=True)
+    """`server` is what `crow mcp login` calls it."""
+
+    def __init__(self, server: str = "", *, is_address: bool = False) -> None:
+        cause = "it wants you to log in first"
+        message = f"{cause}: run `crow mcp login {server}`" if server else cause
+        super().__init__(message, lasting=True, for_model=f"{cause}: `/mcp` says how" if is_address else message)
+
+
+class KeyRefused(ServerFailed):
+    def __init__(self, place: str) -> None:
+        super().__init__(f"it refused the key in its {place}", lasting=True)
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -77,8 +93,8 @@ def as_failure(error: BaseException) -> ServerFailed:
             return ServerFailed("the connection was closed")
         case MCPError() if error.code == URL_ELICITATION_REQUIRED:
             return AddressesFirst(_addresses(error.data))
-        case MCPError() if error.code == ON_THE_WAY:
-            return ServerFailed(error.message, lasting=error.data is True)
+        case MCPError() if isinstance(error.data, ServerFailed):
+            return error.data
         case MCPError() if error.message == MALFORMED:
             return ServerFailed(MALFORMED)
         case MCPError():
@@ -91,9 +107,14 @@ def as_failure(error: BaseException) -> ServerFailed:
         case httpx2.TimeoutException() | TimeoutError():
             return ServerFailed("it did not answer in time")
         case httpx2.TransportError():
-            return ServerFailed(f"it cannot be reached: {one_line(str(error), LONGEST) or type(error).__name__}")
+            return ServerFailed(f"it cannot be reached: {_said_by(error)}")
         case _:
-            return ServerFailed(one_line(str(error), LONGEST) or type(error).__name__)
+            return ServerFailed(_said_by(error))
+
+
+def _said_by(error: BaseException) -> str:
+    said = _ADDRESS.sub(lambda found: shown_address(found[0]), str(error))
+    return one_line(said, LONGEST) or type(error).__name__
 
 
 def fault_of(response: httpx2.Response) -> ServerFailed | None:
@@ -101,12 +122,14 @@ def fault_of(response: httpx2.Response) -> ServerFailed | None:
     if response.has_redirect_location:
         try:
             target = response.url.join(response.headers["location"])
-            where = one_line(str(target.copy_with(userinfo=b"", query=None, fragment=None)), LONGEST)
+            where = one_line(shown_address(str(target)), LONGEST)
         except (ValueError, httpx2.InvalidURL):
             return ServerFailed("it redirects to a malformed address: check the url", lasting=True)
         if (target.scheme, target.host, target.port) == (response.url.scheme, response.url.host, response.url.port):
-            return ServerFailed(f"it redirects again and again, to {where} in the end: check the url", lasting=True)
-        return ServerFailed(f"it redirects to {where}, which is not followed: check the url", lasting=True)
+            told = f"it redirects again and again, to {where} in the end: check the url"
+            return ServerFailed(told, lasting=True, for_model="it redirects again and again")
+        told = f"it redirects to {where}, which is not followed: check the url"
+        return ServerFailed(told, lasting=True, for_model="it redirects to another address, which is not followed")
     if not response.is_success:
         return ServerFailed(f"it answered with HTTP status {response.status_code}")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -53,7 +53,7 @@ def checked_url(url: str) -> str:
     except (ValueError, httpx2.InvalidURL):
         has_host = False
     if not has_host:
-        raise ServerFailed(f"its address is malformed: {one_line(url, 200)}", lasting=True)
+        raise ServerFailed("its address is malformed: check the url", lasting=True)
     return url
 
 
@@ -67,8 +67,8 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def has_own_key(settings: McpServerSettings) -> bool:
-    """Whether the configuration says how it lets itself in: then there is nothing to log in to."""
+def is_authorised(settings: McpServerSettings) -> bool:
+    """Whether the configuration has the header that the tokens of a login would go into."""
     return any(name.lower() == "authorization" for name in settings.headers)
 
 
@@ -207,7 +207,7 @@ class Remote:
         if fault is None:
             error = ErrorData(code=PARSE_ERROR, message=MALFORMED)
         else:
-            error = ErrorData(code=ON_THE_WAY, message=fault.message, data=fault.lasting)
+            error = ErrorData(code=ON_THE_WAY, message=fault.message, data=fault)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=failed.id, error=error))
 
     async def _pass_on(self, messages: Any, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:

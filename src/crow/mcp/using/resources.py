@@ -85,7 +85,7 @@ class ListAction:
             try:
                 lines += await connection.ask(_listed, AskedIn(self._call_id, self.title, ToolKind.READ))
             except ServerFailed as failed:
-                lines.append(f"- not to be had: {failed.message}")
+                lines.append(f"- not to be had: {failed.for_model}")
         text = without_middle("\n".join([*lines, *ignored_arguments(self._unknown)]), LONGEST_TEXT)
         return ToolResult(ok=True, text=text, message="Listed", display=(TextBlock(text),))
 

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 from crow.events import Notice
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut
+from crow.mcp.using.server_address import shown_address
 from crow.mcp.using.wanted import Origin, Wanted
+from crow.visible import one_line
 
 
 class Telling:
@@ -12,13 +14,11 @@ class Telling:
         self._wanted = wanted
         self._tell = tell
 
-    def cause(self, failure: ServerFailed) -> str:
-        """With the remedy, where the person has one."""
-        if not isinstance(failure, LoginNeeded):
-            return failure.message
+    def login_needed(self) -> LoginNeeded:
+        if self._wanted.origin is Origin.CONFIG:
+            return LoginNeeded(self._wanted.shown_name)
         # Another server of this name may stand in the configuration, so the editor's is named by its address.
-        named = self._wanted.origin is Origin.CONFIG
-        return f"{failure.message}: run `crow mcp login {self._wanted.name if named else self._wanted.settings.url}`"
+        return LoginNeeded(one_line(shown_address(self._wanted.settings.url), 500), is_address=True)
 
     def is_ready_now(self) -> None:
         self._tell(Notice("info", f"The MCP server {self._shown} is ready now."))
@@ -29,11 +29,11 @@ class Telling:
             next_step = f" {self._by_hand}" if self._wanted.settings.url else f" It was ended. {self._by_hand}"
         else:
             next_step = "" if given_up else " It is started again."
-        text = f"The MCP server {self._shown} {verb}: {self.cause(failure).rstrip('.')}.{next_step}"
+        text = f"The MCP server {self._shown} {verb}: {failure.message.rstrip('.')}.{next_step}"
         self._tell(Notice("warning", text))
 
     def is_given_up(self, failure: ServerFailed) -> None:
-        self.warn(f"It is given up for now: {self.cause(failure).rstrip('.')}. {self._by_hand}")
+        self.warn(f"It is given up for now: {failure.message.rstrip('.')}. {self._by_hand}")
 
     def is_late(self, seconds: float, remark: str) -> None:
         text = (
@@ -58,5 +58,5 @@ class Telling:
 
 
 def gave_no(what: str, wanted: Wanted, failed: ServerFailed) -> str:
-    """A sentence about something that was asked of a server."""
-    return f"The MCP server `{wanted.shown_name}` gave no {what}: {failed.message.rstrip('.')}."
+    """A sentence for the model about something that was asked of a server."""
+    return f"The MCP server `{wanted.shown_name}` gave no {what}: {failed.for_model.rstrip('.')}."

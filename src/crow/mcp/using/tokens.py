@@ -1,6 +1,7 @@
 """What a login leaves: tokens, and the registration of this client, in a file below CROW_HOME.
 
-Tokens belong to an address, not to a name: whoever names another address gets none of them.
+Tokens belong to an address, not to a name: whoever names another address gets none of them. What an address says after
+its path does not count: nobody is told it, and so nobody could log in by it.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from crow.config.home import write_file
 from crow.errors import ConfigError
 from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.server_address import shown_address
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -32,9 +34,9 @@ class Tokens:
     """What is known of one address, in a file below CROW_HOME that only its owner can read."""
 
     def __init__(self, home: str, url: str) -> None:
-        digest = hashlib.sha256(url.encode()).hexdigest()[:32]
+        self._url = shown_address(url)
+        digest = hashlib.sha256(self._url.encode()).hexdigest()[:32]
         self._path = os.path.join(home, "mcp", "tokens", f"{digest}.json")
-        self._url = url
 
     @property
     def are_there(self) -> bool:
@@ -105,7 +107,7 @@ class NewTokens(Tokens):
 
     def __init__(self, home: str, url: str) -> None:
         super().__init__(home, url)
-        self._now = _Kept(url)
+        self._now = _Kept(self._url)
 
     def keep(self) -> None:
         super()._write(self._now)
