@@ -14,12 +14,15 @@ ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which is not followe
     ("path", "kind", "cause"),
     [
         ("status/500", "http", f"it answered with HTTP status 500.{LATER}"),
+        ("status/403", "http", "it answered with HTTP status 403: check the url."),
+        ("status/404", "http", "it answered with HTTP status 404: check the url."),
         ("redirect", "http", ELSEWHERE),
         ("circle", "http", "it redirects again and again, to ROOT/circle in the end: check the url."),
         ("page", "http", "it answered with a web page, not MCP: check the url."),
         ("nothing", "http", "it answered with no type, not MCP: check the url."),
         ("garbage", "http", f"its answer is malformed.{LATER}"),
         ("old/status/503", "sse", f"it answered with HTTP status 503.{LATER}"),
+        ("old/status/404", "sse", "it answered with HTTP status 404: check the url."),
         ("old/redirect", "sse", ELSEWHERE),
         ("old/page", "sse", "it answered with a web page, not MCP: check the url."),
     ],
@@ -54,6 +57,12 @@ def test_in_a_call_the_model_is_not_told_where_a_redirect_leads(tmp_path):
         done, _ = one_call(tmp_path, over_http(f"{root}/call/redirect"), "go")
     cause = "it redirects to another address, which is not followed"
     assert shown(done) == f"The MCP server `web` gave no result: {cause}."
+
+
+def test_a_call_in_a_session_that_the_server_forgot_is_made_in_a_new_one(tmp_path):
+    with wrong() as root:
+        done, _ = one_call(tmp_path, over_http(f"{root}/forgets"), "go")
+    assert shown(done) == "```\nin session 2\n```"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tests.mcp.guests import (
     restless,
     shown,
     told_model,
+    until,
 )
 from tests.support.editor import chose
 from tests.support.scripts import DONE, reply, say
@@ -264,7 +265,65 @@ def test_a_rejected_call_never_reaches_the_server(tmp_path):
     editor.close()
 
 
+def state_of(editor, server: str) -> str:
+    before = editor.text()
+    editor.prompt("/mcp")
+    said = editor.text().removeprefix(before)
+    return said.partition(f"**{server}** (from your editor): ")[2].partition("\n")[0]
+
+
+def in_two_turns(tool: str) -> str:
+    return (reply(calls(tool)) + reply(say("Done."))) * 2
+
+
+def test_a_call_right_after_a_server_was_lost_waits_for_its_next_life(tmp_path):
+    server = restless("closes-output", tmp_path / "closed")
+    editor = editing(tmp_path, in_two_turns("mcp__closes-output__go"))
+    editor.new_session(mcpServers=[server])
+    editor.prompt("Go.")
+    until(lambda: state_of(editor, "closes-output") == "waiting to be started again", "the end was noticed")
+    editor.prompt("Go on.")
+    assert [shown(call) for call in editor.tool_calls().values()] == ["```\ngone\n```"] * 2
+    editor.close()
+
+
+def test_one_that_is_being_started_again_is_not_ready(tmp_path):
+    editor = editing(tmp_path, DONE)
+    editor.new_session(mcpServers=[restless("stubborn")])
+    editor.prompt("Go.")
+    assert state_of(editor, "stubborn") == "ready"
+    editor.prompt("/mcp restart stubborn")
+    assert state_of(editor, "stubborn") == "waiting to be started again"
+    notice_about(editor, "`stubborn`", "is ready now")
+    assert state_of(editor, "stubborn") == "ready"
+    editor.close()
+
+
+def test_where_a_server_cannot_be_started_for_a_call_the_model_is_told_that_nothing_was_called(tmp_path):
+    flour = tmp_path / "flour"
+    flour.touch()
+    editor = editing(tmp_path, in_two_turns("mcp__dies-until__go"))
+    editor.new_session(mcpServers=[bad("dies-until", flour)])
+    editor.prompt("Go.")
+    flour.unlink()
+    editor.prompt("/mcp restart dies-until")
+    notice_about(editor, "`dies-until`", "has stopped")
+    editor.prompt("Go on.")
+    assert "no flour in the house. Nothing was called." in told_model(editor)
+    editor.close()
+
+
 @pytest.mark.parametrize("behaviour", ["progress", "blank-lines"])
 def test_a_burst_of_what_is_thrown_away_anyway_is_no_flood(tmp_path, behaviour):
     call, _ = one_call(tmp_path, restless(behaviour), "go")
     assert shown(call) == "```\ngone\n```"
+
+
+def test_arguments_that_are_nested_too_deeply_are_told_in_plain_words(tmp_path):
+    arguments: list = []
+    for _ in range(300):
+        arguments = [arguments]
+    call, _ = one_call(tmp_path, bad("plain"), "go", deep=arguments)
+    assert shown(call) == (
+        "The MCP server `plain` gave no result: the arguments are nested too deeply to be sent. Nothing was called."
+    )

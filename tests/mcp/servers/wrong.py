@@ -5,11 +5,13 @@
 /circle       leads to itself
 /page         a web page
 /nothing      an answer without a type
+/forgets      well, but it forgets its first session before the call
 /call/WHAT    well, but for a call: `500`, `page`, or `garbage` for JSON that is none
 """
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from typing import Any
 
 TOOLS = {"tools": [{"name": "go", "description": "Goes.", "inputSchema": {"type": "object"}}]}
@@ -18,6 +20,8 @@ HELLO = {
     "capabilities": {"tools": {}},
     "serverInfo": {"name": "wrong", "version": "1"},
 }
+
+SESSIONS = count(1)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -35,7 +39,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         _, kind, *rest = self.path.split("/")
-        if kind != "call":
+        if kind == "forgets":
+            self.answer_in_session(message)
+        elif kind != "call":
             self.finish_as([kind, *rest])
         elif "id" not in message:
             self.finish_with(202)
@@ -45,6 +51,21 @@ class Handler(BaseHTTPRequestHandler):
             result = HELLO if message["method"] == "initialize" else TOOLS
             body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
             self.finish_with(200, body, "application/json")
+
+    def answer_in_session(self, message: dict[str, Any]) -> None:
+        method, session = message["method"], self.headers.get("mcp-session-id")
+        if method == "initialize":
+            session = str(next(SESSIONS))
+        if method == "tools/call" and session == "1":
+            error = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "Session not found"}}
+            self.finish_with(404, json.dumps(error).encode(), "application/json")
+        elif "id" not in message:
+            self.finish_with(202)
+        else:
+            called = {"content": [{"type": "text", "text": f"in session {session}"}]}
+            result = {"initialize": HELLO, "tools/call": called}.get(method, TOOLS)
+            body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+            self.finish_with(200, body, "application/json", session=session or "")
 
     def finish_as(self, what: list[str]) -> None:
         match what:
@@ -63,10 +84,12 @@ class Handler(BaseHTTPRequestHandler):
             case _:
                 self.finish_with(200)
 
-    def finish_with(self, status: int, body: bytes = b"", kind: str = "", location: str = "") -> None:
+    def finish_with(
+        self, status: int, body: bytes = b"", kind: str = "", location: str = "", session: str = ""
+    ) -> None:
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
-        for name, value in (("content-type", kind), ("location", location)):
+        for name, value in (("content-type", kind), ("location", location), ("mcp-session-id", session)):
             if value:
                 self.send_header(name, value)
         self.end_headers()

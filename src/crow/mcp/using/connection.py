@@ -30,8 +30,10 @@ from crow.mcp.using.calls import AskedIn, RunningCalls, left_at_once
 from crow.mcp.using.expected import Expected
 from crow.mcp.using.failures import (
     AddressesFirst,
+    Forgotten,
     KeyRefused,
     LoginNeeded,
+    NotCalled,
     ServerFailed,
     TimedOut,
     as_failure,
@@ -123,6 +125,8 @@ class Connection:
         """The person knows that it is not ready, and is told when it is."""
         self._expected = Expected(lambda: self._start_limit, self._go_on_without_it)
         self._lost = asyncio.Event()
+        self._left = asyncio.Event()
+        """Nothing of its last life is left."""
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -135,6 +139,11 @@ class Connection:
     @property
     def shown_name(self) -> str:
         return self.wanted.shown_name
+
+    @property
+    def shown_state(self) -> State:
+        """One that is lost, or is to be started again, is not ready any more, though it is still ending."""
+        return State.STARTING_AGAIN if self.state is State.READY and self._lost.is_set() else self.state
 
     @property
     def cause(self) -> str:
@@ -211,6 +220,12 @@ class Connection:
 
     async def ask(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
         """Anything, within the limit of a call. `asked_in`: where the server's own questions belong meanwhile."""
+        try:
+            return await self._ask_once(question, asked_in)
+        except Forgotten:
+            return await self._ask_once(question, asked_in)
+
+    async def _ask_once(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
         client = await self._usable()
         self._unauthorised = False
         try:
@@ -224,12 +239,15 @@ class Connection:
             raise self._went_wrong(error) from None
 
     async def _usable(self) -> Client:
+        if self._lost.is_set():
+            await self._left.wait()
         if self._client is None:
             if self.state in AT_REST:
                 self.restart()
             await self.settled()
         if self._client is None:
-            raise self._down or ServerFailed(_NOT_YET.get(self.state, f"it is {self.state}"))
+            why = self._down or ServerFailed(_NOT_YET.get(self.state, f"it is {self.state}"))
+            raise NotCalled(why.message, for_model=why.for_model)
         return self._client
 
     def _went_wrong(self, error: Exception) -> ServerFailed:
@@ -238,6 +256,9 @@ class Connection:
             failure = self._not_let_in()
             if isinstance(failure, LoginNeeded):
                 self._end(failure)
+            return failure
+        if isinstance(failure := as_failure(error), Forgotten):
+            self._end(failure)
             return failure
         if is_lost(first) or (isinstance(first, MCPError) and self._lost.is_set()):
             self._end(as_failure(error))
@@ -287,6 +308,7 @@ class Connection:
     async def _live(self) -> ServerFailed:
         """From its start to its end; why it ended."""
         self._lost.clear()
+        self._left.clear()
         self._failure = None
         self._unauthorised = False
         limit = self._start_limit + self._around.limits().mcp_late
@@ -311,6 +333,7 @@ class Connection:
             failure = self._failure or ServerFailed("it ended")
         finally:
             self._client = None
+            self._left.set()
         return failure
 
     def _why(self, error: Exception) -> ServerFailed:

@@ -16,11 +16,17 @@ from mcp import MCPError
 LONGEST = 500
 MOST_ADDRESSES = 5
 ACCEPTED = 202
+FORBIDDEN = 403
+NOT_FOUND = 404
+SESSION = "mcp-session-id"
+"""The header by which a server over HTTP knows us."""
 ON_THE_WAY = -31999
 """The code of errors that no server sent: they say in our words what came instead of an answer."""
 _LOST = ("Connection closed", "SSE stream")
 """How the library's messages begin when it has lost a server."""
 MALFORMED = "its answer is malformed"
+_TOO_DEEP = "Maximum serialization depth"
+"""How the library's message begins when it cannot write a message."""
 _ADDRESS = re.compile(r"https?://[^\s'\"<>]+")
 
 
@@ -48,6 +54,17 @@ class LoginNeeded(ServerFailed):
 class KeyRefused(ServerFailed):
     def __init__(self, place: str) -> None:
         super().__init__(f"it refused the key in its {place}", lasting=True)
+
+
+class NotCalled(ServerFailed):
+    """Nothing was sent to it."""
+
+
+class Forgotten(ServerFailed):
+    """It does not know our session any more, and has not looked at what was asked in it."""
+
+    def __init__(self) -> None:
+        super().__init__("it has forgotten this session")
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -99,6 +116,8 @@ def as_failure(error: BaseException) -> ServerFailed:
             return ServerFailed(MALFORMED)
         case MCPError():
             return ServerFailed(f"it answered with an error: {one_line(error.message, LONGEST)}")
+        case ValueError() if str(error).startswith(_TOO_DEEP):
+            return NotCalled("the arguments are nested too deeply to be sent")
         case ValidationError():
             place = ".".join(str(part) for part in error.errors()[0]["loc"])
             return ServerFailed(f"{MALFORMED} ({one_line(place, 100)})")
@@ -130,6 +149,10 @@ def fault_of(response: httpx2.Response) -> ServerFailed | None:
             return ServerFailed(told, lasting=True, for_model="it redirects again and again")
         told = f"it redirects to {where}, which is not followed: check the url"
         return ServerFailed(told, lasting=True, for_model="it redirects to another address, which is not followed")
+    if response.status_code == NOT_FOUND and SESSION in response.request.headers:
+        return Forgotten()
+    if response.status_code in (FORBIDDEN, NOT_FOUND):
+        return ServerFailed(f"it answered with HTTP status {response.status_code}: check the url", lasting=True)
     if not response.is_success:
         return ServerFailed(f"it answered with HTTP status {response.status_code}")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -119,7 +119,7 @@ class Hub:
                 one.name,
                 one.known_as,
                 one.wanted.origin,
-                one.state,
+                one.shown_state,
                 one.cause,
                 tuple((tool.spec.name, tool.cost) for tool in self._lists[one].tools.values()),
                 tuple(prompt.name for prompt in prompts[one.name]),

@@ -16,10 +16,10 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.failures import MALFORMED, ON_THE_WAY, ServerFailed, fault_of
+from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten, ServerFailed, fault_of
 from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.stdio import LONGEST_LINE
@@ -33,6 +33,7 @@ LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
 INSTEAD_OF_ANSWERS = (
     "Server returned an error response",
+    "Not Found",
     "Unexpected content type",
     "Redirect to",
     "Failed to parse JSON response",
@@ -41,7 +42,6 @@ INSTEAD_OF_ANSWERS = (
 """How the library's own messages begin, where no answer came that it understands."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 UNAUTHORISED = 401
-NOT_FOUND = 404
 
 
 def checked_url(url: str) -> str:
@@ -150,9 +150,9 @@ class Remote:
             self._on_unauthorised(False)  # noqa: FBT003 -- yes or no
         self._note_fault(response)
         is_ours = response.request.method == "POST" and response.url == self._settings.url
-        if response.status_code == NOT_FOUND and is_ours:
-            # Most likely it was started anew, and knows nothing of us.
-            self._on_end(ServerFailed("it answered with HTTP status 404"))
+        if response.status_code == NOT_FOUND and is_ours and _question_in(response.request) is None:
+            # Most likely it was started anew, and knows nothing of us. Whoever asked something learns it as an answer.
+            self._on_end(Forgotten())
 
     def _note_fault(self, response: httpx2.Response) -> None:
         """A redirect that is followed is one as well, until the answer comes."""
@@ -202,12 +202,14 @@ class Remote:
             return message
         failed = message.message
         fault = self._faults.pop(failed.id, None)
-        if not failed.error.message.startswith(INSTEAD_OF_ANSWERS):
+        no_method = failed.error.code == METHOD_NOT_FOUND
+        is_forgotten = isinstance(fault, Forgotten) and not no_method
+        if not is_forgotten and not failed.error.message.startswith(INSTEAD_OF_ANSWERS):
             return message
         if fault is None:
             error = ErrorData(code=PARSE_ERROR, message=MALFORMED)
-        else:
-            error = ErrorData(code=ON_THE_WAY, message=fault.message, data=fault)
+        else:  # a server of the newer protocol may say with a status that there is no such method
+            error = ErrorData(code=METHOD_NOT_FOUND if no_method else ON_THE_WAY, message=fault.message, data=fault)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=failed.id, error=error))
 
     async def _pass_on(self, messages: Any, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:

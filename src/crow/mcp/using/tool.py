@@ -14,7 +14,7 @@ from crow.mcp.using.argument_names import with_real_names
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.digests import tool_digest
-from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.failures import NotCalled, ServerFailed
 from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.schemas import fit_for_models
 from crow.mcp.using.telling import gave_no
@@ -85,6 +85,8 @@ class McpAction:
             given = await tool.connection.call(
                 tool.definition.name, self._arguments, asked_in, progress.show, self._check
             )
+        except NotCalled as failed:
+            return ToolResult.failed(f"{gave_no('result', tool.connection.wanted, failed)} Nothing was called.")
         except ServerFailed as failed:
             return ToolResult.failed(gave_no("result", tool.connection.wanted, failed))
         return result_of(given, self._roots)
