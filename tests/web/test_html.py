@@ -87,6 +87,87 @@ def test_marks_beside_headings_are_left_out_and_headings_stay():
     assert markdown(page) == "## One\n\n## Two\n\n## 3"
 
 
+TEXT = "Crows are among the cleverest of all birds. " * 3
+
+
+def test_a_page_that_its_scripts_will_show_is_seen():
+    """All of it is in something hidden, whatever stands around that."""
+    article = f"<h1>Birds</h1><p>{TEXT}</p>"
+    expected = f"# Birds\n\n{TEXT.strip()}"
+    assert markdown(f'<div style="visibility:hidden"><main>{article}</main></div>') == expected
+    menu = "<nav>" + "<a href=/x>Somewhere</a> " * 30 + "</nav>"
+    streamed = f'{menu}<main>Loading</main><div hidden id="S:0"><article>{article}</article></div>'
+    assert markdown(streamed) == expected
+
+
+def test_what_is_shown_on_a_click_is_seen():
+    assert markdown("<p>One.</p><div hidden=until-found>Two.</div><div role=tabpanel hidden>Three.</div>") == (
+        "One.\n\nTwo.\n\nThree."
+    )
+
+
+def test_a_heading_that_is_a_button_stays_and_a_button_beside_a_heading_does_not():
+    page = f"<p>{TEXT}</p><h3><span><button>How?</button></span></h3><p>So.</p><h3>Why? <button>Copy</button></h3>"
+    assert markdown(page).endswith("\n\n### How?\n\nSo.\n\n### Why?")
+    assert markdown(f"<p>{TEXT}</p><button><h3>How?</h3></button><p>So.</p>").endswith("### How?\n\nSo.")
+    table = "<table><tr><th>a</th></tr><tr><td><button>Yes</button></td></tr></table>"
+    assert markdown(f"<p>{TEXT}</p>{table}").endswith("| Yes |")
+
+
+def test_columns_that_share_a_name_with_line_numbers_are_no_line_numbers():
+    columns = "".join(f'<div class="gutter"><h2>{name}</h2><p>{TEXT}</p></div>' for name in "AB")
+    assert markdown(f"{columns}<p>{TEXT * 3}</p>").count("## ") == 2
+
+
+def test_additions_that_are_all_of_the_page_together_stay():
+    columns = "".join(f'<div class="sidebar"><h2>{name}</h2><p>{TEXT}</p></div>' for name in "ABC")
+    found = markdown(f"{columns}<p>Copyright 2024 The Company, all rights reserved everywhere.</p>")
+    assert found.count(TEXT.strip()) == 3
+
+
+def test_an_index_that_is_a_list_of_links_stays():
+    links = "".join(f"<li><a href=/{number}>Package {number}</a></li>" for number in range(4))
+    found = markdown(f"<h1>All packages of the distribution, by name</h1><nav><ul>{links}</ul></nav>")
+    assert found.endswith("- [Package 3](https://example.com/3)")
+
+
+def test_a_long_menu_around_a_short_text_is_left_out():
+    menu = "<nav>" + "<a href=/x>Somewhere</a> " * 300 + "</nav>"
+    assert markdown(f"{menu}<h1>Birds</h1><p>{TEXT * 2}</p>") == f"# Birds\n\n{(TEXT * 2).strip()}"
+
+
+def test_a_header_with_a_heading_and_a_lead_belongs_to_the_content():
+    page = f"<header><h2>Birds</h2><p>All about them.</p></header><div>{TEXT}</div>"
+    assert markdown(page) == f"## Birds\n\nAll about them.\n\n{TEXT.strip()}"
+    page = f"<header><h2><a href=/>The Site</a></h2>Menu</header><div>{TEXT}</div>"
+    assert markdown(page) == TEXT.strip()
+
+
+# --- formulas
+
+MATH = r'<math alttext="{\displaystyle x=2}"><mi>x</mi><annotation encoding="application/x-tex">x=2</annotation></math>'
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        (
+            f'<span class="mwe-math-element"><span style="display: none">{MATH}</span>'
+            r'<img class="mwe-math-fallback-image-inline" aria-hidden="true" alt="{\displaystyle x=2}"></span>'
+        ),
+        r'<img class="mwe-math-fallback-image-inline" aria-hidden="true" alt="{\displaystyle x=2}">',
+        (
+            f'<span class="katex"><span class="katex-mathml">{MATH.replace("alttext", "x")}</span>'
+            '<span class="katex-html" aria-hidden="true">x=2</span></span>'
+        ),
+        MATH,
+        '<span class="MathJax"><i>x</i>=2</span><script type="math/tex">x=2</script>',
+    ],
+)
+def test_a_formula_is_given_once_as_tex(formula):
+    assert markdown(f"<p>Let {formula} be.</p>") == "Let $x=2$ be."
+
+
 # --- code
 
 

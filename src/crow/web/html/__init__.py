@@ -2,6 +2,7 @@
 
 page.py       from a page to Markdown: the steps, in the files below
   about.py    what a page says of itself: its title, its date
+  formulas.py formulas, kept once
   cleaning.py what of it is content
   outline.py  walks over it whose cost is its length
   shapes.py   many spellings of one thing, brought into one

@@ -1,11 +1,12 @@
 """What of a page is its content: takes out the rest, and finds the part that matters."""
 
+import re
 from collections.abc import Callable
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from crow.web.html.outline import Outline, common_parent, is_main, outermost, take_out
+from crow.web.html.outline import HEADINGS, Outline, common_parent, is_main, outermost, take_out
 
 NO_CONTENT = frozenset(
     {
@@ -13,14 +14,19 @@ NO_CONTENT = frozenset(
         *("dialog", "title", "meta", "link", "base"),
     }
 )
-AROUND_IT = frozenset({"nav", "footer", "button", "select", "input", "textarea", "menu"})
+AROUND_IT = frozenset({"nav", "footer", "menu"})
+CONTROLS = frozenset({"button", "select", "input", "textarea"})
 ROLES_AROUND_IT = frozenset({"navigation", "banner", "search", "dialog", "alertdialog", "complementary", "contentinfo"})
 SHARE_OF_MAIN = 1 / 3
 """A part of the page is its main content only if it has at least this much of the text."""
 MOST_OF_IT = 1 / 2
 """What has more of the text than this is no mere addition, whatever it is called."""
-NEARLY_NOTHING = (40, 1 / 20)
-"""Fewer characters than this and a smaller share are left: then what stands around the content is the content."""
+ENOUGH_SHARE = 1 / 4
+ENOUGH_PROSE = 200
+"""A smaller share would be left of the page, and not even so many characters that are no links: then what seems to
+stand around the content may be the content."""
+NEARLY_NOTHING = 1 / 10
+"""A smaller share can be seen: then the page is hidden until its scripts have run."""
 ADDITIONS = frozenset(
     {
         *("sidebar", "left-sidebar", "right-sidebar", "toc", "table-of-contents", "breadcrumb", "breadcrumbs"),
@@ -28,11 +34,14 @@ ADDITIONS = frozenset(
         *("cookie-banner", "cookie-consent", "cookie-notice", "cookie-bar", "cookies", "consent", "gdpr"),
         *("share", "sharing", "share-buttons", "share-links", "social-share", "social-links"),
         *("newsletter", "newsletter-signup", "newsletter-form", "subscribe-form", "related-posts", "related-articles"),
-        *("headerlink", "hash-link", "header-anchor", "heading-anchor"),  # beside a heading
-        *("linenos", "linenodiv", "line-numbers-rows", "line-number", "gutter"),  # beside code
+        *("headerlink", "hash-link", "header-anchor", "heading-anchor", "mw-editsection"),  # beside a heading
     }
 )
 """Classes of what stands around the content, or beside it, on many pages. Some are used as ids as well."""
+LINE_NUMBERS = frozenset(
+    {"linenos", "linenodiv", "line-numbers-rows", "line-number", "lineno", "gutter", "rouge-gutter"}
+)
+"""Classes of numbers beside code. Some are also used for columns of text."""
 CALLOUTS = frozenset(
     {
         *("admonition", "callout", "alert", "markdown-alert", "notice"),
@@ -47,7 +56,9 @@ MARKS = frozenset(("¶", "#", "§", "🔗", "↩", "↩︎", "^", "⚓", "\u200b
 def clean(soup: BeautifulSoup) -> None:
     """Takes out what is no content, and what a reader of the page would not see."""
     take_out(node for node in soup.descendants if isinstance(node, PreformattedString))  # comments and the like
-    take_out(outermost(soup, _is_unseen))
+    take_out(outermost(soup, lambda element: element.name in NO_CONTENT))
+    _take_out_unseen(soup)
+    _keep_buttons_that_are_headings(soup)
     _take_out_unless_it_is_all(soup, _stands_around)
     _take_out_unless_it_is_all(soup, _is_addition)
     take_out(outermost(soup, _is_a_mark))
@@ -70,27 +81,77 @@ def classes_of(element: Tag) -> set[str]:
     return {str(name).lower() for name in element.get_attribute_list("class") if name}
 
 
+def _take_out_unseen(soup: BeautifulSoup) -> None:
+    outline = Outline(soup)
+    unseen = outermost(soup, _is_unseen)
+    hidden = sum(outline.length(element) for element in unseen)
+    around = outermost(soup, lambda element: _is_unseen(element) or _stands_around(element, outline))
+    seen = outline.whole - sum(outline.length(element) for element in around)
+    if seen >= (seen + hidden) * NEARLY_NOTHING:
+        take_out(unseen)
+
+
 def _is_unseen(element: Tag) -> bool:
-    if element.name in ("html", "body"):  # some pages hide themselves until their scripts have run
+    if element.name in ("html", "body") or _will_be_seen(element):
         return False
-    if element.name in NO_CONTENT or "hidden" in element.attrs or element.get("aria-hidden") == "true":
+    if "hidden" in element.attrs or element.get("aria-hidden") == "true":
         return True
     style = str(element.get("style", "")).replace(" ", "").lower()
     return "display:none" in style or "visibility:hidden" in style
 
 
+def _will_be_seen(element: Tag) -> bool:
+    """With a click on its tab, by a search in the page, or when a script has put it into its place."""
+    if element.get("role") == "tabpanel" or element.get("hidden") == "until-found":
+        return True
+    return re.fullmatch("S:[0-9a-f]+", str(element.get("id", ""))) is not None
+
+
+def _keep_buttons_that_are_headings(soup: BeautifulSoup) -> None:
+    """What folds a section is its heading, and a cell may be a button as a whole."""
+    outline = Outline(soup)
+    for button in soup.find_all("button"):
+        if outline.length_of_headings(button):
+            button.name = "div"
+        elif _is_all_of_a_heading(button, outline):
+            button.name = "span"
+
+
+def _is_all_of_a_heading(button: Tag, outline: Outline) -> bool:
+    around = button.parent
+    while around is not None and outline.length(around) == outline.length(button) > 0:
+        if around.name in HEADINGS or around.name in ("td", "th", "dt", "summary"):
+            return True
+        if around.name not in ("span", "div", "strong", "b"):
+            return False
+        around = around.parent
+    return False
+
+
 def _take_out_unless_it_is_all(soup: BeautifulSoup, is_unwanted: Callable[[Tag, Outline], bool]) -> None:
     outline = Outline(soup)
     unwanted = outermost(soup, lambda element: is_unwanted(element, outline))
-    left = outline.whole - sum(outline.length(element) for element in unwanted)
-    if left >= min(NEARLY_NOTHING[0], outline.whole * NEARLY_NOTHING[1]):
+
+    def left_of(measure: Callable[[Tag], int]) -> int:
+        return measure(soup) - sum(measure(element) for element in unwanted)
+
+    text = left_of(outline.length) - left_of(outline.length_of_headings)
+    if text >= (outline.whole - outline.length_of_headings(soup)) * ENOUGH_SHARE:
         take_out(unwanted)
+    elif text - left_of(outline.length_of_links) >= ENOUGH_PROSE:
+        take_out(element for element in unwanted if element.name in CONTROLS or _is_list_of_links(element, outline))
+    elif text:
+        take_out(element for element in unwanted if element.name in CONTROLS)
+
+
+def _is_list_of_links(element: Tag, outline: Outline) -> bool:
+    return outline.length_of_links(element) >= outline.length(element) / 2
 
 
 def _stands_around(element: Tag, outline: Outline) -> bool:
     if element.name == "aside" and not outline.is_in_main(element):
         return not classes_of(element) & CALLOUTS
-    return element.name in AROUND_IT or element.get("role") in ROLES_AROUND_IT
+    return element.name in AROUND_IT or element.name in CONTROLS or element.get("role") in ROLES_AROUND_IT
 
 
 def _is_addition(element: Tag, outline: Outline) -> bool:
@@ -103,11 +164,14 @@ def _is_addition(element: Tag, outline: Outline) -> bool:
 
 
 def _is_called_an_addition(element: Tag, outline: Outline) -> bool:
-    if element.name == "form" or (element.name == "header" and not outline.is_in_main(element)):
+    if element.name == "form":
         return True
+    if element.name == "header" and not outline.is_in_main(element):
+        return _is_list_of_links(element, outline) or not outline.length_of_headings(element)
     if not element.attrs:
         return False
-    if classes_of(element) & ADDITIONS:
+    names = classes_of(element)
+    if names & ADDITIONS or (names & LINE_NUMBERS and not outline.has_letters(element)):
         return True
     # A plain word as an id may just as well be the place of a section that is about it.
     id = str(element.get("id", "")).lower()

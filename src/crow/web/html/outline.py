@@ -9,6 +9,7 @@ from bs4 import Tag
 from bs4.element import NavigableString, PageElement
 
 MAIN_NAMES = frozenset({"main", "article"})
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 DEEPEST = 2000
 """Levels. What follows goes down the page by recursion."""
 
@@ -17,9 +18,21 @@ class Outline:
     """How long the text of each element is, and how it stands to the page's title and main content."""
 
     def __init__(self, root: Tag) -> None:
-        self._lengths = {id(root): 0}
+        self._lengths: dict[int, int] = {}
+        self._linked: dict[int, int] = {}
+        self._titled: dict[int, int] = {}
+        self._lettered: dict[int, int] = {}
         self._in_main: set[int] = set()
         self._around_main: set[int] = set()
+        tags = self._go_down(root)
+        for tag in reversed(tags[1:]):
+            if tag.parent is not None:
+                self._add_to(tag.parent, tag)
+        self.whole = self._lengths[id(root)]
+
+    def _go_down(self, root: Tag) -> list[Tag]:
+        """Measures the text that is in each element itself. All of the elements, in their order."""
+        self._begin(root)
         tags = [root]
         for node in root.descendants:
             parent = node.parent
@@ -27,21 +40,41 @@ class Outline:
                 continue
             if isinstance(node, Tag):
                 tags.append(node)
-                self._lengths[id(node)] = 0
+                self._begin(node)
                 if is_main(parent) or id(parent) in self._in_main:
                     self._in_main.add(id(node))
             elif type(node) is NavigableString:  # a comment is a kind of it
-                self._lengths[id(parent)] += len(node.strip())
-        for tag in reversed(tags[1:]):
-            parent = tag.parent
-            if parent is not None:
-                self._lengths[id(parent)] += self._lengths[id(tag)]
-                if tag.name == "h1" or is_main(tag) or id(tag) in self._around_main:
-                    self._around_main.add(id(parent))
-        self.whole = self._lengths[id(root)]
+                text = node.strip()
+                self._lengths[id(parent)] += len(text)
+                if any(character.isalpha() for character in text):
+                    self._lettered[id(parent)] += len(text)
+        return tags
+
+    def _begin(self, tag: Tag) -> None:
+        self._lengths[id(tag)] = self._linked[id(tag)] = self._titled[id(tag)] = self._lettered[id(tag)] = 0
+
+    def _add_to(self, parent: Tag, tag: Tag) -> None:
+        if tag.name == "a":
+            self._linked[id(tag)] = self._lengths[id(tag)]
+        elif tag.name in HEADINGS:
+            self._titled[id(tag)] = self._lengths[id(tag)]
+        for measure in (self._lengths, self._linked, self._titled, self._lettered):
+            measure[id(parent)] += measure[id(tag)]
+        if tag.name == "h1" or is_main(tag) or id(tag) in self._around_main:
+            self._around_main.add(id(parent))
 
     def length(self, element: Tag) -> int:
         return self._lengths[id(element)]
+
+    def length_of_links(self, element: Tag) -> int:
+        return self._linked[id(element)]
+
+    def length_of_headings(self, element: Tag) -> int:
+        return self._titled[id(element)]
+
+    def has_letters(self, element: Tag) -> bool:
+        """Or is it numbers and signs only?"""
+        return self._lettered[id(element)] > 0
 
     def is_in_main(self, element: Tag) -> bool:
         return id(element) in self._in_main

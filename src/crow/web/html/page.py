@@ -5,6 +5,7 @@ from bs4 import BeautifulSoup
 from crow.web.conversion_job import Converted
 from crow.web.html.about import about
 from crow.web.html.cleaning import clean, main_part
+from crow.web.html.formulas import keep_formulas_once
 from crow.web.html.links import absolute
 from crow.web.html.markdown import Markdown, without_blank_runs
 from crow.web.html.outline import check_depth
@@ -17,6 +18,7 @@ def html_to_markdown(text: str, url: str) -> Converted:
     check_depth(soup)
     page = about(soup)
     # Of the whole document: where a page leaves <body> out, the parser counts what it does not know to <head>.
+    keep_formulas_once(soup)
     clean(soup)
     part = main_part(soup)
     reshape(part)
