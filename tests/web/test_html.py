@@ -114,6 +114,19 @@ def test_a_heading_that_is_a_button_stays_and_a_button_beside_a_heading_does_not
     assert markdown(f"<p>{TEXT}</p>{table}").endswith("| Yes |")
 
 
+def test_tasks_are_marked_as_done_or_not():
+    tasks = "<ul><li><input type=checkbox checked disabled> one</li><li><input type=checkbox disabled>two</li></ul>"
+    assert markdown(tasks) == "- [x] one\n- [ ] two"
+    tasks = "<ul class=task-list><li><label><input type=checkbox checked>one</label></li></ul>"
+    assert markdown(tasks) == "- [x] one"
+    assert markdown("<ul><li><input type=checkbox checked>a choice</li></ul>") == "- a choice"
+
+
+def test_links_to_edit_a_section_are_left_out():
+    edit = '<span class="mw-editsection">[<a href="/edit">edit</a>]</span>'
+    assert markdown(f"<h2>Birds</h2>{edit}<p>{TEXT}</p>") == f"## Birds\n\n{TEXT.strip()}"
+
+
 def test_columns_that_share_a_name_with_line_numbers_are_no_line_numbers():
     columns = "".join(f'<div class="gutter"><h2>{name}</h2><p>{TEXT}</p></div>' for name in "AB")
     assert markdown(f"{columns}<p>{TEXT * 3}</p>").count("## ") == 2
@@ -180,6 +193,7 @@ def test_a_formula_is_given_once_as_tex(formula):
         ('<pre data-lang="go">x</pre>', "go"),
         ('<div class="highlight-toml notranslate"><div class="highlight"><pre>x</pre></div></div>', "toml"),
         ('<div class="highlight highlight-source-shell"><pre>x</pre></div>', "shell"),
+        ('<figure class="highlight python"><table><tr><td><pre>x</pre></td></tr></table></figure>', "python"),
         ('<div class="highlight-default"><div class="highlight"><pre>x</pre></div></div>', ""),
         ('<pre class="wide"><code class="block">x</code></pre>', ""),
         ('<pre><code class="language-`evil\n`">x</code></pre>', ""),
@@ -209,6 +223,11 @@ def test_line_numbers_are_no_code():
         "<code><p>if x:</p><p><br></p><p><b>    y</b>  </p></code>",
         "if x:<br><br>    y  ",
         "<ol><li>if x:</li><li></li><li>    y  </li></ol>",
+        "<span class=line>if x:</span><span class=line></span><span class=line>    y  </span>",
+        "<span class=line>if x:</span>\n<span class=line></span>\n<span class=line>    y  </span>",
+        "<span class=line>if x:</span><br><span class=line></span><br><span class=line>    y  </span><br>",
+        "<span class=line>if x:\n</span><span class=line>\n</span><span class=line>    y  \n</span>",
+        "<span style='display: block'>if x:</span><span style='display: block'></span><span class=line>    y  </span>",
     ],
 )
 def test_code_keeps_its_lines_however_they_are_written(lines):
@@ -226,6 +245,27 @@ def test_code_keeps_its_lines_however_they_are_written(lines):
 )
 def test_a_table_of_numbers_and_code_is_the_code(table):
     assert markdown(f"<p>Before</p><table>{table}</table>") == "Before\n\n```\nif x:\n    y\n```"
+
+
+def test_a_table_of_numbers_and_code_within_code_is_the_code():
+    table = (
+        "<table><tr><td class='rouge-gutter gl'><pre class=lineno>1\n2\n</pre></td><td><pre>x\n  y\n</pre></td></tr>"
+    )
+    assert markdown(f"<div class=language-ruby><div><pre><code>{table}</table></code></pre></div></div>") == (
+        "```ruby\nx\n  y\n```"
+    )
+
+
+def test_a_fragment_that_is_all_lines_is_code():
+    lines = (
+        "<div class=line><span class=lineno>    1</span><b>int</b> main() {</div>\n"
+        "<div class=line><span class=lineno>    2</span>    <b>return</b> 0;</div>\n"
+        "<div class=line><span class=lineno>    3</span>}</div>"
+    )
+    assert markdown(f"<p>{TEXT}</p><div class=fragment>{lines}</div>").endswith(
+        "```\nint main() {\n    return 0;\n}\n```"
+    )
+    assert markdown("<div class=fragment><p>Only words.</p></div>") == "Only words."
 
 
 def test_a_table_of_numbers_and_other_things_is_a_table():
@@ -301,3 +341,33 @@ def test_a_power_is_told_from_a_number():
 
 def test_there_are_no_runs_of_blank_lines():
     assert markdown("<p>a</p><br><br><br><div><div></div></div><br><p>b</p>") == "a\n\nb"
+
+
+# --- what a page says of itself
+
+
+def test_the_title_of_a_picture_is_not_that_of_the_page():
+    found = html_to_markdown("<svg><title>Yes</title></svg><h1>Prices</h1><p>None.</p>", URL)
+    assert found.title == "Prices"
+
+
+def test_a_page_that_leads_on_says_where():
+    found = html_to_markdown('<meta http-equiv="Refresh" content="0; URL=\'../new page\'"><title>Moved</title>', URL)
+    assert (found.text, found.note) == ("", "the page leads on to https://example.com/new%20page: fetch that")
+    found = html_to_markdown(f'<meta http-equiv="refresh" content="300; url=/"><p>{TEXT * 2}</p>', URL)
+    assert (found.text, found.note) == ((TEXT * 2).strip(), "")
+    assert html_to_markdown('<meta http-equiv="refresh" content="5"><p>Wait.</p>', URL).note == ""
+
+
+def test_a_page_that_is_built_by_scripts_says_what_it_is_about():
+    page = '<meta name=description content="An app."><noscript>Enable scripts.</noscript><div id=root></div><script>'
+    found = html_to_markdown(page, URL)
+    assert found.text == "Its description says: An app.\n\nIt says to those without scripts: Enable scripts."
+    assert found.note == "the page is built by scripts, which Crow does not run"
+
+
+def test_a_page_of_frames_names_them():
+    page = "<frameset><frame src=menu.html><frame src=/main.html><noframes><body>No <b>frames</b>?</body></noframes>"
+    found = html_to_markdown(page, URL)
+    note = "the page is made of frames: fetch https://example.com/docs/menu.html or https://example.com/main.html"
+    assert (found.text, found.note) == ("", note)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from crow.web.html.outline import HEADINGS, Outline, common_parent, is_main, outermost, take_out
+from crow.web.html.controls import keep_controls
+from crow.web.html.outline import Outline, common_parent, is_main, outermost, take_out
 
 NO_CONTENT = frozenset(
     {
         *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "audio", "video"),
-        *("dialog", "title", "meta", "link", "base"),
+        *("dialog", "title", "meta", "link", "base", "noframes"),
     }
 )
 AROUND_IT = frozenset({"nav", "footer", "menu"})
@@ -58,7 +59,7 @@ def clean(soup: BeautifulSoup) -> None:
     take_out(node for node in soup.descendants if isinstance(node, PreformattedString))  # comments and the like
     take_out(outermost(soup, lambda element: element.name in NO_CONTENT))
     _take_out_unseen(soup)
-    _keep_buttons_that_are_headings(soup)
+    keep_controls(soup)
     _take_out_unless_it_is_all(soup, _stands_around)
     _take_out_unless_it_is_all(soup, _is_addition)
     take_out(outermost(soup, _is_a_mark))
@@ -105,27 +106,6 @@ def _will_be_seen(element: Tag) -> bool:
     if element.get("role") == "tabpanel" or element.get("hidden") == "until-found":
         return True
     return re.fullmatch("S:[0-9a-f]+", str(element.get("id", ""))) is not None
-
-
-def _keep_buttons_that_are_headings(soup: BeautifulSoup) -> None:
-    """What folds a section is its heading, and a cell may be a button as a whole."""
-    outline = Outline(soup)
-    for button in soup.find_all("button"):
-        if outline.length_of_headings(button):
-            button.name = "div"
-        elif _is_all_of_a_heading(button, outline):
-            button.name = "span"
-
-
-def _is_all_of_a_heading(button: Tag, outline: Outline) -> bool:
-    around = button.parent
-    while around is not None and outline.length(around) == outline.length(button) > 0:
-        if around.name in HEADINGS or around.name in ("td", "th", "dt", "summary"):
-            return True
-        if around.name not in ("span", "div", "strong", "b"):
-            return False
-        around = around.parent
-    return False
 
 
 def _take_out_unless_it_is_all(soup: BeautifulSoup, is_unwanted: Callable[[Tag, Outline], bool]) -> None:

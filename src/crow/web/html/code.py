@@ -18,6 +18,8 @@ _LANGUAGES = frozenset(
 """What a class may name without any prefix."""
 _LINES = frozenset({"div", "p", "li", "ol", "ul", "table", "tbody", "tr", "pre"})
 """What stands on a line of its own, even within code: some pages write each line as one of these."""
+_LINE_CLASSES = frozenset({"line", "code-line", "view-line"})
+"""Of elements that are lines by the style of the page only."""
 
 
 def code_text(element: Tag) -> str:
@@ -34,6 +36,8 @@ class _Code:
         """Of a line."""
         self._after_element = False
         """Whether an element for a line has just ended."""
+        self._in_open_line = False
+        """Whether what has just ended is a line by its style only, and has no end of a line in it."""
 
     def add(self, element: Tag) -> None:
         for node in element.contents:
@@ -51,14 +55,32 @@ class _Code:
             self.add(element)
             self._write("" if self._at_start and element.contents else "\n")
             self._after_element = True
+        elif _is_styled_as_line(element):
+            self._add_styled_line(element)
         else:
             self.add(element)
+
+    def _add_styled_line(self, element: Tag) -> None:
+        """Two of them with nothing in between are two lines; most pages write the end of the line as well."""
+        if self._in_open_line:
+            self._write("\n")
+        before = len(self.pieces)
+        self.add(element)
+        self._in_open_line = len(self.pieces) == before or not self._at_start
 
     def _write(self, text: str) -> None:
         if text:
             self.pieces.append(text)
             self._at_start = text.endswith("\n")
+            self._in_open_line = False
         self._after_element = False
+
+
+def _is_styled_as_line(element: Tag) -> bool:
+    if not element.attrs:
+        return False
+    style = str(element.get("style", "")).replace(" ", "").lower()
+    return "display:block" in style or not _LINE_CLASSES.isdisjoint(element.get_attribute_list("class"))
 
 
 def language(element: Tag) -> str:
@@ -79,7 +101,7 @@ def _named_by(element: Tag) -> str:
         for prefix in _PREFIXES:
             if name.startswith(prefix) and (found := _plain(name.removeprefix(prefix))):
                 return found
-    if element.name in ("code", "pre"):
+    if element.name in ("code", "pre") or "highlight" in names:
         return next((name for name in names if name in _LANGUAGES), "")
     return ""
 

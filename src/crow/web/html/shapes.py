@@ -18,6 +18,8 @@ _new_tag = BeautifulSoup("", "lxml").new_tag
 
 
 def reshape(part: Tag) -> None:
+    for element in part.find_all("div", class_="fragment"):
+        _lines_of_code(element)
     for table in part.find_all("table"):
         if table.find_parent("pre") is None:
             _code_beside_line_numbers(table)
@@ -29,6 +31,13 @@ def reshape(part: Tag) -> None:
         _callout(element)
     for term in part.find_all("dt", class_="sig"):
         _signature(term)
+
+
+def _lines_of_code(element: Tag) -> None:
+    """Doxygen writes code as nothing but lines, each in an element of its own."""
+    children = [child for child in element.contents if isinstance(child, Tag)]
+    if children and all("line" in classes_of(child) for child in children):
+        element.name = "pre"
 
 
 def _code_beside_line_numbers(table: Tag) -> None:
