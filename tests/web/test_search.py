@@ -128,7 +128,7 @@ def test_an_odd_entry_costs_none_of_the_others(name):
     path, body = RESULTS[name]
     body = json.loads(json.dumps(body))
     entries = next(part for part in lists_in(body) if part)
-    odd = [{"title": "no address"}, {**entries[0], **dict.fromkeys(DATES, 1714521600)}, "text", None, 5]
+    odd = [{"title": "no address"}, {**entries[0], "title": 5}, "text", None, 5]
     entries[1:1] = odd
     with Website() as site:
         site.pages[path] = answer(json.dumps(body), "application/json")
@@ -140,7 +140,35 @@ def test_an_odd_entry_costs_none_of_the_others(name):
 
 
 DATES = ("publishedDate", "page_age", "published_date", "date", "published")
-"""What the services call it, which is a text."""
+"""What the services call it, which should be a text."""
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize(
+    ("given", "date"),
+    [(1714521600, "2024-05-01"), (1714521600000, "2024-05-01"), (1e300, ""), (True, ""), (["2024"], ""), (None, "")],
+)
+def test_a_date_that_is_no_text_costs_no_result(name, given, date):
+    path, body = RESULTS[name]
+    body = json.loads(json.dumps(body))
+    entries = next(part for part in lists_in(body) if part)
+    entries[0].update(dict.fromkeys(DATES, given))
+    with Website() as site:
+        site.pages[path] = answer(json.dumps(body), "application/json")
+        first, second = found(site, name)
+    assert (first.url, first.date, second) == (A, date, EXPECTED[1])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("url", ["", "javascript:alert(1)", "/relative", "ftp://a.example/", "http://", "http://["])
+def test_a_result_that_cannot_be_fetched_is_left_out(name, url):
+    path, body = RESULTS[name]
+    body = json.loads(json.dumps(body))
+    entries = next(part for part in lists_in(body) if part)
+    entries[0].update({"url": url, "link": url})
+    with Website() as site:
+        site.pages[path] = answer(json.dumps(body), "application/json")
+        assert found(site, name) == EXPECTED[1:]
 
 
 def lists_in(body: Any) -> Iterator[list[Any]]:

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ import msgspec
 
 Entry = TypeVar("Entry")
 
+LATEST = 100_000_000_000
+"""Seconds since 1970: a larger number is one of milliseconds."""
 _TAG = re.compile(r"<[^<>]{0,200}>")
 
 
@@ -82,6 +85,24 @@ def readable(entries: Sequence[Any], kind: type[Entry]) -> list[Entry]:
     if odd is not None and not found:
         raise odd
     return found
+
+
+def usable(found: Sequence[Found], most: int) -> list[Found]:
+    """Those that `web_fetch` could open, and no more than are wanted."""
+    return [entry for entry in found if entry.url.startswith(("http://", "https://")) and host_of(entry.url)][:most]
+
+
+def date_text(given: Any) -> str:
+    """A date as text, however a service writes it; empty for what is none."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        return ""
+    seconds = given / 1000 if given > LATEST else given
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def without_tags(marked: str | None) -> str:

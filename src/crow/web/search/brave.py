@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 
 from crow.web.search.asking import ask, results
-from crow.web.search.base import AccountService, Found, without_tags
+from crow.web.search.base import AccountService, Found, date_text, usable, without_tags
 
 
 class _Result(msgspec.Struct):
     url: str
     title: str | None = None
     description: str | None = None
-    page_age: str | None = None
-    age: str | None = None
+    page_age: Any = None
+    age: Any = None
 
 
 class _Results(msgspec.Struct):
@@ -36,12 +36,13 @@ class Brave(AccountService):
             headers={"x-subscription-token": self._account.key},
         )
         entries = answer.web.results if answer.web is not None else []
-        return [
+        found = [
             Found(
                 without_tags(result.title),
                 result.url,
                 without_tags(result.description),
-                result.page_age or result.age or "",
+                date_text(result.page_age or result.age),
             )
-            for result in results(self._account, entries, _Result)[:most]
+            for result in results(self._account, entries, _Result)
         ]
+        return usable(found, most)

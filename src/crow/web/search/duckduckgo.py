@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from crow.errors import WebError
-from crow.web.search.base import Found, readable, without_tags
+from crow.web.search.base import Found, readable, usable, without_tags
 
 MOST_SECONDS = 20.0
 HOST = "html.duckduckgo.com"
@@ -35,7 +35,8 @@ class DuckDuckGo:
             results = readable(msgspec.convert(raw, list[Any]), _Result)
         except msgspec.ValidationError:
             raise WebError("DuckDuckGo answered with something that is no list of results.", remedy=REMEDY) from None
-        return [Found(without_tags(result.title), result.href, without_tags(result.body)) for result in results[:most]]
+        found = [Found(without_tags(result.title), result.href, without_tags(result.body)) for result in results]
+        return usable(found, most)
 
 
 def _results(query: str, most: int) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from crow.web.search.asking import ask, results
-from crow.web.search.base import AccountService, Found, without_tags
+from crow.web.search.base import AccountService, Found, date_text, usable, without_tags
 
 RESULT = 0
 """The type of an entry that is a result; others are related searches."""
@@ -16,7 +16,7 @@ class _Entry(msgspec.Struct):
     url: str | None = None
     title: str | None = None
     snippet: str | None = None
-    published: str | None = None
+    published: Any = None
 
 
 class _Answer(msgspec.Struct):
@@ -32,8 +32,9 @@ class Kagi(AccountService):
             query={"q": query, "limit": str(most)},
             headers={"authorization": f"Bot {self._account.key}"},
         )
-        return [
-            Found(without_tags(entry.title), entry.url, without_tags(entry.snippet), entry.published or "")
+        found = [
+            Found(without_tags(entry.title), entry.url, without_tags(entry.snippet), date_text(entry.published))
             for entry in results(self._account, answer.data, _Entry)
             if entry.t == RESULT and entry.url
-        ][:most]
+        ]
+        return usable(found, most)

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 from crow.web.search.asking import ask, results
-from crow.web.search.base import AccountService, Found, without_tags
+from crow.web.search.base import AccountService, Found, date_text, usable, without_tags
 
 
 class _Result(msgspec.Struct):
     url: str
     title: str | None = None
     content: str | None = None
-    published: str | None = msgspec.field(default=None, name="publishedDate")
+    published: Any = msgspec.field(default=None, name="publishedDate")
 
 
 class _Answer(msgspec.Struct):
@@ -23,7 +23,8 @@ class SearXNG(AccountService):
     async def search(self, query: str, most: int) -> list[Found]:
         headers = {"authorization": f"Bearer {self._account.key}"} if self._account.key else None
         answer = await ask(self._account, "/search", _Answer, query={"q": query, "format": "json"}, headers=headers)
-        return [
-            Found(without_tags(result.title), result.url, without_tags(result.content), result.published or "")
-            for result in results(self._account, answer.results, _Result)[:most]
+        found = [
+            Found(without_tags(result.title), result.url, without_tags(result.content), date_text(result.published))
+            for result in results(self._account, answer.results, _Result)
         ]
+        return usable(found, most)

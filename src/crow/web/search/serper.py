@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 from crow.web.search.asking import ask, results
-from crow.web.search.base import AccountService, Found, without_tags
+from crow.web.search.base import AccountService, Found, date_text, usable, without_tags
 
 
 class _Result(msgspec.Struct):
     link: str
     title: str | None = None
     snippet: str | None = None
-    date: str | None = None
+    date: Any = None
 
 
 class _Answer(msgspec.Struct):
@@ -28,7 +28,8 @@ class Serper(AccountService):
             body={"q": query, "num": most},
             headers={"x-api-key": self._account.key},
         )
-        return [
-            Found(without_tags(result.title), result.link, without_tags(result.snippet), result.date or "")
-            for result in results(self._account, answer.organic, _Result)[:most]
+        found = [
+            Found(without_tags(result.title), result.link, without_tags(result.snippet), date_text(result.date))
+            for result in results(self._account, answer.organic, _Result)
         ]
+        return usable(found, most)

@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 from crow.web.search.asking import ask, results
-from crow.web.search.base import AccountService, Found, without_tags
+from crow.web.search.base import AccountService, Found, date_text, usable, without_tags
 
 
 class _Result(msgspec.Struct):
     url: str
     title: str | None = None
     content: str | None = None
-    published_date: str | None = None
+    published_date: Any = None
 
 
 class _Answer(msgspec.Struct):
@@ -28,7 +28,10 @@ class Tavily(AccountService):
             body={"query": query, "max_results": most},
             headers={"authorization": f"Bearer {self._account.key}"},
         )
-        return [
-            Found(without_tags(result.title), result.url, without_tags(result.content), result.published_date or "")
-            for result in results(self._account, answer.results, _Result)[:most]
+        found = [
+            Found(
+                without_tags(result.title), result.url, without_tags(result.content), date_text(result.published_date)
+            )
+            for result in results(self._account, answer.results, _Result)
         ]
+        return usable(found, most)
