@@ -20,6 +20,7 @@ from crow.errors import WebError
 from crow.web.fetching import FetchLimits, Page, fetch
 from crow.web.reach import Reach
 from crow.web.tls import context_for
+from crow.web.unpacking import Unpacker
 from crow.web.urls import Elsewhere, WebUrl, read_url
 from tests.support.website import Website, answer, head, redirect
 
@@ -130,6 +131,20 @@ def test_a_redirect_without_a_place_is_an_answer():
         site.pages["/lost"] = answer("where?", status="302 Found")
         assert page(f"{site.url}/").status == 300
         assert page(f"{site.url}/lost").status == 302
+
+
+def test_a_redirect_with_a_blank_in_it_is_followed():
+    with Website() as site:
+        site.pages["/"] = redirect("/a b")
+        site.pages["/a%20b"] = answer("there")
+        assert page(f"{site.url}/").body == b"there"
+
+
+def test_a_redirect_to_nowhere_is_said():
+    with Website() as site:
+        site.pages["/"] = redirect("//[")
+        with pytest.raises(WebError, match=r"127\.0\.0\.1 redirects to //\[, which is no web address"):
+            page(f"{site.url}/")
 
 
 # --- limits
@@ -277,6 +292,56 @@ def test_what_is_packed_is_unpacked():
     with Website() as site:
         site.pages["/"] = answer(gzip.compress(b"hello"), content_encoding="gzip")
         assert page(f"{site.url}/").body == b"hello"
+
+
+PACKED = {
+    "gzip": gzip.compress(b"hello"),
+    "x-gzip": gzip.compress(b"hello"),
+    "GZIP": gzip.compress(b"he") + gzip.compress(b"") + gzip.compress(b"llo"),
+    "gzip ": gzip.compress(b"hello") + bytes(100),
+    "deflate": zlib.compress(b"hello"),
+    " deflate": zlib.compress(b"hello", wbits=-15),
+}
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+def test_every_packing_is_unpacked_whole(encoding):
+    with Website() as site:
+        site.pages["/"] = answer(PACKED[encoding], content_encoding=encoding)
+        found = page(f"{site.url}/")
+        assert (found.body, found.cut) == (b"hello", "")
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+def test_it_is_unpacked_however_it_is_split(encoding):
+    unpacker = Unpacker(encoding.strip().lower())
+    pieces = [piece for byte in PACKED[encoding] for piece in unpacker.unpack(bytes([byte]))]
+    assert (b"".join(pieces), unpacker.is_whole) == (b"hello", True)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_what_is_not_packed_as_it_says_is_said(encoding):
+    with Website() as site:
+        site.pages["/"] = answer(b"just text", content_encoding=encoding)
+        with pytest.raises(WebError, match=f"says that its answer is encoded as {encoding}, but it is not"):
+            page(f"{site.url}/")
+
+
+def test_what_is_packed_and_damaged_is_given_as_far_as_it_can_be_read():
+    whole = gzip.compress(os.urandom(100_000))
+    with Website() as site:
+        site.pages["/"] = answer(whole[:50_000] + bytes(50_000), content_encoding="gzip")
+        found = page(f"{site.url}/")
+        assert found.cut == "damaged"
+        assert found.body
+        site.pages["/"] = answer(whole[:50_000], content_encoding="gzip")
+        assert page(f"{site.url}/").cut == "broken"
+
+
+def test_packing_without_content_is_not_read_for_ever():
+    with Website() as site:
+        site.pages["/"] = answer(gzip.compress(b"") * 1000, content_encoding="gzip")
+        assert page(f"{site.url}/", FetchLimits(body=10_000)).cut == "size"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "nonsense"])

@@ -20,17 +20,19 @@ from crow.visible import one_line
 from crow.web.proxies import mind_the_proxy
 from crow.web.reach import Reach, address_for_connecting
 from crow.web.tls import context_for
+from crow.web.unpacking import ENCODINGS, Unpacker, WrongEncoding
 from crow.web.urls import Elsewhere, WebUrl, follow
 
 MOST_ADDRESSES = 4
 """Of one host that are tried."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 HEADERS = {
     "user-agent": f"crow/{crow.__version__}",
     "accept": "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.9, */*;q=0.5",
     "accept-encoding": "gzip, deflate",
 }
+
+Cut = Literal["", "size", "time", "broken", "damaged"]
 
 MayFollow = Callable[[WebUrl, WebUrl], bool]
 """Whether a redirect from one address to another is followed without asking."""
@@ -57,8 +59,10 @@ class Page(msgspec.Struct, frozen=True):
     content_type: str
     body: bytes
     modified: str = ""
-    cut: Literal["", "size", "time", "broken"] = ""
+    cut: Cut = ""
     """Why the body is not whole."""
+    retry_after: str = ""
+    """When to ask again, as the server says it."""
 
 
 async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayFollow) -> Page | Elsewhere:
@@ -126,12 +130,14 @@ async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, dea
     if encoding not in ENCODINGS:
         raise WebError(f"{url.host} sent its answer encoded as {one_line(encoding, 40)}, which Crow cannot read.")
     pieces: list[bytes] = []
-    cut: Literal["", "size", "time", "broken"] = ""
+    cut: Cut = ""
     try:
         async with asyncio.timeout_at(deadline):
-            # The library decodes at most a megabyte at a time: what a bomb would unpack to is never all there.
-            if not await _read(response, pieces, limits.body):
-                cut = "size"
+            cut = await _read(response, Unpacker(encoding), pieces, limits.body)
+    except WrongEncoding:
+        if not pieces:
+            raise WebError(f"{url.host} says that its answer is encoded as {encoding}, but it is not.") from None
+        cut = "damaged"
     except (TimeoutError, httpx2.TimeoutException):
         cut = "time"
     except httpx2.HTTPError:
@@ -144,19 +150,23 @@ async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, dea
         b"".join(pieces),
         one_line(response.headers.get("last-modified", ""), 60),
         cut,
+        one_line(response.headers.get("retry-after", ""), 60),
     )
 
 
-async def _read(response: httpx2.Response, pieces: list[bytes], limit: int) -> bool:
-    """Whether the body was whole when the limit was reached."""
-    size = 0
-    async with contextlib.aclosing(response.aiter_bytes()) as arriving:
-        async for piece in arriving:
-            pieces.append(piece[: limit - size])
-            size += len(piece)
-            if size > limit:
-                return False
-    return True
+async def _read(response: httpx2.Response, unpacker: Unpacker, pieces: list[bytes], limit: int) -> Cut:
+    size = packed = 0
+    async with contextlib.aclosing(response.aiter_raw()) as arriving:
+        async for data in arriving:
+            packed += len(data)
+            for piece in unpacker.unpack(data):
+                pieces.append(piece[: limit - size])
+                size += len(piece)
+                if size > limit:
+                    return "size"
+            if packed > limit:  # and next to nothing is in it
+                return "size"
+    return "" if unpacker.is_whole else "broken"
 
 
 def _failed(url: WebUrl, error: httpx2.HTTPError | httpx2.InvalidURL | None) -> WebError:
@@ -171,7 +181,7 @@ def _failed(url: WebUrl, error: httpx2.HTTPError | httpx2.InvalidURL | None) -> 
             remedy = mind_the_proxy("", url.scheme, url.host)
             return WebError(f"{url.host} does not take connections on port {url.port}.", remedy=remedy)
         case _:
-            return WebError(f"{url.host} did not answer as a web server does: {one_line(str(error), 200)}.")
+            return WebError(f"{url.host} did not answer as a web server does: {one_line(str(error).rstrip('.'), 200)}.")
 
 
 def _later(url: WebUrl) -> str:

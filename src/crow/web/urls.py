@@ -72,8 +72,13 @@ def read_url(text: str) -> WebUrl:
 
 
 def follow(base: WebUrl, location: str) -> WebUrl:
-    """Where a redirect leads."""
-    return read_url(urljoin(base.text, location.strip()))
+    """Where a redirect leads. Servers write blanks there, and browsers put up with them."""
+    location = location.strip()
+    try:
+        target = urljoin(base.text, location.replace(" ", "%20"))
+    except ValueError:
+        raise WebError(f"{base.host} redirects to {one_line(location, 200)}, which is no web address.") from None
+    return read_url(target)
 
 
 def bracketed(host: str) -> str:
