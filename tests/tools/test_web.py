@@ -136,8 +136,46 @@ def test_an_image_is_for_both_audiences():
 
 
 def test_a_status_that_is_no_success_is_said():
-    with Website() as site, pytest.raises(WebError, match="answered with status 404 Not Found"):
-        run(fetcher(), url=f"{site.url}/none")
+    with Website() as site:
+        site.pages["/none"] = answer("", status="404 Not Found")
+        with pytest.raises(WebError, match="answered with status 404 Not Found"):
+            run(fetcher(), url=f"{site.url}/none")
+
+
+def test_what_a_server_says_to_a_failure_is_told_as_material():
+    with Website() as site:
+        site.pages["/"] = answer(
+            "<h1>Slow down</h1>" + "<p>Too many.</p>" * 500, status="429 Too Many Requests", retry_after="30"
+        )
+        result = run(fetcher(), url=f"{site.url}/", colour="red")
+    said, material, opening, *rest = result.text.split("\n")
+    assert not result.ok
+    assert result.message == said == f"{site.url}/ answered with status 429 Too Many Requests. Ask again after: 30."
+    assert (material.startswith("What follows is text from the web"), opening) == (True, "```")
+    assert rest[0] == "# Slow down"
+    assert rest[-3:] == ["…", "```", "(ignored unknown arguments: colour)"]
+    assert len(result.text) < 2000
+    [shown] = result.display
+    assert isinstance(shown, TextBlock)
+    assert "# Slow down" in shown.text
+
+
+def test_a_failure_with_a_picture_is_a_failure():
+    with Website() as site:
+        site.pages["/"] = answer(PICTURE, "image/png", "404 Not Found")
+        with pytest.raises(WebError, match="answered with status 404 Not Found"):
+            run(fetcher(), url=f"{site.url}/")
+
+
+def test_nothing_in_a_page_hides_from_either_audience():
+    with Website() as site:
+        site.pages["/"] = answer("<title>T\u202e</title><p>a\x1b[31mred\x1b]0;x\u202eb\U000e0041</p>")
+        result = run(fetcher(), url=f"{site.url}/")
+    [shown] = result.display
+    assert isinstance(shown, TextBlock)
+    for text in (result.text, shown.text):
+        assert "ared⟨U+001B⟩]0;x⟨U+202E⟩b⟨U+E0041⟩" in text
+        assert not {"\x1b", "\u202e", "\U000e0041"} & set(text)
 
 
 def test_a_private_host_is_refused_with_the_setting_that_would_allow_it():

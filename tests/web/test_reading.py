@@ -125,6 +125,31 @@ def test_a_page_that_does_not_say_what_it_is_is_looked_at():
 
 
 @pytest.mark.parametrize(
+    "kind",
+    [
+        *("binary/octet-stream", "application/csv", "application/typescript", "video/mp2t", "application/x-python"),
+        *("application/x-patch", "application/x-tex", "application/x-httpd-php", "application/x-shellscript"),
+        *("message/rfc822", "multipart/mixed", "text", "*/*", "unknown/unknown"),
+    ],
+)
+def test_text_is_text_whatever_its_type_is_called(kind):
+    assert read("wörds\n  and more", kind).text == "wörds\n  and more"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [('{"a": "<b>",\n "c": 1}', "application/json"), ("a\n  b & c < d", "text/plain")]
+)
+def test_what_is_only_called_html_keeps_its_lines(body, kind):
+    found = read(body, "text/html")
+    assert (found.text, found.kind) == (body, kind)
+
+
+def test_a_text_hides_nothing_and_keeps_its_joiners():
+    found = read("a\x1b[1mb\u200bc\u202e\u2066d\r\ne\x07 👩\u200d🔧 می\u200cشد ❤\ufe0f", "text/plain")
+    assert found.text == "abc⟨U+202E⟩⟨U+2066⟩d\ne⟨U+0007⟩ 👩\u200d🔧 می\u200cشد ❤\ufe0f"
+
+
+@pytest.mark.parametrize(
     ("body", "content_type", "text"),
     [
         ("grün".encode(), "text/plain; charset=utf-8", "grün"),
@@ -151,6 +176,7 @@ def test_a_page_that_does_not_say_what_it_is_is_looked_at():
         ("grün".encode("utf-16-be"), "text/plain; charset=utf-16be", "grün"),
         ("<meta charset='utf-16'>grün".encode(), "text/html", "<meta charset='utf-16'>grün"),
         ("<meta charset='windows-1251'>да".encode("cp1251"), "text/html", "<meta charset='windows-1251'>да"),
+        ("<!-- <meta charset=koi8-r> -->grün".encode(), "text/html", "<!-- <meta charset=koi8-r> -->grün"),
         ("<?xml version='1.0' encoding='koi8-r'?>да".encode("koi8_r"), "", "<?xml version='1.0' encoding='koi8-r'?>да"),
         ("grün".encode(), "text/plain; charset=nonsense", "grün"),
         ("grün".encode(), "text/plain; charset=idna", "grün"),
@@ -220,6 +246,10 @@ def test_half_a_picture_is_none():
         (b"\x00\x01\x02", "text/plain"),
         (b"\x7fELF\x00", ""),
         (b"x", "video/mp4"),
+        (b"x", "font/woff2"),
+        (b"x", "application/x-7z-compressed"),
+        (b"\x47\x40\x11\x10\x00\x42", "video/mp2t"),
+        (bytes(range(1, 256)), "application/x-unheard-of"),
     ],
 )
 def test_other_data_is_named_and_not_shown(body, kind):

@@ -9,6 +9,7 @@ _IN_PAGE = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([A-Za-z0-9_.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_.:-]+)""",
     re.IGNORECASE,
 )
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _LOOKED_THROUGH = 2048
 _NAMES = {
     **{f"cp{number}": f"windows-{number} cp{number} x-cp{number}" for number in (1250, 1251, 1253, *range(1255, 1259))},
@@ -65,7 +66,7 @@ def charset(body: bytes, content_type: str) -> str | None:
     in_header = _IN_HEADER.search(content_type)
     if in_header and (codec := _codec(in_header[1])) is not None:
         return codec
-    in_page = _IN_PAGE.search(body[:_LOOKED_THROUGH])
+    in_page = _IN_PAGE.search(_COMMENT.sub(b"", body[:_LOOKED_THROUGH]))
     codec = _codec((in_page[1] or in_page[2]).decode("ascii")) if in_page else None
     # The name could be read as ASCII, so the page is not written in what takes two bytes for each letter.
     return "utf-8" if codec is not None and codec.startswith("utf-16") else codec

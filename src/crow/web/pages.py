@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from crow.errors import WebError
 from crow.visible import one_line
 from crow.web.reach import Reach
@@ -19,6 +21,15 @@ MOST_AT_ONCE = 4
 """Pages that are fetched and converted at the same time: a reply may ask for any number."""
 
 
+class Failed(msgspec.Struct, frozen=True):
+    """A server answered that it does not give the page."""
+
+    said: str
+    """Its status, in a sentence."""
+    text: str
+    """What else it says, which may be long."""
+
+
 class Pages:
     def __init__(self, reach: Reach, may_follow: Callable[[WebUrl, WebUrl], bool]) -> None:
         self._reach = reach
@@ -27,7 +38,7 @@ class Pages:
         """The one that was used least recently comes first."""
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def fetch(self, url: WebUrl) -> "Reading | Elsewhere":
+    async def fetch(self, url: WebUrl) -> "Reading | Elsewhere | Failed":
         from crow.web.fetching import FetchLimits, fetch
         from crow.web.reading import read_page
 
@@ -35,12 +46,13 @@ class Pages:
             page = await fetch(url, self._reach, FetchLimits(), self._may_follow)
             if isinstance(page, Elsewhere):
                 return page
-            _expect_success(page)
+            if not 200 <= page.status < 300:
+                return await _failed(page)
             reading = await read_page(page)
         self._keep(url, reading)
         return reading
 
-    async def go_on(self, url: WebUrl) -> "Reading | Elsewhere":
+    async def go_on(self, url: WebUrl) -> "Reading | Elsewhere | Failed":
         """The page as it was fetched before; fetched anew if it is not kept any more."""
         kept = self._kept.get(url.text)
         if kept is None:
@@ -55,8 +67,14 @@ class Pages:
             self._kept.popitem(last=False)
 
 
-def _expect_success(page: "Page") -> None:
-    if page.status >= 300 or page.status < 200:
-        raise WebError(
-            f"{one_line(page.url.text, 200)} answered with status {page.status} {page.reason}".rstrip() + "."
-        )
+async def _failed(page: "Page") -> Failed:
+    from crow.web.reading import read_page
+
+    said = f"{one_line(page.url.text, 200)} answered with status {page.status} {page.reason}".rstrip() + "."
+    if page.retry_after:
+        said += f" Ask again after: {page.retry_after}."
+    try:
+        reading = await read_page(page)
+    except WebError:
+        return Failed(said, "")
+    return Failed(said, "" if reading.image is not None else reading.text.strip())

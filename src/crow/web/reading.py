@@ -2,6 +2,7 @@
 
 import base64
 import codecs
+import contextlib
 import email.utils
 import re
 
@@ -15,9 +16,11 @@ from crow.web.charset import charset, decode
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import MOST_TEXT, Job
 from crow.web.fetching import Page
+from crow.web.plain_sight import in_plain_sight
 from crow.web.urls import WebUrl
 
 LARGEST_IMAGE = 5 * 1024 * 1024
+LONGEST_NOTE = 4096
 MOST_HTML = 1024 * 1024
 """Characters of HTML that are converted."""
 
@@ -25,6 +28,16 @@ _TEXT_TYPE = re.compile(
     r"text/.*|.*[+/](json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-yaml|x-sh|sql|graphql|rtf)"
     r"|application/(json5|jsonl|ld\+json|x-javascript|x-www-form-urlencoded|mbox)"
 )
+_BINARY_TYPE = re.compile(
+    r"(image|audio|font|model)/.*|video/(?!mp2t$).*"  # a file of TypeScript has the ending of such a video
+    r"|application/(x-)?(zip|gzip|tar|gtar|bzip2?|xz|zstd|7z-compressed|rar(-compressed)?|java-archive|wasm|font.*)"
+    r"|application/(vnd\.(ms-|openxmlformats|rar|android|sqlite3).*|msword|x-(msdownload|iso9660.*|executable|rpm))"
+)
+"""What is not even looked into."""
+_MOST_CONTROLS = 1 / 50
+"""Of the first bytes; more of them than this is no text."""
+_CONTROLS = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
+_TAG = re.compile(r"<[a-zA-Z/!?]")
 _PDF_TYPES = ("application/pdf", "application/x-pdf")
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _HTML_BEGINNING = re.compile(
@@ -34,6 +47,7 @@ _CUTS = {
     "size": "the page was too long: only its beginning was read",
     "time": "the server was too slow: only what came in time was read",
     "broken": "the connection broke off: only what came before was read",
+    "damaged": "the page is packed and damaged: only what came before was read",
 }
 
 
@@ -57,13 +71,15 @@ async def read_page(page: Page) -> Reading:
         return await _pdf(page, notes)
     if (found := media_type(page.body[:16])) is not None and found.startswith("image/"):
         return _image(page, found)
-    if kind and not _TEXT_TYPE.fullmatch(kind) and kind not in _HTML_TYPES and kind != "application/octet-stream":
-        raise _no_text(page, kind)
-    if _is_binary(page):
+    is_text = _TEXT_TYPE.fullmatch(kind) is not None or kind in _HTML_TYPES
+    if (not is_text and _BINARY_TYPE.fullmatch(kind)) or _is_binary(page, is_text):
         raise _no_text(page, kind or "unknown data")
     text = decode(page.body, page.content_type)
-    if kind in _HTML_TYPES or (kind in ("", "application/octet-stream") and _HTML_BEGINNING.match(text[:4096])):
+    if kind in _HTML_TYPES and (found := _only_called_html(text)):
+        kind = found
+    elif kind in _HTML_TYPES or (not is_text and _HTML_BEGINNING.match(text[:4096])):
         return await _html(page, text, notes)
+    text = in_plain_sight(text)
     if len(text) > MOST_TEXT:
         notes = (*notes, f"only the first {MOST_TEXT:,} characters")
     return Reading(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
@@ -74,14 +90,14 @@ async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
         notes = (*notes, f"only the first {MOST_HTML:,} characters of the page's source")
     content = text[:MOST_HTML].encode("utf-8", "replace")
     done = await convert_page(Job("html", len(content), page.url.text), content)
-    notes = (*notes, done.note) if done.note else notes
-    return Reading(page.url, done.title, done.date or _date(page), "text/html", done.text, notes=notes)
+    notes = (*notes, one_line(done.note, LONGEST_NOTE)) if done.note else notes
+    return Reading(page.url, done.title, done.date or _date(page), "text/html", in_plain_sight(done.text), notes=notes)
 
 
 async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
     done = await convert_page(Job("pdf", len(page.body), page.url.text), page.body)
     notes = (*notes, done.note) if done.note else notes
-    return Reading(page.url, done.title, _date(page), "application/pdf", done.text, notes=notes)
+    return Reading(page.url, done.title, _date(page), "application/pdf", in_plain_sight(done.text), notes=notes)
 
 
 def _image(page: Page, kind: str) -> Reading:
@@ -106,9 +122,24 @@ def _is_pdf(body: bytes, kind: str) -> bool:
     return body[:1024].removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"%PDF-")
 
 
-def _is_binary(page: Page) -> bool:
+def _is_binary(page: Page, is_text: bool) -> bool:
     """UTF-16 has zero bytes too, but begins with a mark, or the server names it."""
-    return b"\x00" in page.body[:4096] and not (charset(page.body, page.content_type) or "").startswith("utf-16")
+    head = page.body[:4096]
+    if (charset(page.body, page.content_type) or "").startswith("utf-16"):
+        return False
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return b"\x00" in head or (not is_text and controls > len(head) * _MOST_CONTROLS)
+
+
+def _only_called_html(text: str) -> str:
+    """Some servers call everything HTML: what it is instead, or nothing if it may be HTML."""
+    if _TAG.search(text) is None and text.strip():
+        return "text/plain"
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeError):
+            msgspec.json.decode(text)
+            return "application/json"
+    return ""
 
 
 def _no_text(page: Page, kind: str) -> WebError:
