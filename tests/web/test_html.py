@@ -149,6 +149,17 @@ def test_a_long_menu_around_a_short_text_is_left_out():
     assert markdown(f"{menu}<h1>Birds</h1><p>{TEXT * 2}</p>") == f"# Birds\n\n{(TEXT * 2).strip()}"
 
 
+def test_with_the_menu_its_footer_goes_too():
+    menu = "<nav>" + "<a href=/x>Somewhere</a> " * 300 + "</nav>"
+    page = f"{menu}<h1>Birds</h1><p>{TEXT * 2}</p><footer>Copyright 2024 The Company.</footer>"
+    assert markdown(page) == f"# Birds\n\n{(TEXT * 2).strip()}"
+
+
+def test_what_the_page_calls_its_main_part_is_enough_however_short():
+    around = f"<nav>{'<a href=/x>Somewhere</a> ' * 30}</nav><footer>{TEXT}</footer><div hidden>{TEXT * 5}</div>"
+    assert markdown(f"<main><h1>Birds</h1><p>None.</p></main>{around}") == "# Birds\n\nNone."
+
+
 def test_a_header_with_a_heading_and_a_lead_belongs_to_the_content():
     page = f"<header><h2>Birds</h2><p>All about them.</p></header><div>{TEXT}</div>"
     assert markdown(page) == f"## Birds\n\nAll about them.\n\n{TEXT.strip()}"

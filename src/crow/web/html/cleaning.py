@@ -1,7 +1,7 @@
 """What of a page is its content: takes out the rest, and finds the part that matters."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
@@ -68,7 +68,7 @@ def clean(soup: BeautifulSoup) -> None:
 def main_part(soup: BeautifulSoup) -> Tag:
     """What the page calls its main content, if that is long enough; else all of it."""
     outline = Outline(soup)
-    mains = outermost(soup, lambda element: is_main(element) and element.name != "article")
+    mains = outermost(soup, _is_called_main)
     articles = outermost(soup, lambda element: element.name == "article")
     for group in (mains, articles):
         # A list of posts, or a question with its answers, is several articles.
@@ -76,6 +76,10 @@ def main_part(soup: BeautifulSoup) -> Tag:
         if part is not soup and outline.length(part) >= outline.whole * SHARE_OF_MAIN:
             return part
     return soup
+
+
+def _is_called_main(element: Tag) -> bool:
+    return is_main(element) and element.name != "article"
 
 
 def classes_of(element: Tag) -> set[str]:
@@ -88,7 +92,7 @@ def _take_out_unseen(soup: BeautifulSoup) -> None:
     hidden = sum(outline.length(element) for element in unseen)
     around = outermost(soup, lambda element: _is_unseen(element) or _stands_around(element, outline))
     seen = outline.whole - sum(outline.length(element) for element in around)
-    if seen >= (seen + hidden) * NEARLY_NOTHING:
+    if seen >= (seen + hidden) * NEARLY_NOTHING or _has_text_in_main(soup, outline, unseen):
         take_out(unseen)
 
 
@@ -116,12 +120,33 @@ def _take_out_unless_it_is_all(soup: BeautifulSoup, is_unwanted: Callable[[Tag, 
         return measure(soup) - sum(measure(element) for element in unwanted)
 
     text = left_of(outline.length) - left_of(outline.length_of_headings)
-    if text >= (outline.whole - outline.length_of_headings(soup)) * ENOUGH_SHARE:
-        take_out(unwanted)
-    elif text - left_of(outline.length_of_links) >= ENOUGH_PROSE:
-        take_out(element for element in unwanted if element.name in CONTROLS or _is_list_of_links(element, outline))
-    elif text:
-        take_out(element for element in unwanted if element.name in CONTROLS)
+    is_much = text - left_of(outline.length_of_links) >= ENOUGH_PROSE
+    has_main = _has_text_in_main(soup, outline, unwanted)
+
+    def is_clearly_around(element: Tag) -> bool:
+        if element.name in CONTROLS or (has_main and not outline.is_in_main(element)):
+            return bool(text)
+        return is_much and _is_list_of_links(element, outline)
+
+    doubtful = [element for element in unwanted if not is_clearly_around(element)]
+    if text >= (text + sum(map(outline.length, doubtful))) * ENOUGH_SHARE:
+        doubtful = []
+    staying = {id(element) for element in doubtful}
+    take_out(element for element in unwanted if id(element) not in staying)
+
+
+def _has_text_in_main(soup: BeautifulSoup, outline: Outline, unwanted: list[Tag]) -> bool:
+    """Whether what the page calls its main content has more than headings in it, without what is unwanted."""
+
+    def text_of(elements: Iterable[Tag]) -> int:
+        return sum(outline.length(element) - outline.length_of_headings(element) for element in elements)
+
+    # A main part within what is unwanted is not counted, and what is unwanted within a main part is taken off.
+    marked = {id(element) for element in unwanted}
+    parts = outermost(soup, lambda element: id(element) in marked or _is_called_main(element))
+    mains = [element for element in parts if id(element) not in marked]
+    within = [found for element in mains for found in outermost(element, lambda inner: id(inner) in marked)]
+    return text_of(mains) > text_of(within)
 
 
 def _is_list_of_links(element: Tag, outline: Outline) -> bool:
