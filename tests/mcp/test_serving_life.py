@@ -35,7 +35,7 @@ def until(is_so: Any, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(0.002)
 
 
 def both_pids(folder: Path) -> list[int]:
@@ -67,6 +67,60 @@ def test_it_ends_with_everything_that_its_commands_started(way: str, folder: Pat
     assert complained == b""
     assert server.process.returncode == {"end of input": 0, "SIGTERM": 128 + 15, "SIGKILL": -9}[way]
     until(lambda: not alive(pids), 5)
+
+
+def test_calls_that_are_piped_in_are_done_and_answered(folder: Path):
+    """The input has ended long before the last of them is."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+    ]
+    for id in range(2, 8):
+        arguments = {"command": "create", "path": f"{id}.txt", "file_text": "made\n"}
+        messages.append({"id": id, "method": "tools/call", "params": {"name": "file_editor", "arguments": arguments}})
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    done = subprocess.run(
+        [CROW, "mcp"], cwd=folder, env=surroundings(folder), input=lines, capture_output=True, text=True, timeout=30
+    )
+    answers = {message["id"]: message for message in map(json.loads, done.stdout.splitlines()) if "id" in message}
+    assert sorted(answers) == [1, *range(2, 8)]
+    assert all(answers[id]["result"]["isError"] is False for id in range(2, 8))
+    assert sorted(os.listdir(folder)) == [f"{id}.txt" for id in range(2, 8)]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_a_host_asked_for_before_it_died_is_finished(folder: Path):
+    """It reads no answer any more either."""
+    server = RawServer(folder)
+    server.begin()
+    for id in range(2, 5):
+        server.call(id, "file_editor", command="create", path=f"{id}.txt", file_text="made\n")
+    assert server.process.stdout is not None
+    assert server.process.stdin is not None
+    assert server.process.stderr is not None
+    server.process.stdout.close()
+    server.process.stdin.close()
+    assert server.process.wait(20) == 0
+    assert server.process.stderr.read() == b""
+    server.process.stderr.close()
+    assert sorted(os.listdir(folder)) == ["2.txt", "3.txt", "4.txt"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_of_a_write_leaves_nothing_half_done(number: signal.Signals, folder: Path):
+    text = "x" * 3_000_000
+    server = RawServer(folder)
+    server.begin()
+    for id in range(2, 8):
+        server.call(id, "file_editor", command="create", path=f"{id}.txt", file_text=text)
+    until(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)))
+    server.process.send_signal(number)
+    _, complained = server.process.communicate(timeout=20)
+    assert (server.process.returncode, complained) == (128 + number, b"")
+    for path in folder.iterdir():
+        assert not path.name.endswith(".tmp")
+        assert path.read_text() == text
 
 
 def test_over_http_commands_end_with_their_client(folder: Path):

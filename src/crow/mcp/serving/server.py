@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 INSTRUCTIONS = "Files of the folders that the host names, changed byte by byte as asked; and the web."
 SESSION_ID = "mcp-session-id"
+LAST_MOMENT = 1.0
+"""Seconds that cancelled calls get to leave everything tidy before the server ends."""
 
 Done = TypeVar("Done")
 
@@ -35,6 +37,7 @@ class CrowServer:
         self.clients = ServedClients(offering)
         self._running: set[asyncio.Task[Any]] = set()
         self._calls = 0
+        self._closing = False
         self.protocol: Server[Any] = Server(
             "crow",
             title="Crow",
@@ -48,10 +51,12 @@ class CrowServer:
         )
 
     async def close(self) -> None:
-        """Ends the calls that still run, and every command."""
-        for task in self._running:
-            task.cancel()
-        await self.clients.close()
+        """Ends the calls that still run, and every command. None is left in the middle of a write."""
+        self._closing = True
+        running = list(self._running)
+        for task in running:
+            _cancel_once(task)
+        await asyncio.gather(_ended_within(LAST_MOMENT, running), self.clients.close())
 
     # --- what clients ask for
 
@@ -69,6 +74,8 @@ class CrowServer:
             return answer(ToolResult.failed(str(error)))
         if folders is None:
             return roots.question()
+        if self._closing:
+            raise MCPError(types.CONNECTION_CLOSED, "The server is ending.")
         return answer(await self._to_its_end(self._run(ctx, params, client, folders)))
 
     async def _roots_changed(self, ctx: Context, params: types.NotificationParams | None) -> None:
@@ -117,7 +124,7 @@ class CrowServer:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            task.cancel()
+            _cancel_once(task)
             raise
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -128,3 +135,14 @@ class CrowServer:
     def _client(self, ctx: Context) -> ServedClient:
         request = ctx.request
         return self.clients.find(request.headers.get(SESSION_ID, "") if request is not None else "")
+
+
+def _cancel_once(task: asyncio.Task[Any]) -> None:
+    """Twice would interrupt its tidying up. When one call ends so, the library cancels all the others too."""
+    if not task.cancelling():
+        task.cancel()
+
+
+async def _ended_within(seconds: float, tasks: Sequence[asyncio.Task[Any]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)

@@ -1,7 +1,8 @@
 """A client on standard input and output: one client, for as long as the input is open.
 
 The library's own transport says nothing to a line that it cannot read, and whoever sent it waits for an answer until
-its patience ends. Here every line that may be a request is answered.
+its patience ends. Here every line that may be a request is answered. And it cancels what is under way as soon as the
+input ends; here that is finished first, so that calls can be piped in.
 """
 
 import anyio
@@ -10,11 +11,15 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
+from crow.mcp.serving.open_requests import OpenRequests
 from crow.mcp.serving.refusals import refusal
 from crow.mcp.serving.server import CrowServer
 
 Received = SessionMessage | Exception
 """What the library takes from a transport; of ours no exceptions come."""
+
+TIME_TO_FINISH = 1.5
+"""Seconds that requests get after the end of the input; hosts lose patience after two."""
 
 
 async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
@@ -22,10 +27,10 @@ async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
     incoming, outgoing = _files(reader, writer)
     arriving, arrived = anyio.create_memory_object_stream[Received]()
     leaving, to_send = anyio.create_memory_object_stream[SessionMessage]()
-    lines = _Lines(outgoing)
+    lines, requests = _Lines(outgoing), OpenRequests()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, incoming, arriving, lines)
-        tasks.start_soon(_write, to_send, lines)
+        tasks.start_soon(_read, incoming, arriving, lines, requests)
+        tasks.start_soon(_write, to_send, lines, requests)
         await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
 
 
@@ -35,27 +40,39 @@ class _Lines:
     def __init__(self, file: anyio.AsyncFile[str]) -> None:
         self._file = file
         self._one_at_a_time = anyio.Lock()
+        self.nobody_may_read = False
+        """The client sends nothing any more: it may well have gone, which is no failure of ours."""
 
     async def write(self, line: str) -> None:
         async with self._one_at_a_time:
-            await self._file.write(f"{line}\n")
-            await self._file.flush()
+            try:
+                await self._file.write(f"{line}\n")
+                await self._file.flush()
+            except BrokenPipeError:
+                if not self.nobody_may_read:
+                    raise
 
 
-async def _read(file: anyio.AsyncFile[str], arriving: MemoryObjectSendStream[Received], lines: _Lines) -> None:
+async def _read(
+    file: anyio.AsyncFile[str], arriving: MemoryObjectSendStream[Received], lines: _Lines, requests: OpenRequests
+) -> None:
     async with arriving:
         async for line in file:
             message = _message(line)
             if message is not None:
+                requests.received(message.message)
                 await arriving.send(message)
             elif answer := refusal(line):
                 await lines.write(answer)
+        lines.nobody_may_read = True
+        await requests.all_answered(TIME_TO_FINISH)
 
 
-async def _write(to_send: MemoryObjectReceiveStream[SessionMessage], lines: _Lines) -> None:
+async def _write(to_send: MemoryObjectReceiveStream[SessionMessage], lines: _Lines, requests: OpenRequests) -> None:
     async with to_send:
         async for item in to_send:
             await lines.write(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+            requests.sent(item.message)
 
 
 def _message(line: str) -> SessionMessage | None:
