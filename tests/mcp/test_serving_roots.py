@@ -189,6 +189,29 @@ def test_a_root_that_is_no_folder_here_does_not_close_the_others(era: Era, proje
 
 
 @ROOTS_ARE_OLD
+@pytest.mark.parametrize("uri", ["http://[x/", "file://[", "file://ex\u2100mple/x", "", "file:///%00"])
+@pytest.mark.parametrize("era", ERAS)
+def test_a_root_whose_address_cannot_be_read_does_not_close_the_others(era: Era, uri: str, project: Path):
+    async def talk() -> None:
+        async with on_pipes(project.parent, era=era, roots=Roots(uri, project)) as client:
+            assert await done(client, "view", "inside.txt") == "     1\tinside"
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("wrong", [{"uri": None}, {"uri": 5}, {}, None, "file:///", []], ids=str)
+def test_a_root_of_a_wrong_form_does_not_close_the_others(wrong: Any, project: Path):
+    server = RawServer(project.parent)
+    server.begin(roots={})
+    server.call(2, "file_editor", command="view", path="inside.txt")
+    question = server.next_message()
+    assert question["method"] == "roots/list"
+    server.send({"id": question["id"], "result": {"roots": [wrong, {"uri": project.as_uri(), "name": 5}]}})
+    assert server.answer(2)["result"]["content"][0]["text"] == "     1\tinside"
+    assert server.process.communicate(timeout=20)[1] == b""
+
+
+@ROOTS_ARE_OLD
 @pytest.mark.parametrize("era", ERAS)
 def test_a_root_that_is_missing_is_not_made_and_a_file_is_none(era: Era, project: Path, tmp_path: Path):
     async def talk(root: Path, path: Path) -> None:

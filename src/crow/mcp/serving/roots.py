@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
@@ -26,20 +25,18 @@ PATIENCE = 10.0
 """Seconds that a host gets to name its folders."""
 ROOTS = "roots"
 """Under which name the question goes to a host that cannot be asked directly."""
+LONGEST_LOGGED = 200
+"""Characters of a root that cannot be used."""
 REMEDY = "Start the server with `crow mcp --root FOLDER`."
 NO_FOLDERS = "The host was asked for its folders and answered something else."
 
 Context = ServerRequestContext[Any, Any]
 
 
-class NamedRoot(BaseModel):
-    uri: str
-
-
 class NamedRoots(BaseModel):
     """What a host names. The library's own type takes no list in which something else than a `file:` stands."""
 
-    roots: list[NamedRoot]
+    roots: list[Any]
 
 
 class CallParams(types.CallToolRequestParams):
@@ -77,11 +74,11 @@ async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
 
     A host that has folders to name and does not name them opens none: it may have meant fewer than we would guess.
     """
-    related = ServerMessageMetadata(related_request_id=ctx.request_id)
+    # Not by the session's own `send_request`, which refuses the whole list if one root in it has a wrong form.
+    stream = ctx.session._request_outbound  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
     try:
-        result = await ctx.session.send_request(
-            types.ListRootsRequest(), NamedRoots, request_read_timeout_seconds=PATIENCE, metadata=related
-        )
+        answered = await stream.send_raw_request("roots/list", None, {"timeout": PATIENCE})
+        result = NamedRoots.model_validate(answered)
     except MCPError as error:
         logger.warning("roots/list failed: %s", error)
         if error.code == types.REQUEST_TIMEOUT:
@@ -94,8 +91,8 @@ async def ask_for_roots(ctx: Context) -> tuple[str, ...]:
 
 
 def folders(named: NamedRoots) -> tuple[str, ...]:
-    """The host's roots as paths; what lies elsewhere than on this machine is none of ours."""
-    paths = [path for root in named.roots if (path := _path(root.uri))]
+    """The host's roots as paths; what lies elsewhere than on this machine is none of ours, nor what is no address."""
+    paths = [path for root in named.roots if (path := _path(root))]
     if not paths:
         raise WorkspaceError("The host names no folder that may be used.", remedy=REMEDY)
     return tuple(dict.fromkeys(paths))
@@ -124,10 +121,24 @@ def start_folder(folder: str) -> tuple[str, ...]:
     return (folder,)
 
 
-def _path(uri: str) -> str:
-    parts = urlsplit(uri)
+def _path(root: object) -> str:
+    """Empty if the root is no folder here. One that makes no sense closes none of the others."""
+    match root:
+        case {"uri": str(uri)}:
+            path = _path_of(uri)
+        case _:
+            path = ""
+    if not path:
+        logger.warning("a root that is no folder here: %s", shown(str(root)[:LONGEST_LOGGED]))
+    return path
+
+
+def _path_of(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        logger.warning("a root that is no folder here: %s", shown(uri))
         return ""
     path = unquote(parts.path)
     return "" if "\0" in path else path
