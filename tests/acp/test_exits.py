@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.editor import CROW, SILENCE, clean_environment
+from tests.support.editor import CROW, SILENCE, chose, clean_environment
 
 HANGING = '[[reply]]\nrepeat = true\nevents = [{ text = "Once" }, { wait = 60 }]'
 SOON = 2.0
@@ -58,6 +58,32 @@ def test_a_signal_ends_it_cleanly(open_editor, number, busy):
     if busy:
         assert prompt.answer() == {"stopReason": "cancelled"}
     assert crow.close() == 128 + number
+
+
+@pytest.mark.rule("R11")
+@pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
+def test_an_end_in_the_middle_of_a_write_leaves_nothing_half_done(open_editor, tmp_path, way):
+    text = "x" * 3_000_000
+    calls = ", ".join(
+        f'{{ call = "write", arguments = {{ path = "{number}.txt", content = "{text}" }} }}' for number in range(4)
+    )
+    crow = open_editor(script=f"[[reply]]\nevents = [{calls}]", permit=lambda request: chose("once"))
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    crow.new_session(folder)
+    crow.start_prompt("go")
+    deadline = time.monotonic() + 20
+    while not any(name.endswith(".tmp") for name in os.listdir(folder)):
+        assert time.monotonic() < deadline, "nothing was written"
+        time.sleep(0.002)
+    if way == "SIGTERM":
+        crow.signal(signal.SIGTERM)
+    else:
+        crow.hang_up()
+    assert crow.close() == (128 + signal.SIGTERM if way == "SIGTERM" else 0)
+    for path in folder.iterdir():
+        assert not path.name.endswith(".tmp")
+        assert path.read_text() == text
 
 
 @pytest.mark.rule("R11")
