@@ -77,6 +77,22 @@ def test_a_file_that_was_made_is_removed_again(tmp_path: Path):
         told = await done(client, "undo_edit", path)
         assert told == "Removed deep/er/new.txt again: it did not exist before."
         assert not path.exists()
+        assert not (tmp_path / "deep").exists(), "the folders were made for it"
+
+    with_server(tmp_path, talk)
+
+
+def test_of_the_folders_that_were_made_for_a_file_those_in_use_stay(tmp_path: Path):
+    (tmp_path / "old").mkdir()
+
+    async def talk(client: Client) -> None:
+        await done(client, "create", "old/new.txt", file_text="new\n")
+        await done(client, "undo_edit", "old/new.txt")
+        assert (tmp_path / "old").is_dir(), "it was there before"
+        await done(client, "create", "deep/er/new.txt", file_text="new\n")
+        (tmp_path / "deep" / "theirs.txt").touch()
+        await done(client, "undo_edit", "deep/er/new.txt")
+        assert os.listdir(tmp_path / "deep") == ["theirs.txt"]
 
     with_server(tmp_path, talk)
 
@@ -112,6 +128,8 @@ INSERTED = [
     (b"one\ntwo", 2, "three", b"one\ntwo\nthree"),
     (b"one\ntwo", 1, "1.5", b"one\n1.5\ntwo"),
     (b"one\r\ntwo\r\n", 1, "a\nb", b"one\r\na\r\nb\r\ntwo\r\n"),
+    (b"one\ntwo\n", 1, "a\r\nb\r\n", b"one\na\nb\ntwo\n"),
+    (b"one\r\ntwo\n", 1, "a\r\nb\n", b"one\r\na\r\nb\ntwo\n"),
     (b"", 0, "first", b"first\n"),
     (b"one\n", 1, "", b"one\n\n"),
 ]
@@ -167,6 +185,32 @@ def test_a_range_of_lines_is_viewed_and_the_way_on_is_told(tmp_path: Path):
         assert (await done(client, "view", path, view_range=[2099, -1])).count("\n") == 1
         assert (await done(client, "view", path)).endswith("(100 more lines: go on with view_range [2001, -1])")
         assert "no line 3000" in await refused(client, "view", path, view_range=[3000, 3001])
+
+    with_server(tmp_path, talk)
+
+
+def test_the_names_in_a_folder_are_viewed_piece_by_piece(tmp_path: Path):
+    for number in range(1003):
+        (tmp_path / f"{number:04}").touch()
+
+    async def talk(client: Client) -> None:
+        assert (await done(client, "view", ".")).endswith("0999\n(3 more names: go on with view_range [1001, -1])")
+        assert await done(client, "view", ".", view_range=[1001, -1]) == "1000\n1001\n1002"
+        assert (await done(client, "view", ".", view_range=[2, 3])).startswith("0001\n0002\n(1000 more names")
+
+    with_server(tmp_path, talk)
+
+
+@pytest.mark.parametrize("view_first", [True, False])
+def test_what_was_put_into_an_empty_file_is_known(view_first: bool, tmp_path: Path):
+    (tmp_path / "empty.txt").touch()
+
+    async def talk(client: Client) -> None:
+        if view_first:
+            await done(client, "view", "empty.txt")
+        await done(client, "insert", "empty.txt", insert_line=0, new_str="one")
+        await done(client, "create", "empty.txt", file_text="two\n")
+        assert (tmp_path / "empty.txt").read_text() == "two\n"
 
     with_server(tmp_path, talk)
 

@@ -111,6 +111,10 @@ SPECIAL: dict[str, FileCase] = {
     "old text written with crlf": FileCase(b"a\nb\nc\n", "a\r\nb", "a\nB", b"a\nB\nc\n"),
     "both texts written with crlf": FileCase(b"a\r\nb\r\nc\r\n", "a\r\nb", "a\r\nB", b"a\r\nB\r\nc\r\n"),
     "crlf into a file of lf, on purpose": FileCase(b"a\nb\n", "a\n", "A\r\n", b"A\r\nb\n"),
+    "crlf in the new text alone, into a file of lf": FileCase(b"a\nb\n", "a", "1\r\n2", b"1\n2\nb\n"),
+    "both texts written with crlf, in a file of lf": FileCase(b"a\nb\nc\n", "a\r\nb", "a\r\nB", b"a\nB\nc\n"),
+    "crlf into a file of both": FileCase(b"a\r\nb\nc\n", "c", "1\r\n2", b"a\r\nb\n1\r\n2\n"),
+    "crlf into a file of one line": FileCase(b"a", "a", "1\r\n2", b"1\r\n2"),
     "a lone carriage return is meant": FileCase(b"10%\r20%\n", "10%\r20%", "10%\r30%", b"10%\r30%\n"),
     "surroundings of mixed ends": FileCase(b"a\r\nb\nc\r\nd\n", "a\nb\nc\nd", "a\nb\nC\nd", b"a\r\nb\nC\r\nd\n"),
 }

@@ -71,10 +71,16 @@ def test_names_in_a_folder_cannot_hide_anything(tmp_path):
     assert result.display == (TextBlock(result.text),)
 
 
-def test_a_folder_with_very_many_names_is_cut(tmp_path):
+def test_a_folder_with_very_many_names_is_listed_piece_by_piece(tmp_path):
     for number in range(1003):
         (tmp_path / f"{number:04}").touch()
-    assert read(tmp_path, path=".").text.endswith("0999\n(3 more names left out)")
+    first = read(tmp_path, path=".")
+    assert first.text.endswith("0999\n(3 more names: go on with offset 1001)")
+    assert first.message == "entries 1-1000 of 1003"
+    assert read(tmp_path, path=".", offset=1001).text == "1000\n1001\n1002"
+    assert read(tmp_path, path=".", offset=2, limit=1).text == "0001\n(1001 more names: go on with offset 3)"
+    with pytest.raises(WorkspaceError, match="has 1003 names: there is no name 1004"):
+        read(tmp_path, path=".", offset=1004)
 
 
 @pytest.mark.parametrize(

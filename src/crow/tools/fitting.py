@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 
 from crow.diff import compare_lines, split_lines
-from crow.workspace.endings import first_line_end, usual_line_end, with_line_ends, with_line_feeds
+from crow.workspace.endings import CRLF, first_line_end, usual_line_end, with_line_ends, with_line_feeds
 
 MOST_CELLS = 25_000_000
 """Pairs of characters that may be compared: about 10 ms and 3 MB."""
@@ -31,6 +31,13 @@ def with_ends_of(actual: str, new: str, default: str) -> str:
             fitted.append(with_line_ends(line, ends[min(number, len(ends) - 1)]))
         position = change.old_end
     return "".join(fitted + actual_lines[position:])
+
+
+def without_foreign_ends(file: str, new: str) -> str:
+    """A new text with no CR LF in it, for a file all of whose lines end in a line feed: its ends stay of one kind."""
+    if CRLF not in new or "\n" not in file or "\r" in file:
+        return new
+    return new.replace(CRLF, "\n")
 
 
 def split_lines_of_any_end(text: str) -> list[str]:

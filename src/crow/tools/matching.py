@@ -17,9 +17,9 @@ import msgspec
 
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.fitting import map_indents, with_characters_of, with_ends_of, with_lines_of
+from crow.tools.fitting import map_indents, with_characters_of, with_ends_of, with_lines_of, without_foreign_ends
 from crow.tools.nearest import describe_nearest
-from crow.workspace.endings import first_line_end, usual_line_end, with_line_feeds
+from crow.workspace.endings import CRLF, first_line_end, usual_line_end, with_line_feeds
 
 MOST_PLACES_NAMED = 20
 MOST_PLACES = 1000
@@ -92,7 +92,7 @@ def plan_edits(
     overlooked: list[str] = []
     for number, edit in enumerate(edits, 1):
         name = f"Edit {number}" if len(edits) > 1 else "The edit"
-        matches, what = _match(source, edit, name, advice, exactly=exactly)
+        matches, what = _match(source, _with_ends_of_the_file(text, edit), name, advice, exactly=exactly)
         if not matches:
             raise WorkspaceError(_not_found(source, edit, name, advice, reveal=reveal))
         if what:
@@ -104,6 +104,13 @@ def plan_edits(
             )
         found += [source.replacement(match, number) for match in matches]
     return EditPlan(found, tuple(overlooked))
+
+
+def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
+    """Who writes LF in the old text and CR LF in the new one means it; else a file of LF alone gets no CR LF."""
+    if "\n" in edit.old and CRLF not in edit.old:
+        return edit
+    return msgspec.structs.replace(edit, new=without_foreign_ends(text, edit.new))
 
 
 def occurs_several_times(text: str, edit: TextEdit) -> bool:

@@ -26,15 +26,15 @@ MOST_NAMES = 1000
 
 DESCRIPTION = (
     "Read a file as numbered lines, look at an image, or list a folder. "
-    f"Gives at most {MOST_LINES} lines a call: go on with `offset`. "
+    f"Gives at most {MOST_LINES} lines or {MOST_NAMES} names a call: go on with `offset`. "
     "To look for something in many files, do not read them one by one."
 )
 
 
 class ReadArguments(msgspec.Struct, frozen=True):
     path: Annotated[str, msgspec.Meta(min_length=1, description="absolute, or relative to the working directory")]
-    offset: Annotated[int, msgspec.Meta(ge=1, description="first line, counted from 1")] = 1
-    limit: Annotated[int, msgspec.Meta(ge=1, description="number of lines")] = MOST_LINES
+    offset: Annotated[int, msgspec.Meta(ge=1, description="first line, or name in a folder, counted from 1")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, description="number of lines or names")] = MOST_LINES
 
 
 _reader = ArgumentReader(ReadArguments)
@@ -95,9 +95,18 @@ class ReadAction:
 
     async def _list(self) -> ToolResult:
         names = await self._workspace.list_folder(self._path)
-        text = "\n".join(one_line(name) for name in names[:MOST_NAMES]) or "(an empty folder)"
-        if len(names) > MOST_NAMES:
-            text += f"\n({len(names) - MOST_NAMES} more names left out)"
+        if not names:
+            return self._result("(an empty folder)", "0 entries")
+        first = self._arguments.offset
+        if first > len(names):
+            raise WorkspaceError(f"{shown(self._path)} has {len(names)} names: there is no name {first}.")
+        listed = names[first - 1 : first - 1 + min(self._arguments.limit, MOST_NAMES)]
+        last = first + len(listed) - 1
+        text = "\n".join(one_line(name) for name in listed)
+        if last < len(names):
+            text += f"\n({len(names) - last} more names: {self._advice.go_on.format(line=last + 1)})"
+        if len(listed) < len(names):
+            return self._result(text, f"entries {first}-{last} of {len(names)}")
         return self._result(text, f"{len(names)} {'entry' if len(names) == 1 else 'entries'}")
 
     async def _read_image(self, info: FileInfo) -> ToolResult | None:
@@ -118,6 +127,7 @@ class ReadAction:
         if lines[-1] == "":
             lines.pop()
         if not lines:
+            self._seen.note_read(self._path, text, 1, 0)
             return self._result("(an empty file)", "empty")
         first = self._arguments.offset
         if first > len(lines):

@@ -49,7 +49,9 @@ class Seen:
         """A text that the model knew in part, or not at all, was changed by it."""
         known = self._files.get(path)
         lines = bytearray(count_lines(after))
-        if known is not None and known.text == before:
+        if not before:
+            lines = bytearray([READ]) * len(lines)  # there was nothing that it could not have known
+        elif known is not None and known.text == before:
             lines = _carried_over(known.lines, before, after)
         self._remember(path, _Known(after, lines))
 

@@ -21,7 +21,7 @@ from crow.tools.changing import (
     told_result,
     written_paths,
 )
-from crow.tools.fitting import with_ends_of
+from crow.tools.fitting import with_ends_of, without_foreign_ends
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end
@@ -147,7 +147,7 @@ def text_after(before: Document | None, arguments: WriteArguments) -> str:
         return arguments.content
     usual = usual_line_end(before.text)
     if arguments.append:
-        return before.text + with_ends_of("", arguments.content, usual)
+        return before.text + with_ends_of("", without_foreign_ends(before.text, arguments.content), usual)
     return with_ends_of(before.text, arguments.content, usual)
 
 

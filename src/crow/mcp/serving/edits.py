@@ -24,6 +24,8 @@ class PastEdit(msgspec.Struct, frozen=True):
     mark: bool
     follows: bool
     """Whether it found the file as the edit before it had left it; else somebody else was there in between."""
+    folders: tuple[str, ...] = ()
+    """Those that it made for the file, the innermost first."""
 
     async def left(self, now: Document) -> bool:
         """Whether the file is as this edit left it."""
@@ -37,10 +39,10 @@ class PastEdits:
         self._edits: list[PastEdit] = []
         self._size = 0
 
-    async def add(self, before: Document | None, after: Document) -> None:
+    async def add(self, before: Document | None, after: Document, folders: tuple[str, ...] = ()) -> None:
         previous = self.last(after.path)
         follows = previous is not None and before is not None and await previous.left(before)
-        edit = PastEdit(after.path, before, await _digest(after), after.encoding, after.mark, follows)
+        edit = PastEdit(after.path, before, await _digest(after), after.encoding, after.mark, follows, folders)
         self._edits.append(edit)
         self._size += _weight(edit)
         while self._size > MOST_KEPT:

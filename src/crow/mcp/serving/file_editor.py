@@ -43,7 +43,7 @@ _VERBS: dict[str, str] = {
 HIGHEST_LINE = 2**31
 """No file has more."""
 _ABOUT_PATH = "absolute, or relative to the first of the host's folders"
-_ABOUT_RANGE = "first and last line, counted from 1; -1 as the last means the end"
+_ABOUT_RANGE = "first and last line, or name in a folder, counted from 1; -1 as the last means the end"
 
 
 class FileEditorArguments(msgspec.Struct, frozen=True):

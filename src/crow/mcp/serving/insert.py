@@ -6,7 +6,7 @@ from crow.messages import ToolCall
 from crow.paths import shown
 from crow.tools.changing import check_writable, show_change, worked_out, written_paths
 from crow.tools.edit import EditAction
-from crow.tools.fitting import with_ends_of
+from crow.tools.fitting import with_ends_of, without_foreign_ends
 from crow.tools.matching import EditPlan, Replacement, apply
 from crow.tools.seen import Seen, count_lines
 from crow.workspace.base import Workspace
@@ -43,7 +43,7 @@ async def prepare_insert(
 def replacement_after(before: str, line: int, text: str) -> Replacement:
     """The replacement of nothing by whole lines. After a last line without an end, that line gets one instead."""
     end = usual_line_end(before)
-    fitted = with_ends_of("", text, end)
+    fitted = with_ends_of("", without_foreign_ends(before, text), end)
     start = 0
     for _ in range(line):
         start = before.find("\n", start) + 1

@@ -1,5 +1,8 @@
 """`undo_edit`: takes back the last edit of a file that was made here, to the byte."""
 
+import os
+from collections.abc import Sequence
+
 from crow import diff
 from crow.actions import Deed
 from crow.errors import WorkspaceError
@@ -10,6 +13,7 @@ from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.changing import show_change, written_paths
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
+from crow.workspace.place import Place
 
 
 class UndoAction:
@@ -46,6 +50,7 @@ class UndoAction:
         before = edit.before
         if before is None:
             await self._workspace.remove(self._path, now)
+            _remove_empty(edit.folders)
             text = f"Removed {self._name} again: it did not exist before."
             return text, "removed", diff.display(shown(self._path), now.text, None)
         await self._workspace.write_document(self._path, before.text, now, like=before)
@@ -53,3 +58,13 @@ class UndoAction:
         change = await show_change(self._path, now.text, before.text)
         text = f"Took back the last edit of {self._name} ({change.message}). It is what it was before."
         return text, change.message, change.display
+
+
+def _remove_empty(folders: Sequence[str]) -> None:
+    """Removes the folders that an edit made, the innermost first, up to one in which something else lies by now."""
+    for folder in folders:
+        try:
+            with Place(folder) as place:
+                os.rmdir(place.name, dir_fd=place.folder)
+        except OSError:
+            return

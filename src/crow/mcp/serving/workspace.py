@@ -1,5 +1,6 @@
 """The files of the folders that a client lets us work in, and no others. Every change is remembered."""
 
+import os
 from collections.abc import Sequence
 
 from crow.errors import WorkspaceError
@@ -31,7 +32,16 @@ class ServedWorkspace(LocalWorkspace):
     async def write_document(
         self, path: str, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
+        folders = _missing_above(path) if before is None else ()
         after = await super().write_document(path, text, before, like=like)
         if like is None:  # with it, a change is taken back, which is none that could be taken back itself
-            await self._edits.add(before, after)
+            await self._edits.add(before, after, folders)
         return after
+
+
+def _missing_above(path: str) -> tuple[str, ...]:
+    """The folders that have to be made for a file, the innermost first."""
+    missing: list[str] = []
+    while not os.path.lexists(path := os.path.dirname(path)):
+        missing.append(path)
+    return tuple(missing)
