@@ -81,6 +81,10 @@ class WebError(CrowError):
     pass
 
 
+class NoText(WebError):
+    """What lies at an address is neither text nor an image, so that it cannot be shown."""
+
+
 class WorkspaceError(CrowError):
     pass
 

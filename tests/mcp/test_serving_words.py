@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp import Client
 from tests.mcp.hosts import edit, on_pipes, small_web, text_of, web_config
 from tests.mcp.test_serving_editor import WRONG
+from tests.support.website import Website, answer
 
 COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
 KINDS = {"str", "int", "float", "bool", "null", "array", "object"}
@@ -79,3 +80,29 @@ def test_no_description_and_no_error_names_a_tool_that_is_not_offered(tmp_path: 
         assert set(NAME.findall(text)) <= known, text
         assert not FOREIGN_VERB.search(text), text
     assert "To make a new file use `create`." in "\n".join(told), "there is advice, and it is ours"
+
+
+def test_nobody_is_sent_to_commands_or_a_search_that_are_not_offered(tmp_path: Path):
+    (tmp_path / "large.txt").write_text("one\n" * (5 * 2**20))
+
+    async def talk(address: str) -> list[str]:
+        async with on_pipes(tmp_path, config=web_config(address)) as client:
+            large = await edit(client, "str_replace", "large.txt", old_str="two", new_str="2")
+            return [text_of(large), text_of(await client.call_tool("web_fetch", {"url": f"{address}/data"}))]
+
+    with Website() as site:
+        site.pages["/data"] = answer(b"\x00\x01\x02", "application/octet-stream")
+        large, data = asyncio.run(talk(site.url))
+    assert "too large to be edited" in large
+    assert "is no text" in data
+    assert "command" not in large + data
+
+
+def test_a_terminal_does_not_tell_of_a_search_that_is_not_offered(tmp_path: Path):
+    async def listed() -> dict[str, str]:
+        async with on_pipes(tmp_path, "--terminal") as client:
+            return {tool.name: tool.description or "" for tool in (await client.list_tools()).tools}
+
+    description = asyncio.run(listed())["terminal"]
+    assert "`file_editor`" in description
+    assert "searching" not in description

@@ -14,6 +14,9 @@ class Advice(msgspec.Struct, frozen=True):
     make_it_unique: str = "Add lines around it until it is unique, or set `all` to replace every one."
     go_on: str = "go on with offset {line}"
     fetch_no_files: str = "For files of the project use `read`."
+    fetch_otherwise: str = "Download it with a command if it is needed."
+    change_otherwise: str = "Do it by a command."
+    run_no_files: str = "Not for reading, searching or changing files: there are tools for that."
     search_no_files: str = "Not for the project's own files: use `search` for these."
 
 

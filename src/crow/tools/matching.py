@@ -85,7 +85,7 @@ def plan_edits(
     if len(text) > LARGEST_TEXT:
         raise WorkspaceError(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
-            remedy="Change it by a command.",
+            remedy=advice.change_otherwise,
         )
     source = Source(text)
     found: list[Replacement] = []
@@ -100,7 +100,7 @@ def plan_edits(
         if len(found) + len(matches) > MOST_REPLACED:
             raise WorkspaceError(
                 f"{name} is too much for one call: more than {MOST_REPLACED:,} places would change.",
-                remedy="Change them by a command.",
+                remedy=advice.change_otherwise,
             )
         found += [source.replacement(match, number) for match in matches]
     return EditPlan(found, tuple(overlooked))

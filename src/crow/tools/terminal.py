@@ -16,6 +16,7 @@ from crow.events import CallProgressed, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
@@ -47,8 +48,7 @@ NO_QUESTIONS = {
 DESCRIPTION = (
     "Run a bash command line and get its output and exit code. Every call is a new shell. "
     "What it leaves running is ended with it: start servers and watchers with `background`. "
-    "Nothing can be typed into it, so not for interactive programs. "
-    "Not for reading, searching or changing files: there are tools for that."
+    "Nothing can be typed into it, so not for interactive programs."
 )
 
 
@@ -65,8 +65,8 @@ _reader = ArgumentReader(TerminalArguments)
 class RunCommand:
     kind = ToolKind.EXECUTE
 
-    def __init__(self, terminals: Terminals, timeout: float) -> None:
-        self.spec = ToolSpec("terminal", DESCRIPTION, _reader.schema())
+    def __init__(self, terminals: Terminals, timeout: float, advice: Advice = OF_A_SESSION) -> None:
+        self.spec = ToolSpec("terminal", f"{DESCRIPTION} {advice.run_no_files}", _reader.schema())
         self._terminals = terminals
         self._timeout = timeout
 

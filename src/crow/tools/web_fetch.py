@@ -6,7 +6,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.config.settings import WebSettings
-from crow.errors import WebError
+from crow.errors import NoText, WebError
 from crow.events import Journal
 from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
@@ -50,6 +50,7 @@ class WebFetch:
     def __init__(self, settings: WebSettings, judge_host: JudgeHost, advice: Advice = OF_A_SESSION) -> None:
         """`judge_host` is asked about the hosts that redirects lead to; who calls the tool judges the first one."""
         self.spec = ToolSpec("web_fetch", f"{DESCRIPTION} {advice.fetch_no_files}", _reader.schema())
+        self._advice = advice
         self._reach = Reach(settings.allow_private)
         self._redirects = Redirects(judge_host)
         self._pages = Pages(self._reach, self._redirects.may_follow)
@@ -62,16 +63,25 @@ class WebFetch:
         arguments, unknown = _reader.read(call)
         url = read_url(arguments.url)
         self._reach.check(url)
-        return FetchAction(self._pages, self._redirects, url, arguments.offset, unknown)
+        return FetchAction(self._pages, self._redirects, url, arguments.offset, unknown, self._advice)
 
 
 class FetchAction:
-    def __init__(self, pages: Pages, redirects: Redirects, url: WebUrl, offset: int, unknown: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        pages: Pages,
+        redirects: Redirects,
+        url: WebUrl,
+        offset: int,
+        unknown: tuple[str, ...],
+        advice: Advice,
+    ) -> None:
         self._pages = pages
         self._redirects = redirects
         self._url = url
         self._offset = offset
         self._unknown = unknown
+        self._advice = advice
         self.title = f"Fetch {_short(url.text)}"
         self.deed = Deed("web_fetch", ToolKind.FETCH, host=url.host)
         self.locations: tuple[Location, ...] = ()
@@ -79,7 +89,10 @@ class FetchAction:
         """The whole address, since all of it is sent to the host."""
 
     async def perform(self, journal: Journal) -> ToolResult:
-        found = await (self._pages.go_on(self._url) if self._offset else self._pages.fetch(self._url))
+        try:
+            found = await (self._pages.go_on(self._url) if self._offset else self._pages.fetch(self._url))
+        except NoText as error:
+            raise WebError(error.message, remedy=self._advice.fetch_otherwise) from None
         if isinstance(found, Elsewhere):
             return self._redirects.not_followed(self._url, found.url)
         if isinstance(found, Failed):

@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from crow.errors import WebError
+from crow.errors import NoText, WebError
 from crow.media import media_type
 from crow.messages import Image
 from crow.visible import one_line
@@ -142,8 +142,7 @@ def _only_called_html(text: str) -> str:
     return ""
 
 
-def _no_text(page: Page, kind: str) -> WebError:
-    return WebError(
-        f"{one_line(page.url.text, 200)} is no text ({one_line(kind, 60)}, {len(page.body):,} bytes): it is not shown.",
-        remedy="Download it with a command if it is needed.",
+def _no_text(page: Page, kind: str) -> NoText:
+    return NoText(
+        f"{one_line(page.url.text, 200)} is no text ({one_line(kind, 60)}, {len(page.body):,} bytes): it is not shown."
     )

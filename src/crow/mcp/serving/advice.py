@@ -1,4 +1,7 @@
-"""Our tools' advice in the names that they have here: those for files are commands of one tool."""
+"""Our tools' advice in the names that they have here: those for files are commands of one tool.
+
+There need not be a tool that runs commands, and there is none that searches files: nobody is sent to these.
+"""
 
 from crow.tools.advice import Advice
 
@@ -11,5 +14,8 @@ ADVICE = Advice(
     make_it_unique="Add lines around it until it is unique.",
     go_on="go on with view_range [{line}, -1]",
     fetch_no_files="For files use `file_editor`.",
+    fetch_otherwise="",
+    change_otherwise="",
+    run_no_files="Not for viewing or changing files: use `file_editor`.",
     search_no_files="Not for files.",
 )

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from crow.errors import WorkspaceError
+from crow.mcp.serving.advice import ADVICE
 from crow.mcp.serving.calling import Judge, OpenFolders
 from crow.mcp.serving.edits import PastEdits
 from crow.mcp.serving.file_editor import FileEditor
@@ -59,7 +60,7 @@ class ServedClient:
             runner = offering.commands()
             self._terminals, self._outputs = Terminals(runner.commands), runner.outputs
             tools += [
-                RunCommand(self._terminals, runner.timeout),
+                RunCommand(self._terminals, runner.timeout, ADVICE),
                 ReadCommand(self._terminals),
                 StopCommand(self._terminals),
             ]
