@@ -11,6 +11,7 @@ CrowError                      a sentence for a person, and what to do about it
 ├── OptionUnknown              there is no such option of a session, or it has no such value
 ├── BadCursor                  a place in a list that we never gave out
 ├── WebError                   a page or a search service cannot be used, said in words
+│   └── NoText                 what came is no text: how else it can be had depends on who asks
 ├── WorkspaceError             a path that cannot be used, said in words
 │   └── FileChanged            it is no longer as it was when the change was made: nothing was written
 └── ModelError                 the provider failed; knows provider, status and what was said
