@@ -78,3 +78,16 @@ def test_a_line_that_cannot_be_read_may_come_first(tmp_path: Path):
     assert server.next_message()["error"]["code"] == -32700
     server.begin()
     server.process.communicate(timeout=20)
+
+
+def test_calls_that_a_host_does_not_wait_for_are_made_in_its_order(server: RawServer, tmp_path: Path):
+    rounds = 20
+    for number in range(rounds):
+        server.call(3 * number + 10, "file_editor", command="create", path="a.txt", file_text=f"one {number}\r\n")
+        server.call(3 * number + 11, "file_editor", command="str_replace", path="a.txt", old_str="one", new_str="two")
+        server.call(3 * number + 12, "file_editor", command="undo_edit", path="a.txt")
+    answers = [server.next_message() for _ in range(3 * rounds)]
+    assert [message["id"] for message in answers] == list(range(10, 10 + 3 * rounds))
+    assert not any(message["result"]["isError"] for message in answers)
+    assert (tmp_path / "a.txt").read_bytes() == b"one 19\r\n"
+    server.process.communicate(timeout=20)

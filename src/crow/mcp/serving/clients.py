@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
@@ -69,6 +70,7 @@ class ServedClient:
         self._roots: tuple[str, ...] | None = None
         self._changes_of_roots = 0
         self._asking = asyncio.Lock()
+        self._editing = asyncio.Lock()
         self._refusal: WorkspaceError | None = None
 
     async def roots(self, ask: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
@@ -91,6 +93,10 @@ class ServedClient:
             if changes == self._changes_of_roots:
                 self._roots = found
             return found
+
+    def turn_of(self, tool: str) -> AbstractAsyncContextManager[None]:
+        """Calls of `file_editor` are made one after the other, as the host sent them, also if it does not wait."""
+        return self._editing if isinstance(self.tools[tool], FileEditor) else nullcontext()
 
     def works_in_folders(self, tool: str) -> bool:
         """Whether a tool has to do with files; the web can be used without any folder."""

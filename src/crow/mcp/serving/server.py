@@ -111,7 +111,8 @@ class CrowServer:
 
         tool = client.tools[params.name]
         call = ToolCall(f"c{self._calls}", params.name, arguments)
-        return await serve_call(tool, call, client.open(folders), report)
+        async with client.turn_of(params.name):
+            return await serve_call(tool, call, client.open(folders), report)
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Done]) -> Done:
         """The result of work in a task of its own, cancelled once when we are.
