@@ -7,7 +7,7 @@ LOCKS := requirements/uv.txt requirements/lock.txt
 # The tests of several files at once: a process for each core, up to four.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help run test check format bench conformance soak lock clean
+.PHONY: help run test check format bench conformance soak lock clean compiled
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -16,14 +16,18 @@ $(STAMP): $(LOCKS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Crow needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ..."; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/lock.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/lock.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(STAMP) ## set everything up and play the demo conversation
+# Where PYTHONDONTWRITEBYTECODE is set, each start would compile what it imports anew, which takes three times as long.
+compiled: $(STAMP)
+	@$(BIN)/python -m compileall -q src || true
+
+run: compiled ## set everything up and play the demo conversation
 	@$(BIN)/crow demo
 
-test: $(STAMP) ## set everything up and run every test
+test: compiled ## set everything up and run every test
 	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## types, style
@@ -35,10 +39,10 @@ format: $(STAMP) ## lay out the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-conformance: $(STAMP) ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
+conformance: compiled ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@$(BIN)/python -m tests.conformance
 
-soak: $(STAMP) ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
+soak: compiled ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
 	@for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/acp/test_hostile.py \
@@ -49,7 +53,7 @@ soak: $(STAMP) ## the long runs: many more hostile lines, edits, shell lines, ki
 		$(BIN)/python -m pytest -q --timeout 1800 tests/acp/test_kill.py || exit 1; \
 	done
 
-bench: $(STAMP) ## measure speed and memory against the targets
+bench: compiled ## measure speed and memory against the targets
 	@$(BIN)/python bench/run.py $(BENCH)
 
 lock: ## resolve the dependencies anew
