@@ -29,6 +29,7 @@ VOCABULARY = {
     "messages",
     "paths",
     "results",
+    "timeouts",
     "tokens",
     "visible",
 }

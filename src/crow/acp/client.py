@@ -46,6 +46,7 @@ from crow.acp.wire import (
     Wire,
 )
 from crow.errors import CrowError
+from crow.timeouts import timeout
 from crow.workspace.processes import signal_name
 
 logger = logging.getLogger(__name__)
@@ -239,7 +240,7 @@ class Agent:
 
     async def _request_soon(self, method: str, params: object, result: type[Result]) -> Result:
         try:
-            async with asyncio.timeout(self._patience):
+            async with timeout(self._patience):
                 return await self._request(method, params, result)
         except TimeoutError:
             raise AgentGone(f"The agent did not answer {method} within {self._patience:g} s.") from None
@@ -314,7 +315,7 @@ class AgentProcess:
     async def obituary(self) -> AgentGone:
         """What can be said of an agent that no longer talks."""
         try:
-            async with asyncio.timeout(GRACE):
+            async with timeout(GRACE):
                 code = await self._process.wait()
         except TimeoutError:
             return AgentGone("The agent closed its output in the middle of the conversation.")
@@ -349,7 +350,7 @@ class AgentProcess:
 
     async def _is_over(self) -> bool:
         try:
-            async with asyncio.timeout(GRACE):
+            async with timeout(GRACE):
                 await self._process.wait()
         except TimeoutError:
             return False

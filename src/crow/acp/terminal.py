@@ -13,6 +13,7 @@ from crow.acp import wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.errors import WorkspaceError
+from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
@@ -55,7 +56,7 @@ class ClientCommands:
         )
         creation = asyncio.get_running_loop().create_task(self._create(request, output_limit))
         try:
-            async with asyncio.timeout(CREATION):
+            async with timeout(CREATION):
                 return await asyncio.shield(creation)
         except TimeoutError:
             self._release_when_created(creation)
@@ -111,7 +112,7 @@ class ClientTerminal:
 
     async def output(self, since: int = 0) -> TerminalOutput:
         try:
-            async with asyncio.timeout(ANSWER):
+            async with timeout(ANSWER):
                 answer = await self._connection.request("terminal/output", self._request, wire.TerminalOutputResponse)
         except (RpcError, ConnectionLost, TimeoutError) as error:
             logger.warning("no output from the client's terminal: %r", error)
@@ -143,7 +144,7 @@ class ClientTerminal:
     async def _ask(self, method: str) -> None:
         """Something whose answer tells us nothing, be it null or an error."""
         try:
-            async with asyncio.timeout(ANSWER):
+            async with timeout(ANSWER):
                 await self._connection.request(method, self._request, object)
         except (RpcError, ConnectionLost, TimeoutError) as error:
             logger.warning("%s failed: %r", method, error)

@@ -16,6 +16,7 @@ from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
+from crow.timeouts import timeout
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
 from crow.workspace.place import make_folders_for, refuse_link
@@ -123,7 +124,7 @@ class ClientWorkspace(LocalWorkspace):
             return None
         request = wire.ReadTextFileRequest(session_id=self._session_id, path=path)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with timeout(PATIENCE):
                 answer = await self._connection.request("fs/read_text_file", request, wire.ReadTextFileResponse)
         except (RpcError, ConnectionLost):
             return None
@@ -180,7 +181,7 @@ class ClientWorkspace(LocalWorkspace):
         request = wire.WriteTextFileRequest(session_id=self._session_id, path=path, content=mark + text)
         refuse_link(path)  # the editor would follow one that has appeared since the person agreed
         try:
-            async with asyncio.timeout(PATIENCE_FOR_WRITING):
+            async with timeout(PATIENCE_FOR_WRITING):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)
         except RpcError as error:
             if look.document is not None and look.document.unsaved:

@@ -12,6 +12,7 @@ from crow.cli.render_conversation import RenderingClient
 from crow.cli.render_question import Answer, Choice, Keyboard
 from crow.cli.render_screen import DIM
 from crow.cli.terminal import is_interactive
+from crow.timeouts import timeout
 
 COUNTDOWN = 1.0
 """Seconds in which the person may answer a question before the demo does."""
@@ -104,7 +105,7 @@ class _DemoAnswers:
             keys = {choice.option.option_id: choice.key for choice in choices}
             self._renderer.hint(f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}")
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(COUNTDOWN):
+                async with timeout(COUNTDOWN):
                     return _said_otherwise(await self._keyboard.choose(choices), option)
         return option, f"{option.name} (the demo answered by itself)"
 

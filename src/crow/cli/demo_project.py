@@ -10,6 +10,8 @@ import time
 from importlib.resources import files
 from typing import NamedTuple
 
+from crow.timeouts import timeout
+
 TESTS = "python3 test_nest.py"
 PATIENCE = 20.0
 """Seconds that the project's tests may take."""
@@ -122,7 +124,7 @@ async def run_tests(project: str) -> TestRun:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with timeout(PATIENCE):
             output, _ = await process.communicate()
     finally:
         if process.returncode is None:

@@ -13,6 +13,7 @@ from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
 from crow.errors import CrowError
 from crow.model.base import ModelInfo
+from crow.timeouts import timeout
 
 TIME_LIMIT = 5
 
@@ -72,7 +73,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
 async def _list_models(name: str, provider: ProviderSettings) -> list[ModelInfo]:
     from crow.model.listing import list_models
 
-    async with asyncio.timeout(TIME_LIMIT):
+    async with timeout(TIME_LIMIT):
         return await list_models(name, provider, os.environ)
 
 

@@ -1,6 +1,5 @@
 """Checks of the section [web]: whether the search service can be used, and what stands in the way of the web."""
 
-import asyncio
 import importlib
 import ipaddress
 import os
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from crow.cli.health import Check, fine, warn
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
+from crow.timeouts import timeout
 from crow.web.proxies import proxy_variable
 from crow.web.reach import Reach
 from crow.web.search.base import SearchService
@@ -53,7 +53,7 @@ def _check_library() -> Check:
 async def _try_search(service: SearchService, where: str) -> Check:
     """One search, as the tool makes it: what a service refuses is seen only then."""
     try:
-        async with asyncio.timeout(TIME_LIMIT):
+        async with timeout(TIME_LIMIT):
             await service.search("crow", 1)
     except TimeoutError:
         return warn(f"{where} did not answer within {TIME_LIMIT:g} s", "Is it running? Check url in [web].")

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from crow.timeouts import timeout
+
 logger = logging.getLogger(__name__)
 
 FAREWELL = 1.5
@@ -26,7 +28,7 @@ async def serve_until_told(serving: Coroutine[Any, Any, None], close: Callable[[
     task = loop.create_task(serving)
     await asyncio.wait([task, told_to_go], return_when=asyncio.FIRST_COMPLETED)
     try:
-        async with asyncio.timeout(FAREWELL):
+        async with timeout(FAREWELL):
             await close()
     except TimeoutError:
         pass  # whoever still hangs is left behind by the exit

@@ -3,7 +3,6 @@
 Importing this module is what costs time; `crow.model.catalog` imports it, with an adapter, only when needed.
 """
 
-import asyncio
 import contextlib
 import email.utils
 import functools
@@ -24,6 +23,7 @@ from crow.model import complaint, network
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
 from crow.model.sse import MAX_EVENT, EventDecoder, EventTooLong, ServerEvent
+from crow.timeouts import timeout
 
 CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 90.0
@@ -320,7 +320,7 @@ async def _rest(chunks: AsyncIterator[bytes], limit: int) -> bytes:
 async def _drain(events: AsyncGenerator[list[ServerEvent]]) -> None:
     """Reads past the last event, so that the connection can be used again; only a moment, the reply is complete."""
     with contextlib.suppress(TimeoutError, ModelError):
-        async with asyncio.timeout(DRAIN_TIMEOUT):
+        async with timeout(DRAIN_TIMEOUT):
             async for _ in events:
                 pass
 

@@ -3,7 +3,6 @@
 A list of models proves little. Some are public, so that any key gets one, and not every model on it is for everybody.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Mapping
 
@@ -14,6 +13,7 @@ from crow.errors import ModelUnavailable
 from crow.messages import Text, UserMessage
 from crow.model import anthropic, catalog, openai
 from crow.model.base import ModelRequest
+from crow.timeouts import timeout
 
 PATIENCE = 60.0
 """Seconds; a server on this machine may have to load the model first."""
@@ -32,7 +32,7 @@ async def try_model(name: str, providers: Mapping[str, ProviderSettings], enviro
     adapter = anthropic if settings.type == "anthropic" else openai
     model = adapter.create(info, settings, Limits(stream_idle=PATIENCE), environ)
     try:
-        async with asyncio.timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:
+        async with timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:
             async for _ in events:
                 pass
     except TimeoutError:

@@ -1,6 +1,5 @@
 """`terminal_read`, `terminal_stop`: the commands that `terminal` left running in the background."""
 
-import asyncio
 import contextlib
 import time
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from crow.actions import Deed
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.timeouts import timeout
 from crow.tools.base import ArgumentReader
 from crow.tools.terminal import as_code, followed_by, how_it_ended
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
@@ -95,7 +95,7 @@ class ReadCommandAction:
         output = await terminal.output(self._offset)
         while not (output.text or output.exit or self._command.exit) and (left := deadline - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, LOOK_EVERY)):
+                async with timeout(min(left, LOOK_EVERY)):
                     await terminal.grew()
             output = await terminal.output(self._offset)
         return output

@@ -16,6 +16,7 @@ from crow.events import CallProgressed, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.timeouts import timeout
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.visible import one_line
@@ -163,7 +164,7 @@ class CommandAction:
     async def _watch(self, terminal: Terminal, journal: Journal) -> TerminalExit | None:
         """Shows the command until it has ended; None if time ran out first."""
         try:
-            async with asyncio.timeout(EARLY_END if self._background else self._timeout):
+            async with timeout(EARLY_END if self._background else self._timeout):
                 if terminal.client_id:
                     journal.append(CallProgressed(self._call_id, (TerminalBlock(terminal.client_id),)))
                     return await terminal.wait()

@@ -9,6 +9,7 @@ import sys
 import msgspec
 
 from crow.errors import WebError
+from crow.timeouts import timeout
 from crow.web.conversion_job import Converted, Job
 
 PATIENCE = 30.0
@@ -43,7 +44,7 @@ async def _ask(job: Job, content: bytes, patience: float) -> Converted | None:
     assert process.stdin  # noqa: S101 -- asked for above
     assert process.stdout  # noqa: S101 -- the same
     try:
-        async with asyncio.timeout(patience):
+        async with timeout(patience):
             with contextlib.suppress(ConnectionError):
                 process.stdin.write(msgspec.json.encode(job) + b"\n" + content)
                 await process.stdin.drain()

@@ -16,6 +16,7 @@ import msgspec
 
 import crow
 from crow.errors import WebError
+from crow.timeouts import timeout_at
 from crow.visible import one_line
 from crow.web.proxies import mind_the_proxy
 from crow.web.reach import Reach, address_for_connecting
@@ -82,7 +83,7 @@ async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayF
 async def _answer(url: WebUrl, reach: Reach, limits: FetchLimits, deadline: float) -> AsyncGenerator[httpx2.Response]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            async with asyncio.timeout_at(deadline):
+            async with timeout_at(deadline):
                 response = await _ask(url, await reach.addresses(url), limits, stack)
         except TimeoutError:
             raise WebError(f"{url.host} did not answer within {limits.total:g} s.", remedy=_later(url)) from None
@@ -132,7 +133,7 @@ async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, dea
     pieces: list[bytes] = []
     cut: Cut = ""
     try:
-        async with asyncio.timeout_at(deadline):
+        async with timeout_at(deadline):
             cut = await _read(response, Unpacker(encoding), pieces, limits.body)
     except WrongEncoding:
         if not pieces:

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from crow.timeouts import timeout_at
+
 _STEP = 256 * 1024
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that a helper gets of our environment: it needs no keys."""
@@ -37,7 +39,7 @@ async def output_of(argv: Sequence[str], *, cwd: str, until: float, most: int) -
     text = bytearray()
     cut: Literal["", "time", "size"] = ""
     try:
-        async with asyncio.timeout_at(until):
+        async with timeout_at(until):
             if not await _read(process, text, most):
                 cut = "size"
     except TimeoutError:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from crow.errors import WorkspaceError
+from crow.timeouts import timeout
 from crow.workspace import keeper
 from crow.workspace.base import TerminalExit
 
@@ -51,7 +52,7 @@ class Keeper:
             self._hand_over(theirs.fileno(), *streams)
         supervised = Supervised(ours)
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with timeout(PATIENCE):
                 await asyncio.get_running_loop().sock_sendall(ours, keeper.encode_request(request))
                 await supervised.started()
         except TimeoutError:

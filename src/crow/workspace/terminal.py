@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from crow.errors import WorkspaceError
 from crow.paths import shown
+from crow.timeouts import timeout
 from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.keeper import Request
 from crow.workspace.outputs import OutputFolder, remove_left_behind
@@ -110,7 +111,7 @@ class LocalTerminal:
     async def kill(self) -> None:
         if self._process is not None:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with timeout(PATIENCE):
                     await self._process.end()
                     await self.wait()
 
@@ -120,7 +121,7 @@ class LocalTerminal:
             return
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with timeout(PATIENCE):
                     await process.end()
         finally:
             # Whatever happened before: with its socket closed, the supervisor ends what may be left.

@@ -4,6 +4,8 @@ import asyncio
 
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from crow.timeouts import timeout
+
 Message = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
 
 
@@ -30,7 +32,7 @@ class OpenRequests:
     async def all_answered(self, patience: float) -> None:
         """Returns when there are none left, or after so many seconds."""
         try:
-            async with asyncio.timeout(patience):
+            async with timeout(patience):
                 await self._none_left.wait()
         except TimeoutError:
             pass  # whoever serves them cancels them

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from crow.results import ToolKind
+from crow.timeouts import Timeout
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class AskedIn(msgspec.Struct, frozen=True):
 
 
 class RunningCall:
-    def __init__(self, asked_in: AskedIn, clock: asyncio.Timeout) -> None:
+    def __init__(self, asked_in: AskedIn, clock: Timeout) -> None:
         self.asked_in = asked_in
         self.clock = clock
         self.over = asyncio.Event()
@@ -39,7 +40,7 @@ class RunningCalls:
         self._questions = 0
 
     @contextmanager
-    def running(self, asked_in: AskedIn, clock: asyncio.Timeout) -> Generator[None]:
+    def running(self, asked_in: AskedIn, clock: Timeout) -> Generator[None]:
         call = RunningCall(asked_in, clock)
         self._running.append(call)
         try:

@@ -51,6 +51,7 @@ from crow.mcp.using.stderr_log import StderrLog, stderr_path
 from crow.mcp.using.stdio import Stdio
 from crow.mcp.using.telling import Telling
 from crow.mcp.using.wanted import Wanted
+from crow.timeouts import timeout
 from crow.workspace.processes import Keeper
 from mcp import Client, MCPError
 
@@ -229,7 +230,7 @@ class Connection:
         client = await self._usable()
         self._unauthorised = False
         try:
-            async with asyncio.timeout(self.answers_in) as clock:
+            async with timeout(self.answers_in) as clock:
                 with self._calls.running(asked_in, clock):
                     return await left_at_once(question(client))
         except TimeoutError:
@@ -285,7 +286,7 @@ class Connection:
             is_first, pause = retries.is_first, retries.next_pause(failure)
             self._go_down(failure, given_up=pause is None, first=is_first)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with timeout(pause):
                     await self._wake.wait()
             if pause is None:
                 retries.forget()
@@ -312,7 +313,7 @@ class Connection:
         self._failure = None
         self._unauthorised = False
         limit = self._start_limit + self._around.limits().mcp_late
-        clock = asyncio.timeout(limit)
+        clock = timeout(limit)
         try:
             async with clock, self._connected() as client:
                 await self.has.take(client)

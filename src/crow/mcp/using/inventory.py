@@ -11,6 +11,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from crow.mcp.using.failures import as_failure, first_of
 from crow.mcp.using.message_guard import MOST_LISTED
 from crow.mcp.using.pages import all_pages
+from crow.timeouts import timeout
 from mcp import Client, MCPError
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class Inventory:
                 if lost.done():
                     return
                 self._changed.clear()
-                async with asyncio.timeout(limit()):
+                async with timeout(limit()):
                     await self.take(client)
                 self._pauses.has_listed(asyncio.get_running_loop().time())
                 on_change()

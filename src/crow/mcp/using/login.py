@@ -20,6 +20,7 @@ from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.remote import UNAUTHORISED, Remote
 from crow.mcp.using.tokens import NewTokens, Tokens
 from crow.mcp.using.wanted import Wanted
+from crow.timeouts import timeout
 from mcp import Client
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ async def log_in(
 
         async def wait() -> AuthorizationCodeResult:
             try:
-                async with asyncio.timeout(patience):
+                async with timeout(patience):
                     return await answer
             except TimeoutError:
                 raise ServerFailed("nobody logged in on the page", lasting=True) from None

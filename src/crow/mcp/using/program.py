@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import ServerFailed
+from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.keeper import Request
 from crow.workspace.processes import Keeper, Supervised
@@ -65,7 +66,7 @@ class Program:
     async def how_it_ended(self) -> str:
         """Asked once its output has ended: the process may need a moment longer."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLITE):
+            async with timeout(POLITE):
                 ending = await asyncio.shield(self.process.exited)
                 if ending.signal:
                     return f"it was ended by {ending.signal}"
@@ -75,11 +76,11 @@ class Program:
     async def end(self) -> None:
         """Its input has been closed: it gets a moment to end by itself, then it and all it started are ended."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLITE):
+            async with timeout(POLITE):
                 await asyncio.shield(self.process.exited)
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
+                async with timeout(PATIENCE):
                     await self.process.end()
         finally:
             # With its socket closed, the supervisor goes on ending what may be left.

@@ -1,6 +1,5 @@
 """Talking to a server over HTTP: the streamable kind, and the older one with server-sent events."""
 
-import asyncio
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -23,6 +22,7 @@ from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten,
 from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.stdio import LONGEST_LINE
+from crow.timeouts import timeout
 from crow.visible import one_line
 
 LIMITS = httpx2.Timeout(10.0, read=None)
@@ -103,7 +103,7 @@ class Remote:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GOODBYE):
+            async with timeout(GOODBYE):
                 return await self._entered.__aexit__(kind, error, trace)
         return None
 

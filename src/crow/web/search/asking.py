@@ -1,6 +1,5 @@
 """One request to a search service, and its failures in words: our own, since a service's may hold the key."""
 
-import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ import msgspec
 
 import crow
 from crow.errors import WebError
+from crow.timeouts import timeout
 from crow.web.proxies import mind_the_proxy
 from crow.web.search.base import Account, readable
 from crow.web.tls import context_for
@@ -31,7 +31,7 @@ async def ask(
 ) -> Answer:
     """With a body it is a POST. The person configured the address, so that it may be a private one."""
     try:
-        async with asyncio.timeout(MOST_SECONDS), _client(account) as client:
+        async with timeout(MOST_SECONDS), _client(account) as client:
             request = client.build_request(
                 "POST" if body is not None else "GET",
                 f"{account.address}{path}",

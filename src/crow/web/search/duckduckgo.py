@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from crow.errors import WebError
+from crow.timeouts import timeout
 from crow.web.search.base import Found, readable, usable, without_tags
 
 MOST_SECONDS = 20.0
@@ -27,7 +28,7 @@ class DuckDuckGo:
     async def search(self, query: str, most: int) -> list[Found]:
         try:
             # In a thread: the library waits for the network, and takes a moment to load.
-            async with asyncio.timeout(MOST_SECONDS):
+            async with timeout(MOST_SECONDS):
                 raw = await asyncio.to_thread(_results, query, most)
         except TimeoutError:
             raise WebError(f"DuckDuckGo did not answer within {MOST_SECONDS:g} s.", remedy=REMEDY) from None
