@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
     with mounted(tmp_path / "small") as place:
         yield place
+
+
+@pytest.fixture
+def hung_disk() -> Callable[[Path], AbstractContextManager[Path]]:
+    """Mounts a file system over a folder that does not answer, while the context is open."""
+    from tests.support.disks import hung
+
+    return hung
 
 
 # --- which rules were shown, for the conformance report

@@ -22,6 +22,7 @@ VOCABULARY = {
     "clock",
     "cutting",
     "diff",
+    "disk",
     "errors",
     "events",
     "markdown",

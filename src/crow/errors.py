@@ -13,7 +13,8 @@ CrowError                      a sentence for a person, and what to do about it
 ├── WebError                   a page or a search service cannot be used, said in words
 │   └── NoText                 what came is no text: how else it can be had depends on who asks
 ├── WorkspaceError             a path that cannot be used, said in words
-│   └── FileChanged            it is no longer as it was when the change was made: nothing was written
+│   ├── FileChanged            it is no longer as it was when the change was made: nothing was written
+│   └── FileSystemSilent       the disk that it lies on does not answer
 └── ModelError                 the provider failed; knows provider, status and what was said
     ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
     ├── ModelRejected          the request itself is at fault: sending it again would change nothing
@@ -91,6 +92,10 @@ class WorkspaceError(CrowError):
 
 
 class FileChanged(WorkspaceError):
+    pass
+
+
+class FileSystemSilent(WorkspaceError):
     pass
 
 

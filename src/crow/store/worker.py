@@ -1,12 +1,12 @@
 """One thread that does the store's work, job after job, so that no disk ever keeps the event loop waiting."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from crow.disk import settle
 from crow.errors import StorageFailed
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Worker:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
-        self._jobs.put(lambda: _do(job, future, loop))
+        self._jobs.put(lambda: settle(future, loop, job))
         return future
 
     def stop(self) -> None:
@@ -48,23 +48,3 @@ class Worker:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
-
-
-def _do(job: Callable[[], T], future: "asyncio.Future[T]", loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        result = job()
-    except Exception as error:  # noqa: BLE001 -- whoever waits gets it
-        _tell(loop, future, future.set_exception, error)
-    else:
-        _tell(loop, future, future.set_result, result)
-
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Any]", settle: Callable[[Any], None], outcome: object
-) -> None:
-    def tell() -> None:
-        if not future.done():
-            settle(outcome)
-
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(tell)

@@ -1,4 +1,4 @@
-"""The workspace on this machine's disk. File calls that may take long run in threads, never on the event loop."""
+"""The workspace on this machine's disk. No file call is made on the event loop: a file system may hang."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from crow.errors import WorkspaceError
+from crow.disk import Disk
+from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
@@ -28,6 +29,7 @@ Done = TypeVar("Done")
 class LocalWorkspace:
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)
+        self.disk = Disk(self._roots[0])
 
     @property
     def roots(self) -> Sequence[str]:
@@ -49,35 +51,28 @@ class LocalWorkspace:
         return any(is_inside(path, root) for root in self._roots)
 
     async def stat(self, path: str) -> FileInfo:
-        try:
-            status = status_of(path)
-        except OSError as error:
-            raise unreadable(path, error) from None
+        status = await self.disk.run(lambda: _status(path))
         if stat.S_ISREG(status.st_mode):
             return FileInfo(path, "file", status.st_size)
         return FileInfo(path, "folder" if stat.S_ISDIR(status.st_mode) else "other", 0)
 
     async def read_bytes(self, path: str, limit: int) -> bytes:
-        return await asyncio.to_thread(_read, path, limit)
+        return await self.disk.run(lambda: _read(path, limit))
 
     async def read_text(self, path: str) -> str:
-        content = await self._read_all(path)
+        content = await self.disk.run(lambda: _read_all(path))
         return await worked_out(len(content), lambda: decode_text(path, content))
 
     async def list_folder(self, path: str) -> list[str]:
-        return await asyncio.to_thread(_list, path)
+        return await self.disk.run(lambda: _list(path))
 
     # --- documents
 
     async def read_document(self, path: str) -> Document | None:
-        try:
-            status_of(path)  # not os.path.exists, to which a loop of links is a missing file
-        except FileNotFoundError:
+        found = await self.disk.run(lambda: _read_to_change(path))
+        if found is None:
             return None
-        except OSError as error:
-            raise unreadable(path, error) from None
-        content = await self._read_all(path)
-        obstacle = await asyncio.to_thread(obstacle_to_writing, path)
+        content, obstacle = found
         return await worked_out(len(content), lambda: document(path, content, obstacle=obstacle))
 
     async def write_document(
@@ -87,18 +82,27 @@ class LocalWorkspace:
         content, expected = await worked_out(
             size, lambda: (encode_like(like or before, path, text), bytes_of(before) if before else None)
         )
-        remarks = await _to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
+        remarks = await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
         return await worked_out(size, lambda: document(path, content, remarks=remarks))
 
     async def remove(self, path: str, before: Document) -> None:
         expected = await worked_out(len(before.text), lambda: bytes_of(before))
-        await _to_its_end(lambda given_up: remove_file(path, expected))
+        await self._to_its_end(lambda given_up: remove_file(path, expected))
 
-    async def _read_all(self, path: str) -> bytes:
-        content = await self.read_bytes(path, LARGEST_TEXT + 1)
-        if len(content) > LARGEST_TEXT:
-            raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
-        return content
+    async def _to_its_end(self, work: Callable[[threading.Event], Done]) -> Done:
+        """The result of a change. If we are cancelled it is told to give up, and never abandoned half-way."""
+        given_up = threading.Event()
+        task = asyncio.ensure_future(self.disk.run(lambda: work(given_up)))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            given_up.set()
+            task.add_done_callback(_overlook)
+            await asyncio.wait([task], timeout=LAST_MOMENT)
+            raise
+        except FileSystemSilent:
+            given_up.set()
+            raise
 
 
 def document(path: str, content: bytes, *, obstacle: str = "", remarks: tuple[str, ...] = ()) -> Document:
@@ -121,22 +125,34 @@ async def worked_out(size: int, work: Callable[[], Done]) -> Done:
     return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
 
 
-async def _to_its_end(work: Callable[[threading.Event], Done]) -> Done:
-    """Runs file work in a thread. If we are cancelled it is told to give up, and never abandoned half-way."""
-    given_up = threading.Event()
-    task = asyncio.ensure_future(asyncio.to_thread(work, given_up))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        given_up.set()
-        task.add_done_callback(_overlook)
-        await asyncio.wait([task], timeout=LAST_MOMENT)
-        raise
-
-
 def _overlook(task: asyncio.Future[Done]) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         task.exception()
+
+
+def _status(path: str) -> os.stat_result:
+    try:
+        return status_of(path)
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _read_to_change(path: str) -> tuple[bytes, str] | None:
+    """The bytes of a file, and why they could not be replaced; None if there is no such file."""
+    try:
+        status_of(path)  # not os.path.exists, to which a loop of links is a missing file
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return _read_all(path), obstacle_to_writing(path)
+
+
+def _read_all(path: str) -> bytes:
+    content = _read(path, LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
+    return content
 
 
 def _read(path: str, limit: int) -> bytes:
