@@ -49,6 +49,8 @@ soak: compiled ## the long runs: many more hostile lines, edits, shell lines, ki
 			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
 		CROW_STORE_SECONDS=60 CROW_STORE_KILLS=200 CROW_STORE_DAMAGES=1500 CROW_STORE_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/store || exit 1; \
+		CROW_CANCEL_SEEDS=1000 CROW_CANCEL_FIRST=$${seed}000 \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/session/test_running.py || exit 1; \
 		CROW_KILLS=200 CROW_KILLS_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/acp/test_kill.py || exit 1; \
 	done

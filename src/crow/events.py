@@ -395,7 +395,7 @@ class Journal(Protocol):
     `append` hands the event to every subscriber before it returns, unless an earlier one is still being stored: then
     in order after that one. It is stored within a second. `record` stores it, and everything before it, first: for what
     will be acted on, and for what was done. It raises StorageFailed if that cannot be done (everyone has been told of
-    the event all the same).
+    the event all the same). Several events are stored at once. Who is cancelled in `record` has recorded them.
 
     `has_room` is false while some subscriber cannot keep up; whoever produces many events then waits in `room()`.
     """
@@ -405,6 +405,6 @@ class Journal(Protocol):
 
     def append(self, event: Event) -> None: ...
 
-    async def record(self, event: Event) -> None: ...
+    async def record(self, *events: Event) -> None: ...
 
     async def room(self) -> None: ...

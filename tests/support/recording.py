@@ -40,8 +40,9 @@ class RecordingJournal:
     def append(self, event: Event) -> None:
         self.events.append(event)
 
-    async def record(self, event: Event) -> None:
-        self.append(event)
+    async def record(self, *events: Event) -> None:
+        for event in events:
+            self.append(event)
 
     async def room(self) -> None:
         pass

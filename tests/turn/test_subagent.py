@@ -113,10 +113,10 @@ def test_what_cannot_be_stored_is_not_done_and_ends_the_turn(tmp_path, monkeypat
     )
     record = talk.journal.record
 
-    async def full(event: events.Event) -> None:
-        if isinstance(event, events.FileChanging):
+    async def full(*recorded: events.Event) -> None:
+        if any(isinstance(event, events.FileChanging) for event in recorded):
             raise StorageFailed("The disk is full.")
-        await record(event)
+        await record(*recorded)
 
     monkeypatch.setattr(talk.journal, "record", full)
     with pytest.raises(StorageFailed):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from crow.events import Event, StillWaiting, TurnEnded
@@ -64,16 +64,19 @@ class SessionJournal:
         else:
             self._tell(event)
 
-    async def record(self, event: Event) -> None:
-        self._log.add(event)
-        stored = self._log.store_all(full=isinstance(event, TurnEnded))
+    async def record(self, *events: Event) -> None:
+        # Up to the wait this is one step: who is cancelled in it has recorded all of them.
+        for event in events:
+            self._log.add(event)
+        stored = self._log.store_all(full=any(isinstance(event, TurnEnded) for event in events))
         if stored.done() and not self._untold:
-            self._tell(event)
+            for event in events:
+                self._tell(event)
         else:
-            entry = _Entry(event, ready=False)
-            self._untold.append(entry)
+            entries = [_Entry(event, ready=False) for event in events]
+            self._untold.extend(entries)
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
-            stored.add_done_callback(lambda _: self._tell_ready(entry))
+            stored.add_done_callback(lambda _: self._tell_ready(entries))
         with Wait(self, "the session to be stored", "", self._patience):
             await asyncio.shield(stored)
 
@@ -93,8 +96,9 @@ class SessionJournal:
         for sink in self._sinks:
             await sink.room()
 
-    def _tell_ready(self, entry: _Entry) -> None:
-        entry.ready = True
+    def _tell_ready(self, entries: Sequence[_Entry]) -> None:
+        for entry in entries:
+            entry.ready = True
         while self._untold and self._untold[0].ready:
             self._tell(self._untold.popleft().event)
 

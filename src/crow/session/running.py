@@ -13,7 +13,12 @@ logger = logging.getLogger(__name__)
 
 
 class RunningTurn:
-    """Cancelling its task is the one way to stop it; once asked for, `cancelled` is how it ends."""
+    """Cancelling its work is the one way to stop it; once asked for, `cancelled` is how it ends.
+
+    The work is a task of its own and is cancelled once: what it does then, such as settling its calls, is never
+    interrupted by another cancel. Nor is the end of the turn, which nobody can cancel: a cancel that comes while the
+    end is being stored comes too late.
+    """
 
     def __init__(
         self, turn_id: str, journal: Journal, answer: Callable[["RunningTurn", TurnIds], Awaitable[StopReason]]
@@ -22,16 +27,17 @@ class RunningTurn:
         self._journal = journal
         self._answer = answer
         self._task: asyncio.Task[StopReason] | None = None
-        self._begun = False
+        self._work: asyncio.Task[StopReason] | None = None
+        """The work, from its first step on: a task that is cancelled before it would never run, and lose the prompt."""
         self.cancelling = False
 
     def start(self, after: "RunningTurn | None") -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(after))
 
     def cancel(self) -> None:
+        if not self.cancelling and self._work is not None:
+            self._work.cancel()
         self.cancelling = True
-        if self._task is not None and self._begun:
-            self._task.cancel()
 
     @property
     def over(self) -> bool:
@@ -50,11 +56,12 @@ class RunningTurn:
         return self._task.result()
 
     async def _run(self, after: "RunningTurn | None") -> StopReason:
+        if after is not None:
+            await after.ended()
+        work = asyncio.get_running_loop().create_task(self._begin())
+        await asyncio.wait([work])
         try:
-            if after is not None:
-                await after.ended()
-            self._begun = True
-            stop_reason = await self._answer(self, TurnIds(self._id))
+            stop_reason = work.result()
         except asyncio.CancelledError:
             stop_reason = StopReason.CANCELLED
         except Exception as error:
@@ -64,6 +71,10 @@ class RunningTurn:
             logger.info("a cancelled turn ended with %s", type(error).__name__)
             stop_reason = StopReason.CANCELLED
         return await self._end(StopReason.CANCELLED if self.cancelling else stop_reason)
+
+    async def _begin(self) -> StopReason:
+        self._work = asyncio.current_task()
+        return await self._answer(self, TurnIds(self._id))
 
     async def _fail(self, error: Exception) -> None:
         ended = TurnEnded(self._id, None, str(error), rejected=isinstance(error, ModelRejected))

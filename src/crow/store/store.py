@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.clock import milliseconds_now
@@ -42,14 +43,14 @@ class _Handle:
         self.pending = pending
         """Belongs to the worker thread."""
         self._store = store
-        self._added: list[Event] = []
+        self._added: deque[Event] = deque()
+        """Filled on the event loop, emptied on the worker thread."""
 
     def add(self, event: Event) -> None:
         if type(event) in PASSING:
             return
-        if not self._added:
-            self._store.flush_later(self)
         self._added.append(event)
+        self._store.flush_later(self)
 
     def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
         storing = self.storing(full=full)
@@ -75,15 +76,20 @@ class _Handle:
         self._store.forget(self)
 
     def storing(self, *, full: bool = False) -> "Job[None]":
-        """A job that stores what was added until now, and what still waits from before."""
-        events, self._added = self._added, []
-        now = milliseconds_now()
+        """A job that stores what was added until now, and what still waits from before.
+
+        It takes what was added until it runs, so that of many jobs that wait for a slow disk the first does it all.
+        """
 
         def store(sessions: "SessionRows") -> None:
-            self.pending.take(events, now)
+            self.pending.take(self._drained(), milliseconds_now())
             sessions.store(self.id, self.pending, full=full)
 
         return store
+
+    def _drained(self) -> Iterator[Event]:
+        while self._added:
+            yield self._added.popleft()
 
 
 class _Store:
@@ -172,6 +178,8 @@ class _Store:
         return future
 
     def flush_later(self, handle: _Handle) -> None:
+        if handle in self._unstored:
+            return
         self._unstored.add(handle)
         if self._flush_timer is None:
             self._flush_timer = asyncio.get_running_loop().call_later(DELAY, self._flush)

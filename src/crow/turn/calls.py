@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from itertools import groupby
 from types import TracebackType
 from typing import Self
@@ -47,12 +48,14 @@ class CallBatch:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        cancelled = isinstance(error, asyncio.CancelledError | TurnCancelled)
-        for call_id in self._calls:
-            if call_id not in self._settled:
-                with contextlib.suppress(StorageFailed):  # told by whoever ends the turn
-                    await self._settle(call_id, self._cut_short(call_id, INTERRUPTED if cancelled else CUT_OFF))
-        self._journal.append(events.ReplyEnded())
+        why = INTERRUPTED if isinstance(error, asyncio.CancelledError | TurnCancelled) else CUT_OFF
+        left = [call_id for call_id in self._calls if call_id not in self._settled]
+        try:
+            # All in one step: a cancel that comes now finds nothing left to be settled.
+            with contextlib.suppress(StorageFailed):  # told by whoever ends the turn
+                await self._settle({call_id: self._cut_short(call_id, why) for call_id in left})
+        finally:
+            self._journal.append(events.ReplyEnded())
 
     def follow(self, event: events.Event) -> None:
         match event:
@@ -74,7 +77,7 @@ class CallBatch:
             self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
         for company, group in groupby(calls, self._company):
             if company:
-                await _all_of(self._run(call) for call in group)
+                await _all_of([partial(self._run, call) for call in group])
             else:
                 for call in group:
                     await self._run(call)
@@ -96,7 +99,7 @@ class CallBatch:
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
             result = failure(call, error)
         self.outcomes.append((call, result))
-        await self._settle(call.id, result)
+        await self._settle({call.id: result})
 
     async def _result_of(self, call: ToolCall) -> ToolResult:
         """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
@@ -111,10 +114,13 @@ class CallBatch:
         action = self._performed.get(call_id)
         return action.interrupted(why) if isinstance(action, Interruptible) else ToolResult.failed(why)
 
-    async def _settle(self, call_id: str, result: ToolResult) -> None:
-        self._settled.add(call_id)
-        self.last_words = result.says or self.last_words
-        await self._journal.record(events.CallSettled(call_id, result))
+    async def _settle(self, results: Mapping[str, ToolResult]) -> None:
+        """Settles the calls with these ids."""
+        for call_id, result in results.items():
+            self._settled.add(call_id)
+            self.last_words = result.says or self.last_words
+        if results:
+            await self._journal.record(*(events.CallSettled(call_id, result) for call_id, result in results.items()))
 
 
 async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Deny:
@@ -143,24 +149,36 @@ def _named(title: str) -> str:
     return f"“{one_line(title, 120)}”"
 
 
-async def _all_of(work: Iterator[Awaitable[None]]) -> None:
-    """Runs all at once; if one fails or we are cancelled, the others are ended before the error goes on."""
-    tasks: list[asyncio.Task[None]] = []
+async def _all_of(work: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    """Runs all at once; if one fails or we are cancelled, the others are ended before the error goes on.
 
-    async def run(item: Awaitable[None]) -> None:
-        try:
-            await item
-        except BaseException:
-            # At once: one that waits for its question to be asked must not ask it after the turn was given up.
+    Each is cancelled once, so that nothing interrupts what it does to end.
+    """
+    tasks: list[asyncio.Task[None]] = []
+    failure: BaseException | None = None
+
+    def end_all(error: BaseException) -> None:
+        nonlocal failure
+        if failure is None:
+            failure = error
             for task in tasks:
                 if task is not asyncio.current_task():
                     task.cancel()
-            raise
+
+    async def run(item: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await item()
+        except BaseException as error:  # noqa: BLE001 -- it goes on below, once the others have ended
+            # At once: one that waits for its question to be asked must not ask it after the turn was given up.
+            end_all(error)
 
     tasks += [asyncio.create_task(run(item)) for item in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    running: set[asyncio.Task[None]] = set(tasks)
+    while running:
+        try:
+            _, running = await asyncio.wait(running)
+        except asyncio.CancelledError as error:
+            end_all(error)
+            running = {task for task in running if not task.done()}
+    if failure is not None:
+        raise failure

@@ -149,8 +149,8 @@ async def _replace_beginning(
     messages = conversation.history.entries()
     ratio = provider_ratio(conversation)
     compaction_id = ids.compaction()
-    await journal.record(events.CompactionStarted(compaction_id, reason))
     try:
+        await journal.record(events.CompactionStarted(compaction_id, reason))
         with waiting(conversation, "a summary of the conversation"):
             summary = await write_summary(conversation, messages[:cut], messages[cut:], room, focus)
     except asyncio.CancelledError:

@@ -124,8 +124,8 @@ class HeardJournal:
             self._wait.heard()
         self._journal.append(event)
 
-    async def record(self, event: Event) -> None:
-        await self._journal.record(event)
+    async def record(self, *events: Event) -> None:
+        await self._journal.record(*events)
 
     async def room(self) -> None:
         await self._journal.room()

@@ -68,8 +68,9 @@ class ProgressJournal:
             case _:
                 pass
 
-    async def record(self, event: Event) -> None:
-        self.append(event)
+    async def record(self, *events: Event) -> None:
+        for event in events:
+            self.append(event)
 
     async def room(self) -> None:
         pass

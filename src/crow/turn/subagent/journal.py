@@ -65,11 +65,14 @@ class SubagentJournal:
                 self._session.append(passed)
         self._show(event)
 
-    async def record(self, event: events.Event) -> None:
-        self.history.apply(event)
-        self._show(event)
-        for passed in self._passed_on(event):
-            await self._session.record(passed)
+    async def record(self, *recorded: events.Event) -> None:
+        passed: list[events.Event] = []
+        for event in recorded:
+            self.history.apply(event)
+            self._show(event)
+            passed += self._passed_on(event)
+        if passed:
+            await self._session.record(*passed)
 
     # --- what reaches the session
 
