@@ -1,7 +1,12 @@
 """The `crow` command. Each sub-command is a module of `crow.cli`, imported only when it is called."""
 
 import sys
+from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crow.cli.parsing import Parser
 
 COMMANDS = {
     "acp": "be the agent, on standard input and output (editors start this)",
@@ -9,9 +14,14 @@ COMMANDS = {
     "demo": "play a scripted conversation; needs no key and no network",
     "setup": "print or write the configuration that connects an editor",
     "login": "choose a provider and a model, and store the key",
+    "logout": "delete a stored key",
+    "models": "list the models that your providers have",
+    "config": "show, edit or check your configuration",
     "sessions": "list, show, export or delete stored conversations",
-    "mcp": "offer the file and web tools to other programs, as an MCP server",
+    "mcp": "be an MCP server with the file and web tools; or test those in use",
     "doctor": "check everything and say how to mend it",
+    "status": "say what is set up, and what to do next",
+    "completion": "print a script that completes commands in your shell",
 }
 """Name and help of each; the module of the same name has `add_arguments(parser)` and `main(arguments) -> int`."""
 
@@ -62,12 +72,22 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _parse_and_run(arguments: list[str]) -> int:
     """Each command's own arguments are only known once its module is imported, so only the called one is."""
+    called = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if called and called not in COMMANDS:
+        return _unknown_command(called, arguments)
+    parsed = build_parser([called]).parse_args(arguments)
+    return parsed.run(parsed)
+
+
+def build_parser(with_arguments_of: Sequence[str]) -> "Parser":
+    """The parser of all commands; only the named ones are imported and bring their own arguments."""
     import argparse
     from importlib import import_module
 
     from crow import __version__
+    from crow.cli.parsing import Parser
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="crow",
         description="A coding agent for every editor. Without arguments: what is set up, and what to do next.",
         epilog=EXAMPLES,
@@ -75,15 +95,23 @@ def _parse_and_run(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"crow {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    called = next((argument for argument in arguments if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if name == called:
+        if name in with_arguments_of:
             module = import_module(f"crow.cli.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.main)
-    parsed = parser.parse_args(arguments)
-    return parsed.run(parsed)
+    return parser
+
+
+def _unknown_command(called: str, arguments: list[str]) -> int:
+    from crow.cli.parsing import did_you_mean
+
+    hint = did_you_mean(called, COMMANDS)
+    print(f'crow: there is no command "{called}"{hint}; crow --help lists them.', file=sys.stderr)  # noqa: T201
+    if not hint:
+        print(f'To ask the model: crow run "{" ".join(arguments)}"', file=sys.stderr)  # noqa: T201
+    return 2
 
 
 if __name__ == "__main__":

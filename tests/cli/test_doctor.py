@@ -24,7 +24,7 @@ def test_nothing_set_up_is_a_failure_with_a_remedy(tmp_path: Path) -> None:
     assert (said.returncode, said.stderr) == (1, "")
     assert (
         "✗ there is no model to talk to\n"
-        "    Run crow login, set a key such as ANTHROPIC_API_KEY, or start a server such as Ollama.\n"
+        "    Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server.\n"
     ) in said.stdout
     assert f"✓ {tmp_path}/crow will be made when there is something to keep\n" in said.stdout
     assert list(tmp_path.iterdir()) == []
@@ -119,7 +119,8 @@ def test_a_model_that_the_provider_does_not_have(tmp_path: Path) -> None:
     assert said.returncode == 1
     assert (
         "✗ the model p/m (from the config file) is not among the models of p\n"
-        "    Choose another: crow login --provider p\n"
+        "    It has other.\n"
+        "    Choose one: crow login --provider p\n"
     ) in said.stdout
 
 

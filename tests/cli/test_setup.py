@@ -170,7 +170,7 @@ def test_doing_it_again_changes_nothing(tmp_path: Path) -> None:
     [
         (b"[1]", "it does not hold a JSON object"),
         (b'{"agent_servers": []}', 'its "agent_servers" is not an object'),
-        (b'{"agent_servers": {"Crow": {"command": "/old/crow", "args": ["acp"]}}}', "it has an agent"),
+        (b'{"agent_servers": {"Crow": {"command": "/old/crow", "args": ["x"]}}}', "it has an agent"),
         (b'{"a": 1,\n "b" 2}', 'line 2: expected ":"'),
         (b'{"a": 1', 'line 1: expected "," or "}"'),
         (b"\xff\xfe{}", "it is not UTF-8 text"),

@@ -46,7 +46,7 @@ def test_help_lists_every_command_and_examples(tmp_path: Path) -> None:
     assert (said.returncode, said.stderr) == (0, "")
     for word in ("acp", "run", "demo", "setup", "login", "doctor", "examples:", "crow setup zed --write"):
         assert word in said.stdout
-    assert len(said.stdout.splitlines()) < 30
+    assert len(said.stdout.splitlines()) < 34
 
 
 def test_help_of_a_command(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_help_of_a_command(tmp_path: Path) -> None:
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
-    for arguments in (("nonsense",), ("--nonsense",), ("doctor", "--nonsense"), ("setup", "zed", "extra")):
+    for arguments in (("--nonsense",), ("doctor", "--nonsense"), ("setup", "zed", "extra")):
         said = crow(tmp_path, *arguments)
         assert (said.returncode, said.stdout) == (2, "")
         assert said.stderr.startswith("usage: crow")

@@ -10,8 +10,9 @@ from crow.acp.failures import answered, as_rpc_error
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sessions import Sessions
+from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import CrowError, SessionTaken, SetupNeeded, TurnRunning
-from crow.session.models import HOW_TO_SET_UP, Models, SessionSetup
+from crow.session.models import Models, SessionSetup
 from crow.session.running import RunningTurn
 from crow.session.session import Session
 

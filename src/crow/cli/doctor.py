@@ -3,13 +3,16 @@
 import argparse
 import asyncio
 import os
+import sys
 from collections.abc import Iterable
 
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.health_machine import check_home, check_log, check_programs, check_python
+from crow.cli.health_mcp import check_servers
 from crow.cli.health_models import check_models
 from crow.cli.health_store import check_store
 from crow.cli.health_web import check_web
+from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home
@@ -19,6 +22,7 @@ from crow.errors import ConfigError
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
+STYLES = {"fine": GOOD, "warn": WARNING, "failed": BAD}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,15 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     place = home(os.environ)
-    checks = [*check_python(), *check_home(place)]
+    own_folder = list(check_home(place))
+    checks = [*check_python(), *own_folder]
     try:
         settings = load_settings(place)
         checks += _check_config(config_path(place), settings)
         checks += asyncio.run(_check_models(settings, offline=arguments.offline, ask=arguments.ask))
         checks += asyncio.run(check_web(settings.web, offline=arguments.offline))
+        checks += check_servers(settings, place, offline=arguments.offline)
     except ConfigError as error:
         checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
-    checks += [*check_store(place), *check_programs(), *check_log(place)]
+    can_look = all(check.outcome != "failed" for check in own_folder)
+    checks += [*(check_store(place) if can_look else ()), *check_programs(), *(check_log(place) if can_look else ())]
     return _report(checks)
 
 
@@ -65,16 +72,26 @@ def _check_config(path: str, settings: Settings) -> Iterable[Check]:
 
 
 def _report(checks: list[Check]) -> int:
-    marks = MARKS if speaks_utf8() else PLAIN_MARKS
+    screen = Screen.of(sys.stdout, os.environ)
     for check in checks:
-        mark = marks[check.outcome]
-        print(f"{mark} {check.text}")
-        for line in check.remedy.splitlines():
-            print(f"{' ' * len(mark)}   {line}")
-    failures = sum(check.outcome == "failed" for check in checks)
+        _print(screen, check)
+    failures = [check for check in checks if check.outcome == "failed"]
     warnings = sum(check.outcome == "warn" for check in checks)
-    print("\nAll is well." if not failures + warnings else f"\n{_count(failures, warnings)}.")
+    screen.line()
+    screen.line(f"{_count(len(failures), warnings)}." if failures or warnings else "All is well.", BOLD)
+    if failures and checks[-1] not in failures:  # else they are in sight anyway
+        for check in failures:
+            _print(screen, check)
+    screen.flush()
     return 1 if failures else 0
+
+
+def _print(screen: Screen, check: Check) -> None:
+    mark, style = (MARKS if speaks_utf8() else PLAIN_MARKS)[check.outcome], STYLES[check.outcome]
+    screen.write(f"{mark} ", style)
+    screen.write(check.text + "\n", "" if check.outcome == "fine" else style)
+    for line in check.remedy.splitlines():
+        screen.line(f"{' ' * len(mark)}   {line}")
 
 
 def _count(failures: int, warnings: int) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 AGENT_NAME = "Crow"
+COMMAND_NAMES = ("crow", "crow-agent")
+"""What the installed program is called: by its short name, and by the package's, which `uvx` and registries use."""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -29,6 +31,8 @@ class Editor(msgspec.Struct, frozen=True):
     settings_file: Callable[[Mapping[str, str]], str] | None = None
     """The JSON file that `--write` can merge into; its `agent_servers` hold the entry below."""
     entry: Callable[[Launch], dict[str, object]] | None = None
+    is_graphical: bool = False
+    """It may be started from the desktop, where no shell has set variables."""
 
 
 def launch(environ: Mapping[str, str]) -> Launch:
@@ -49,7 +53,7 @@ def _own_command() -> list[str]:
     called = os.path.abspath(sys.argv[0])
     beside_python = os.path.join(os.path.dirname(sys.executable), "crow")
     for path in (called, beside_python):
-        if os.path.basename(path) == "crow" and os.path.isfile(path) and os.access(path, os.X_OK):
+        if os.path.basename(path) in COMMAND_NAMES and os.path.isfile(path) and os.access(path, os.X_OK):
             return [path]
     return [sys.executable, "-m", "crow"]
 
@@ -161,6 +165,7 @@ EDITORS: dict[str, Editor] = {
         then=f"Open the agent panel, press + and choose {AGENT_NAME}.",
         settings_file=_zed_settings,
         entry=_zed_entry,
+        is_graphical=True,
     ),
     "jetbrains": Editor(
         title="JetBrains IDEs",
@@ -169,6 +174,7 @@ EDITORS: dict[str, Editor] = {
         then=f"Open AI Chat and choose {AGENT_NAME} in the agent selector.",
         settings_file=_jetbrains_settings,
         entry=_plain_entry,
+        is_graphical=True,
     ),
     "neovim": Editor(
         title="Neovim, with CodeCompanion.nvim",
@@ -181,6 +187,7 @@ EDITORS: dict[str, Editor] = {
         where="your init file, for example ~/.emacs.d/init.el",
         text=_emacs,
         then=f"Start it with M-x agent-shell and choose {AGENT_NAME}.",
+        is_graphical=True,
     ),
     "toad": Editor(
         title="Toad",
@@ -193,5 +200,6 @@ EDITORS: dict[str, Editor] = {
         where="settings.json (in VS Code: Preferences: Open User Settings (JSON))",
         text=lambda launch: _as_json({"acp.agents": {AGENT_NAME: _plain_entry(launch)}}),
         then=f"Open the ACP Client panel and connect to {AGENT_NAME}.",
+        is_graphical=True,
     ),
 }

@@ -16,8 +16,19 @@ def report(error: Exception) -> int:
     if isinstance(error, OSError) and not _output_works():
         _give_up_output()
         error = CrowError(f"Standard output cannot be written: {reason(error)}.")
+    if isinstance(error, FileNotFoundError) and not in_a_folder():
+        error = CrowError("The folder that you are in was deleted.", remedy="Go to another with cd.")
     print(f"crow: {_one_line(_describe(error))}", file=sys.stderr)
     return 1
+
+
+def in_a_folder() -> bool:
+    """Whether the folder that the program was started in still exists."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _output_works() -> bool:

@@ -39,8 +39,12 @@ def check_home(place: str) -> Iterable[Check]:
     if not os.path.isdir(place):
         yield failed(f"{place} is not a folder", "Move it away, or name another folder in CROW_HOME.")
         return
-    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
-        yield failed(f"{place} cannot be written", f"chown and chmod it so that you own it: chmod 700 {place}")
+    denied = [
+        word for word, rights in (("read", os.R_OK | os.X_OK), ("written", os.W_OK)) if not os.access(place, rights)
+    ]
+    if denied:
+        remedy = f"chown and chmod it so that you own it: chmod 700 {place}"
+        yield failed(f"{place} cannot be {' or '.join(denied)}", remedy)
         return
     mode = os.stat(place).st_mode & 0o777
     if mode & 0o077:

@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from crow.cli.health import Check, failed, fine, warn
-from crow.cli.pick_model import is_same_model
-from crow.config.discovery import Discovery, has_key, shown_address, split_model
+from crow.cli.pick_model import is_same_model, named
+from crow.config.discovery import Discovery, has_key, how_to_choose, shown_address, split_model, without_a_model
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
-from crow.errors import CrowError
+from crow.errors import CrowError, ModelRejected
 from crow.model.base import ModelInfo
 from crow.timeouts import timeout
 
@@ -25,6 +25,10 @@ class Answer(msgspec.Struct, frozen=True):
     models: list[ModelInfo] | None = None
 
 
+Models = Mapping[str, list[ModelInfo] | None]
+"""What each provider lists."""
+
+
 async def check_models(found: Discovery, settings: Settings, *, offline: bool, ask: bool = False) -> list[Check]:
     """With `ask`, the default model is asked for an answer too, which costs a few tokens."""
     main = split_model(found.default)[0]
@@ -36,7 +40,7 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool, a
     )
     models = dict(zip(found.providers, (answer.models for answer in answers), strict=True))
     checks = [answer.check for answer in answers]
-    checks += _check_default(found, models.get(main))
+    checks += _check_default(found, models) if found.default else [_nothing_chosen(found, models)]
     if ask and not offline and found.default and not any(check.outcome == "failed" for check in checks):
         checks.append(await _try_default(found))
     return [_without_secrets(check, found, settings) for check in checks]
@@ -54,10 +58,11 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
                 f"Set it where crow is started, or store a key: crow login --provider {name}",
             )
         )
+    place = f"{name} at {shown_address(provider)}"
     if offline:
-        return Answer(fine(f"{name} at {shown_address(provider)} (not asked)"))
+        return Answer(fine(f"{place} (not asked){_key_note(provider)}"))
     try:
-        models = await _list_models(name, provider)
+        models = await ask_for_models(name, provider)
     except TimeoutError:
         return Answer(
             bad(
@@ -67,14 +72,34 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
         )
     except CrowError as error:
         return Answer(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
-    return Answer(fine(f"{name} at {shown_address(provider)} lists {_count(models)}"), models)
+    if models is None:
+        return Answer(
+            warn(
+                f"{place} has no list of models",
+                "Some servers have none. If it should have one, check base_url.\n"
+                "Whether the model answers: crow doctor --try",
+            )
+        )
+    return Answer(fine(f"{place} lists {_count(models)}{_key_note(provider)}"), models)
 
 
-async def _list_models(name: str, provider: ProviderSettings) -> list[ModelInfo]:
-    from crow.model.listing import list_models
+async def ask_for_models(name: str, provider: ProviderSettings) -> list[ModelInfo] | None:
+    """What the provider says it has, or None if it has no list. TimeoutError, and what a reply would raise."""
+    from crow.model.listing import NO_LIST, list_models
 
-    async with timeout(TIME_LIMIT):
-        return await list_models(name, provider, os.environ)
+    try:
+        async with timeout(TIME_LIMIT):
+            return await list_models(name, provider, os.environ)
+    except ModelRejected as error:
+        if error.status in NO_LIST:
+            return None
+        raise
+
+
+def _key_note(provider: ProviderSettings) -> str:
+    if not provider.api_key_env:
+        return ""
+    return f"; its key is in the variable {provider.api_key_env}, which an editor started from the desktop may not see"
 
 
 def _check_script(name: str, provider: ProviderSettings, *, needed: bool) -> Check:
@@ -83,25 +108,29 @@ def _check_script(name: str, provider: ProviderSettings, *, needed: bool) -> Che
     return (failed if needed else warn)(f"{name}: there is no script {provider.script}", "Mend the path in the config.")
 
 
-def _check_default(found: Discovery, listed: list[ModelInfo] | None) -> Iterable[Check]:
+def _nothing_chosen(found: Discovery, models: Models) -> Check:
+    remedy = how_to_choose(found, os.environ)
+    name = without_a_model(found, os.environ)
+    if listed := models.get(name):
+        remedy += "\n" + named(name, [info.model for info in listed])
+    return failed("there is no model to talk to", remedy)
+
+
+def _check_default(found: Discovery, models: Models) -> Iterable[Check]:
     from crow.model.catalog import describe
 
-    if not found.default:
-        yield failed(
-            "there is no model to talk to",
-            "Run crow login, set a key such as ANTHROPIC_API_KEY, or start a server such as Ollama.",
-        )
-        return
     try:
         info = describe(found.default, found.providers)
     except CrowError as error:
         yield failed(f"the model {found.default} (from {found.chosen_by}): {error.message}", error.remedy)
         return
+    listed = models.get(info.provider)
     same = [other for other in listed or [] if is_same_model(other.model, info.model)]
     if listed is not None and not same:
         yield failed(
             f"the model {found.default} (from {found.chosen_by}) is not among the models of {info.provider}",
-            f"Choose another: crow login --provider {info.provider}",
+            named(info.provider, [other.model for other in listed], info.model)
+            + f"\nChoose one: crow login --provider {info.provider}",
         )
         return
     # Listed is not the same as answering: some lists are public, and see no key.

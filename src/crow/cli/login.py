@@ -5,7 +5,7 @@ import os
 import sys
 
 from crow.cli.editors import shown_command
-from crow.cli.pick_model import is_listed, pick_model
+from crow.cli.pick_model import is_listed, named, pick_model
 from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
@@ -16,10 +16,15 @@ from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, CrowError, ModelError, ModelRefusedKey, ModelRejected
 
 ATTEMPTS = 3
+NOT_FOUND = 404
 NO_TERMINAL = """\
 crow: login asks questions, and there is no terminal to ask them in. Without one, name the provider and pipe the key:
   crow login --provider anthropic --key-stdin < key-file
   crow login --provider local --base-url http://127.0.0.1:8080/v1 --model qwen3-coder --key-stdin < /dev/null"""
+
+
+class NoSuchModel(CrowError):
+    """The provider says that it has no model of this name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +72,8 @@ def _ask(candidate: Candidate, model: str) -> tuple[ProviderSettings, str]:
             provider = _ready_connection(candidate) if attempt == 1 else None
             provider = provider or _ask_for_key(candidate, is_first=attempt == 1)
             listed = _list_models(candidate.name, provider)
-            model = model or pick_model(listed, candidate.first_model)
-            print(f"Trying {candidate.name}/{model} ...", flush=True)  # a server may have to load it first
-            _try_model(candidate.name, provider, model, listed)
+            while not model or not _has_model(candidate.name, provider, model, listed):
+                model = pick_model(listed, candidate.first_model)
         except (ModelRefusedKey, ConfigError) as error:
             if attempt == ATTEMPTS:
                 raise
@@ -119,12 +123,12 @@ def _list_models(name: str, provider: ProviderSettings) -> list[str] | None:
     """What the server has, or None if it has no list of it. Most servers look at the key for this already."""
     import asyncio
 
-    from crow.model.listing import list_models
+    from crow.model.listing import NO_LIST, list_models
 
     try:
         return [info.model for info in asyncio.run(list_models(name, provider, os.environ))]
     except ModelRejected as error:
-        if error.status in (404, 405, 501):
+        if error.status in NO_LIST:
             return None
         raise
 
@@ -138,8 +142,19 @@ def _choose_silently(candidate: Candidate, wanted: str | None, listed: list[str]
     return model
 
 
+def _has_model(name: str, provider: ProviderSettings, model: str, listed: list[str] | None) -> bool:
+    """Tries the model; whether the provider has it."""
+    print(f"Trying {name}/{model} ...", flush=True)  # a server may have to load it first
+    try:
+        _try_model(name, provider, model, listed)
+    except NoSuchModel as error:
+        print(error.message)
+        return False
+    return True
+
+
 def _try_model(name: str, provider: ProviderSettings, model: str, listed: list[str] | None) -> None:
-    """Says whether the model answers. Raises only if the key is refused: whatever else is wrong may pass."""
+    """Says whether the model answers. Raises if the key is refused, or if there is no such model: the rest may pass."""
     import asyncio
 
     from crow.model.trial import try_model
@@ -151,6 +166,12 @@ def _try_model(name: str, provider: ProviderSettings, model: str, listed: list[s
     except ModelRefusedKey:
         raise
     except ModelError as error:
+        is_unknown = listed is not None and not is_listed(model, listed)
+        if isinstance(error, ModelRejected) and (is_unknown or error.status == NOT_FOUND):
+            has = named(name, listed, model) if listed else "Check the address and the name of the model."
+            raise NoSuchModel(
+                f"{name}/{model} was tried: {error.message}", remedy=f"Nothing was saved. {has}"
+            ) from None
         print(f"crow: {name}/{model} was tried: {error.message}", file=sys.stderr)
     else:
         print(f"{name}/{model} answers.")

@@ -20,6 +20,8 @@ examples:
   crow mcp                          on standard input and output, as most hosts want it
   crow mcp --root ~/project         files of this folder only, whatever the host names
   crow mcp --http 8123 --terminal   over HTTP on this machine, and with commands
+  crow mcp list                     the servers of your config.toml
+  crow mcp test docs                start the server `docs` and list its tools; without a name, all of them
   crow mcp login docs               log in to the server `docs` of your config.toml
   crow mcp logout docs              delete the tokens of that login, and Crow's registration there
 """
@@ -29,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "action", nargs="?", choices=["login", "logout"], help="log in to a server that Crow itself uses, or out"
+        "action",
+        nargs="?",
+        choices=["list", "test", "login", "logout"],
+        help="about the servers that Crow itself uses: list them, try them, log in to one, or out",
     )
     parser.add_argument("server", nargs="?", metavar="NAME", help="that server, as in your config.toml, or its address")
     parser.add_argument(
@@ -66,6 +71,10 @@ def _port(text: str) -> int:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    if arguments.action in ("list", "test"):
+        from crow.cli.mcp_servers import list_servers, test_servers
+
+        return list_servers() if arguments.action == "list" else test_servers(arguments.server)
     if arguments.action is not None:
         if not arguments.server:
             arguments.wrong_usage(f"{arguments.action}: say which server")

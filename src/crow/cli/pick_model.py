@@ -4,6 +4,7 @@ from crow.cli.terminal import ask
 from crow.config.discovery import can_chat
 
 SHOWN = 20
+MOST_NAMED = 6
 
 
 def pick_model(listed: list[str] | None, preferred: str) -> str:
@@ -35,6 +36,20 @@ def is_listed(model: str, listed: list[str]) -> bool:
 
 def is_same_model(listed: str, model: str) -> bool:
     return listed == model or listed.startswith(f"{model}-") or listed.endswith(f"/{model}")
+
+
+def named(provider: str, models: list[str], wanted: str = "") -> str:
+    """The models that a provider has, in a sentence: those that are most like `wanted` first."""
+    import difflib
+
+    usable = [model for model in models if can_chat(model)]
+    if not usable:
+        return "It has no model."
+    near = difflib.get_close_matches(wanted, usable, n=MOST_NAMED, cutoff=0.5) if wanted else []
+    shown = [*near, *(model for model in usable if model not in near)][:MOST_NAMED]
+    if len(usable) > len(shown):
+        return f"It has {', '.join(shown)} and {len(usable) - len(shown)} more: crow models {provider}"
+    return f"It has {', '.join(shown)}."
 
 
 def _ask_for_name(preferred: str) -> str:

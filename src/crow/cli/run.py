@@ -10,6 +10,7 @@ import msgspec
 
 from crow.acp.client import AgentFailed, Client, start_agent
 from crow.acp.wire import RequestPermissionRequest, Update
+from crow.cli.failure import in_a_folder
 from crow.cli.log import log_to_file
 from crow.cli.render import Renderer
 from crow.cli.render_conversation import AGENT, Interrupts, RenderingClient, exit_code_of, prepare_output, showing
@@ -31,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
+        return _wrong_usage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
     cwd = os.path.abspath(arguments.cwd or os.getcwd())
     prompt = _read_prompt(arguments.prompt)
     if not prompt.strip():

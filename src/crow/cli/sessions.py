@@ -13,7 +13,7 @@ import msgspec
 
 from crow.cli.render_text import cells, clean_prose, cut
 from crow.cli.terminal import ask, is_interactive
-from crow.config.home import home, write_new_file
+from crow.config.home import home, is_there, write_new_file
 from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
 from crow.paths import is_inside
@@ -43,7 +43,7 @@ class NoSession(CrowError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     _add_list(actions.add_parser("list", help="the last ones, newest first"))
     show = actions.add_parser("show", help="print a conversation")
     show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     delete.set_defaults(act=_delete)
+    _add_list(parser)  # without an action, they are listed
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +165,7 @@ def _confirmed(question: str) -> bool:
 def _with_store(work: Callable[[SessionStore], Awaitable[Given]], without: Given | None = None) -> Given:
     """Does the work with the store; without one, which is not made for this, gives `without` or says so."""
     place = home(os.environ)
-    if not os.path.lexists(os.path.join(place, FILE_NAME)):
+    if not is_there(os.path.join(place, FILE_NAME)):
         if without is None:
             raise NoSession("There are no sessions yet.", remedy=f"They would be kept in {place}.")
         return without

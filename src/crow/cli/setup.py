@@ -1,14 +1,19 @@
 """`crow setup EDITOR`: what connects an editor, to paste or (where it is a JSON file) merged with `--write`."""
 
 import argparse
+import json
 import os
 import stat
 import sys
+from typing import cast
 
-from crow.cli.editors import AGENT_NAME, EDITORS, Editor, Launch, launch
+from crow.cli.editors import AGENT_NAME, COMMAND_NAMES, EDITORS, Editor, Launch, launch, shown_command
 from crow.cli.jsonc import Node, NotJson, add_member, parse
-from crow.config.home import reason, write_file
-from crow.errors import CrowError
+from crow.config.discovery import from_environment, split_model
+from crow.config.home import home, reason, write_file
+from crow.config.load import load_settings
+from crow.errors import ConfigError, CrowError
+from crow.visible import one_line
 
 SECTION = "agent_servers"
 
@@ -31,6 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
     how = launch(os.environ)
     if not arguments.write:
         _print_text(name.lower(), editor, how)
+        _warn_of_unseen_key(editor)
         return 0
     if editor.settings_file is None or editor.entry is None:
         print(
@@ -40,7 +46,9 @@ def main(arguments: argparse.Namespace) -> int:
         )
         _print_text(name.lower(), editor, how)
         return 1
-    return _write(editor, how, editor.settings_file(os.environ), editor.entry(how))
+    status = _write(editor, how, editor.settings_file(os.environ), editor.entry(how))
+    _warn_of_unseen_key(editor)
+    return status
 
 
 def _print_text(name: str, editor: Editor, how: Launch) -> None:
@@ -51,6 +59,23 @@ def _print_text(name: str, editor: Editor, how: Launch) -> None:
     if editor.settings_file:
         print(f"If there are settings already, add only what is new; or let crow do it: crow setup {name} --write")
     print(editor.then)
+
+
+def _warn_of_unseen_key(editor: Editor) -> None:
+    """A key in a variable of the shell works here, and then not in an editor that no shell has started."""
+    try:
+        found = from_environment(load_settings(home(os.environ)), os.environ)
+    except ConfigError:
+        return
+    name, model = split_model(found.default)
+    variable = found.providers[name].api_key_env if name in found.providers else ""
+    if editor.is_graphical and variable and os.environ.get(variable, "").strip():
+        crow = shown_command(os.environ)
+        print(
+            f"\nThe key is in the variable {variable} of this shell. An editor that is started from the desktop does "
+            "not see it.\nTo store it where Crow finds it:\n"
+            f"  printenv {variable} | {crow} login --provider {name} --model {model} --key-stdin"
+        )
 
 
 def _write(editor: Editor, how: Launch, path: str, entry: dict[str, object]) -> int:
@@ -72,7 +97,10 @@ def _write(editor: Editor, how: Launch, path: str, entry: dict[str, object]) -> 
     else:
         backup = _keep_old(path)
         write_file(path, new.encode(), mode=stat.S_IMODE(os.stat(path).st_mode))
-        print(f"Added the agent {AGENT_NAME} to {path}; the file as it was is kept in {backup}.")
+        before = _agent_in(old)
+        done = f"Changed the agent {AGENT_NAME} in {path}" if before else f"Added the agent {AGENT_NAME} to {path}"
+        was = f" (it started {_shown(before)})" if before else ""
+        print(f"{done}{was}; the file as it was is kept in {backup}.")
     print(editor.then)
     return 0
 
@@ -97,8 +125,7 @@ def merge(text: str, entry: dict[str, object]) -> str:
     elif not isinstance(section.value, dict):
         raise CannotMerge(f'its "{SECTION}" is not an object')
     elif AGENT_NAME in section.members:
-        _check_same(section.members[AGENT_NAME], entry)
-        return text
+        return _update(text, entry)
     else:
         changed = add_member(text, section, AGENT_NAME, entry)
     # What was inserted must mean the old settings and the entry, nothing else.
@@ -107,10 +134,60 @@ def merge(text: str, entry: dict[str, object]) -> str:
     return changed
 
 
-def _check_same(present: Node, entry: dict[str, object]) -> None:
-    value = _plain(present)
-    if value.get("command") != entry["command"] or value.get("args") != entry["args"]:
-        raise CannotMerge(f'it has an agent "{AGENT_NAME}" that starts another command: {value.get("command")}')
+def _update(text: str, entry: dict[str, object]) -> str:
+    """The settings with the agent that is there already made to start this Crow, in this home; the rest of it stays."""
+    present = _agent_in(text)
+    if not _is_crow(present):
+        raise CannotMerge(f'it has an agent "{AGENT_NAME}" that starts another command: {_shown(present)}')
+    wanted = present | {"command": entry["command"], "args": entry["args"], "env": _environment(present, entry)}
+    if wanted == {"env": {}, **present}:
+        return text
+    changed = text
+    for key, value in wanted.items():
+        if present.get(key, {} if key == "env" else None) != value:
+            changed = _set(changed, key, value)
+    if _agent_in(changed) != wanted:
+        raise CannotMerge("its layout is one that crow does not dare to edit")
+    return changed
+
+
+def _set(text: str, key: str, value: object) -> str:
+    agent = parse(text).members[SECTION].members[AGENT_NAME]
+    if key not in agent.members:
+        return add_member(text, agent, key, value)
+    node = agent.members[key]
+    return text[: node.start] + json.dumps(value, ensure_ascii=False) + text[node.end :]
+
+
+def _environment(present: dict[str, object], entry: dict[str, object]) -> dict[str, object]:
+    """The agent's variables as the person has set them, but for Crow's home."""
+    own = present.get("env")
+    kept = cast("dict[str, object]", own) if isinstance(own, dict) else {}
+    return {name: value for name, value in kept.items() if name != "CROW_HOME"} | cast(
+        "dict[str, object]", entry["env"]
+    )
+
+
+def _is_crow(agent: dict[str, object]) -> bool:
+    match agent:
+        case {"command": str(), "args": ["-m", "crow", "acp"]}:
+            return True
+        case {"command": str(command), "args": ["acp"]}:
+            return os.path.basename(command) in COMMAND_NAMES
+        case _:
+            return False
+
+
+def _agent_in(text: str) -> dict[str, object]:
+    """The agent of our name; empty if there is none, or if it is no object."""
+    section = parse(text).members.get(SECTION) if text.strip("\ufeff \t\r\n") else None
+    agent = section.members.get(AGENT_NAME) if section else None
+    return _plain(agent) if agent else {}
+
+
+def _shown(agent: dict[str, object]) -> str:
+    home = cast("dict[str, object]", agent["env"]).get("CROW_HOME") if isinstance(agent.get("env"), dict) else None
+    return one_line(f"{agent.get('command')}" + (f", with CROW_HOME={home}" if home else ""), 500)
 
 
 def _expected(root: Node, section: Node | None, entry: dict[str, object]) -> dict[str, object]:

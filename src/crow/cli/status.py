@@ -1,17 +1,21 @@
-"""Bare `crow`: what is set up, what is not, and the next step."""
+"""Bare `crow`, and `crow status`: what is set up, what is not, and the next step."""
 
 import asyncio
 import os
 import re
+from typing import TYPE_CHECKING
 
 from crow import __version__
 from crow.cli.editors import shown_command
-from crow.config.discovery import Discovery, add_local_servers, from_environment
+from crow.config.discovery import HOW_TO_SET_UP, Discovery, add_local_servers, from_environment, how_to_choose
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, CrowError
+
+if TYPE_CHECKING:
+    import argparse  # only for the types
 
 LOG_IN = ("crow login", "choose a provider and a model")
 DEMO = ("crow demo", "see it work first; needs no key")
@@ -20,7 +24,11 @@ TRY = ('crow run "hello"', "try it here")
 CHECK = ("crow doctor", "check everything")
 
 
-def main() -> int:
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
+    pass
+
+
+def main(arguments: "argparse.Namespace | None" = None) -> int:
     print(f"Crow {__version__}, a coding agent for every editor\n")
     path = config_path(home(os.environ))
     try:
@@ -51,7 +59,8 @@ async def _discover(settings: Settings) -> Discovery:
 
 def _model(found: Discovery, problem: str) -> str:
     if not found.default:
-        return "none yet"
+        remedy = how_to_choose(found, os.environ)
+        return "none yet" if remedy == HOW_TO_SET_UP else f"none yet. {remedy}"
     named = f"{found.default} (from {found.chosen_by})"
     return f"{named}, but it cannot be used. {problem}" if problem else named
 

@@ -12,6 +12,8 @@ from crow.errors import ConfigError
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """Where the usual model servers listen; the variable CROW_LOCAL_SERVERS ("name=port,name=port") says otherwise."""
 
+HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
+
 _OTHER_MODELS = re.compile(r"embed|rerank|moderation|whisper|transcribe|tts|realtime|dall-e|image", re.IGNORECASE)
 
 
@@ -91,6 +93,25 @@ def first_model(name: str, provider: ProviderSettings) -> str:
         return next(iter(provider.models))
     vendor = VENDORS.get(name)
     return vendor.default_model if vendor and vendor.base_url == provider.base_url else ""
+
+
+def without_a_model(found: Discovery, environ: Mapping[str, str]) -> str:
+    """The first provider that could be used if somebody chose a model of it; empty if there is none."""
+    usable = (name for name, provider in found.providers.items() if provider.type != "scripted")
+    return next((name for name in usable if has_key(found.providers[name], environ)), "")
+
+
+def how_to_choose(found: Discovery, environ: Mapping[str, str]) -> str:
+    """What to do where there is no default model."""
+    name = without_a_model(found, environ)
+    if not name:
+        return HOW_TO_SET_UP
+    provider = found.providers[name]
+    what = f"{provider.api_key_env} is set for" if provider.api_key_env else f"{name} is set up at"
+    return (
+        f"{what} {shown_address(provider)}, but no model of it is chosen: run `crow login --provider {name}`, "
+        f"or set CROW_MODEL={name}/NAME."
+    )
 
 
 def has_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:

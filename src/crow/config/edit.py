@@ -36,6 +36,24 @@ def choose_model(text: str, path: str, model: str, provider: str, connection: di
     return mark + new
 
 
+def remove_key(text: str, path: str, provider: str) -> str:
+    """The text of a config without the key of this provider."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    old = text.removeprefix(mark)
+    lines = _lines(old)
+    start, end = _table_of(lines, provider)
+    kept = [line for line in lines[start:end] if not re.match(r"""[ \t]*(api_key|"api_key"|'api_key')[ \t]*=""", line)]
+    new = "".join([*lines[:start], *kept, *lines[end:]])
+    wanted = parse_toml(old, path)
+    try:
+        del cast("Any", wanted)["providers"][provider]["api_key"]
+        if parse_toml(new, path) != wanted:
+            raise CannotEdit
+    except (ConfigError, KeyError, TypeError) as error:
+        raise CannotEdit from error
+    return mark + new
+
+
 def provider_table(provider: str, connection: dict[str, str]) -> str:
     lines = [f"{key} = {toml_string(value)}" for key, value in connection.items()]
     return "\n".join([f"[providers.{toml_key(provider)}]", *lines, ""])
@@ -72,14 +90,9 @@ def _after_heading(lines: list[str]) -> int:
 
 def _set_provider(text: str, provider: str, connection: dict[str, str]) -> str:
     lines = _lines(text)
-    header = _header(provider)
-    start = next((index for index, line in enumerate(lines) if header.match(line)), None)
-    if start is None:
+    start, end = _table_of(lines, provider)
+    if start == end:
         return text + _native(_gap(text) + provider_table(provider, connection), text)
-    end = next(
-        (index for index in range(start + 1, len(lines)) if _starts_table(lines[index])),
-        len(lines),
-    )
     body: list[str] = []
     missing = dict(connection)
     for line in lines[start + 1 : end]:
@@ -92,6 +105,13 @@ def _set_provider(text: str, provider: str, connection: dict[str, str]) -> str:
     first = lines[start] if lines[start].endswith("\n") else _native(lines[start] + "\n", text)
     added = [_native(f"{key} = {toml_string(value)}\n", text) for key, value in missing.items()]
     return "".join([*lines[:start], first, *added, *body, *lines[end:]])
+
+
+def _table_of(lines: list[str], provider: str) -> tuple[int, int]:
+    """The lines of a provider's own table: from its header to the next one's. Both are the end if it has none."""
+    header = _header(provider)
+    start = next((index for index, line in enumerate(lines) if header.match(line)), len(lines))
+    return start, next((index for index in range(start + 1, len(lines)) if _starts_table(lines[index])), len(lines))
 
 
 def _with_value(line: str, key: str, value: str) -> str:

@@ -50,6 +50,20 @@ def create_folder(path: str) -> None:
         raise ConfigError(f"The folder {path} cannot be made: {reason(error)}.") from error
 
 
+def is_there(path: str) -> bool:
+    """Whether the file or folder exists. ConfigError if nobody may look: then it is not known."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        folder = os.path.dirname(path)
+        raise ConfigError(
+            f"{folder} cannot be read: {reason(error)}.", remedy=f"It should be yours: chmod 700 {folder}"
+        ) from error
+    return True
+
+
 def read_file(path: str, most: int = -1, *, links: bool = True) -> bytes:
     """Up to so many bytes of a plain file. OSError for anything else: a pipe would make us wait for whoever writes to
     it, a device could go on for ever. `links`: whether a symbolic link is followed."""

@@ -96,6 +96,11 @@ def _key(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) 
     else:
         return "", ""
     key = key.strip()  # a line break at the end is what `cat keyfile` leaves
+    if len(key.split()) > 1:
+        raise ConfigError(
+            f"The key of {provider} has a blank in it (see {key_name}).",
+            remedy="Copy it again, alone: without a word such as Bearer before it.",
+        )
     if not (key.isascii() and key.isprintable()):
         # Said here because an HTTP library would quote the key in its own error.
         raise ConfigError(

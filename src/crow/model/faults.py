@@ -107,7 +107,7 @@ def _key_remedy(status: int, key_name: str) -> str:
 
 def _rejected_remedy(status: int) -> str:
     if status == 404:
-        return "Check base_url and the model's name; `crow doctor` lists the models."
+        return "Check base_url and the model's name; `crow models` lists those there are."
     if 300 <= status < 400:
         return "Set base_url to the address that the server really has."
     return "Sending the same again would not help: change the request, or choose another model."

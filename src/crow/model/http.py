@@ -41,6 +41,9 @@ FIELD = re.compile(rb"[a-z]{0,8}:")
 """How a line of a stream begins."""
 NO_FIELD_YET = re.compile(rb"[a-z]{1,8}")
 
+NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""How OpenSSL's releases name it that plain HTTP was answered to a TLS handshake."""
+
 
 class Http:
     """Requests to one provider. Connections stay open between them until `close`."""
@@ -239,6 +242,12 @@ class Http:
                 )
             case _, ssl.SSLEOFError():
                 return unavailable(f"{provider} broke off the TLS handshake at {url}.", remedy="Try again.")
+            case _, ssl.SSLError(reason=said) if said in NO_TLS:
+                return ModelRejected(
+                    f"{provider} speaks no TLS at {url}.",
+                    provider=provider,
+                    remedy=f"Write base_url with http: {url.replace('https:', 'http:', 1)}",
+                )
             case _, ssl.SSLError():  # a certificate does not get better by asking again
                 return ModelRejected(
                     f"The TLS connection to {provider} at {url} failed ({reason}).",

@@ -24,6 +24,9 @@ WINDOW_FIELDS = (
 )
 
 
+NO_LIST = (404, 405, 501)
+"""What a server answers that has models but no list of them."""
+
 Entry = dict[str, Any]
 
 

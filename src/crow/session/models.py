@@ -5,7 +5,14 @@ import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from crow.config.discovery import discover, from_environment, local_provider, local_servers, split_model
+from crow.config.discovery import (
+    discover,
+    from_environment,
+    how_to_choose,
+    local_provider,
+    local_servers,
+    split_model,
+)
 from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import MODES, Limits, Mode, ProviderSettings, Settings
@@ -17,7 +24,6 @@ from crow.session.known_models import KnownModels
 logger = logging.getLogger(__name__)
 
 NOTHING_SET_UP = "No model is set up."
-HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
 
 
 class SessionSetup:
@@ -178,7 +184,7 @@ class Models:
         settings = load_settings(self._home)
         found = await discover(settings, self._environ)
         if not found.default:
-            raise SetupNeeded(NOTHING_SET_UP, remedy=HOW_TO_SET_UP)
+            raise SetupNeeded(NOTHING_SET_UP, remedy=how_to_choose(found, self._environ))
         if found.local_models:
             self._known.learn(found)
         return SessionSetup(settings, found.providers, found.default, self._environ, self._known)

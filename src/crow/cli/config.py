@@ -1,0 +1,103 @@
+"""`crow config`: where the configuration is, changing it in an editor, and whether it is valid."""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+from crow.cli.terminal import confirm, is_interactive
+from crow.config.home import config_path, home, is_there, reason, write_file
+from crow.config.load import parse_settings, read_config
+from crow.errors import ConfigError, CrowError
+
+EDITORS = ("nano", "vim", "vi", "emacs")
+"""Tried in this order where neither VISUAL nor EDITOR is set."""
+
+FIRST_TEXT = """\
+# Crow's configuration. Every key: docs/configuration.md. Whether it is valid: crow config check
+# `crow login` writes the model and its provider for you.
+
+# model = "local/qwen3-coder"            # provider/model
+# mode = "ask"                           # ask | edit | plan | auto
+
+# [providers.local]
+# type = "openai"                        # openai (any compatible server) | anthropic | scripted
+# base_url = "http://127.0.0.1:8080/v1"
+# api_key_env = "LOCAL_KEY"              # or api_key = "…" in this file; or none
+
+# [[permission.rules]]
+# tool = "terminal"
+# command = "npm test *"
+# decision = "allow"
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions.add_parser("path", help="print where it is").set_defaults(act=_path)
+    edit = actions.add_parser("edit", help="open it in your editor (VISUAL, EDITOR), then check it")
+    edit.set_defaults(act=_edit)
+    check = actions.add_parser("check", help="say whether it is valid, and if not, what is wrong")
+    check.add_argument("file", metavar="FILE", nargs="?", help="another file, such as a project's .crow/config.toml")
+    check.set_defaults(act=_check)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    return arguments.act(arguments)
+
+
+def _path(arguments: argparse.Namespace) -> int:
+    print(config_path(home(os.environ)))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    path = os.path.abspath(arguments.file) if arguments.file else config_path(home(os.environ))
+    text = read_config(path)
+    if text is None:
+        if arguments.file:
+            raise ConfigError(f"There is no file {path}.")
+        print(f"There is no configuration yet, which is fine. It would be {path}.")
+        return 0
+    parse_settings(text, path)
+    print(f"{path} is valid.")
+    return 0
+
+
+def _edit(arguments: argparse.Namespace) -> int:
+    path = config_path(home(os.environ))
+    command = _editor()
+    if not is_there(path):
+        write_file(path, FIRST_TEXT.encode())
+    while True:
+        _open(command, path)
+        try:
+            return _check(argparse.Namespace(file=None))
+        except ConfigError as error:
+            print(f"crow: {error}", file=sys.stderr)
+            if not is_interactive() or not confirm("Edit it again?"):
+                return 1
+
+
+def _editor() -> list[str]:
+    for variable in ("VISUAL", "EDITOR"):
+        if words := shlex.split(os.environ.get(variable, "")):
+            return words
+    for name in EDITORS:
+        if shutil.which(name):
+            return [name]
+    raise CrowError("No editor was found.", remedy="Name one in the variable EDITOR, such as EDITOR=nano.")
+
+
+def _open(command: list[str], path: str) -> None:
+    try:
+        status = subprocess.run([*command, path], check=False).returncode  # noqa: S603 -- the person's own editor
+    except OSError as error:
+        raise CrowError(
+            f"The editor {command[0]} cannot be started: {reason(error)}.",
+            remedy="Check the variables VISUAL and EDITOR.",
+        ) from None
+    if status:
+        raise CrowError(f"The editor {command[0]} ended with exit code {status}.")

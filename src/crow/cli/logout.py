@@ -1,0 +1,61 @@
+"""`crow logout`: deletes the key of a provider from the configuration; all else in it stays."""
+
+import argparse
+import os
+import sys
+
+from crow.config.discovery import from_environment, split_model
+from crow.config.edit import CannotEdit, remove_key
+from crow.config.home import config_path, home, read_file, write_file
+from crow.config.load import load_settings
+from crow.config.settings import Settings
+from crow.errors import CrowError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="whose key; by default, the one in use")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    path = config_path(home(os.environ))
+    settings = load_settings(home(os.environ))
+    name = arguments.provider or _only_one(settings)
+    if name not in settings.providers:
+        return _without_key(name)
+    if not settings.providers[name].api_key:
+        return _without_key(name)
+    try:
+        changed = remove_key(read_file(path).decode(), path, name)
+    except CannotEdit:
+        print(f"crow: {path} was not changed: its layout is one that crow does not dare to edit", file=sys.stderr)
+        print(f"Take the line with api_key out of [providers.{name}] by hand: crow config edit")
+        return 1
+    write_file(path, changed.encode())
+    print(f"The key of {name} is deleted from {path}. At the provider it is still valid: revoke it there if need be.")
+    return 0
+
+
+def _only_one(settings: Settings) -> str:
+    """The provider in use; else the only one that has a key here."""
+    having = [name for name, provider in settings.providers.items() if provider.api_key]
+    used = split_model(from_environment(settings, os.environ).default)[0]
+    if used in having or (used and not having):
+        return used
+    if len(having) == 1:
+        return having[0]
+    if not having:
+        raise CrowError("No key is stored: there is nothing to log out of.")
+    raise CrowError("Several keys are stored.", remedy=f"Say whose: crow logout {' | '.join(having)}")
+
+
+def _without_key(name: str) -> int:
+    found = from_environment(load_settings(home(os.environ)), os.environ)
+    variable = found.providers[name].api_key_env if name in found.providers else ""
+    if variable:
+        print(f"No key of {name} is stored. Crow uses the one in the variable {variable}: unset it where you set it.")
+    elif name in found.providers:
+        print(f"{name} has no key.")
+    else:
+        known = ", ".join(found.providers) or "none"
+        raise CrowError(f'There is no provider "{name}". There is: {known}.')
+    return 0

@@ -1,0 +1,77 @@
+"""The parser of the command line: what it cannot understand is said with the command's own usage and a way on."""
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NoReturn, cast
+
+import msgspec
+
+
+class Parser(argparse.ArgumentParser):
+    """Sub-commands get the same class, so each of them complains of its own arguments."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # pyright: ignore[reportIncompatibleMethodOverride] -- its overloads say the same
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self._complain(unknown)
+        return known, unknown
+
+    def _complain(self, unknown: Sequence[str]) -> NoReturn:
+        option = next((word for word in unknown if word.startswith("-")), "")
+        if not option:
+            self.error(f"what is {unknown[0]!r} for?")
+        name = option.partition("=")[0]
+        hint = did_you_mean(name, self._option_string_actions)
+        if any(action.dest == "prompt" for action in self._actions) and not hint:
+            hint = ' (a prompt that begins with "-" goes behind "--")'
+        self.error(f"there is no option {name}{hint}")
+
+    def words(self) -> "Words":
+        """What may stand behind this command, for completion in a shell."""
+        words = Words()
+        for action in self._actions:
+            by_name = cast("object", action.choices)
+            if isinstance(by_name, dict):  # so it is for sub-commands alone
+                parsers = cast("dict[str, Parser]", by_name)
+                helps = {pseudo.dest: pseudo.help or "" for pseudo in cast("Any", action)._get_subactions()}  # noqa: SLF001 -- no other way
+                words.commands = {name: (helps.get(name, ""), parser.words()) for name, parser in parsers.items()}
+                continue
+            choices = [str(choice) for choice in action.choices or ()]
+            kind = _kind_of(action)
+            if not action.option_strings:
+                words.values += choices
+            for option in action.option_strings:
+                words.options[option] = Option(action.help or "", action.nargs != 0, choices, kind)
+        return words
+
+
+class Option(msgspec.Struct):
+    help: str
+    takes_value: bool
+    choices: list[str]
+    kind: Literal["", "file", "folder"]
+
+
+class Words(msgspec.Struct):
+    """A command's sub-commands with their help, its options, and the fixed words that it takes."""
+
+    commands: dict[str, "tuple[str, Words]"] = {}
+    options: dict[str, Option] = {}
+    values: list[str] = []
+
+
+def _kind_of(action: argparse.Action) -> Literal["", "file", "folder"]:
+    match action.metavar:
+        case "FILE":
+            return "file"
+        case "D" | "DIR":
+            return "folder"
+        case _:
+            return ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, in brackets; empty if none is near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -1,0 +1,205 @@
+"""The small commands: `config`, `logout`, `models`, `mcp list|test`, `completion`, and `sessions` alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.config.support import ModelServer, Terminal, crow, write_config
+
+KEY = "sk-right-key-1234"
+STDIO_SERVER = Path(__file__).parent.parent / "mcp" / "servers"
+
+
+def provider(url: str, more: str = "") -> str:
+    return f'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "{url}"\n{more}'
+
+
+# --- config
+
+
+def test_the_path_of_the_configuration(tmp_path: Path) -> None:
+    said = crow(tmp_path, "config", "path")
+    assert (said.returncode, said.stdout) == (0, f"{tmp_path}/crow/config.toml\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_checking_the_configuration(tmp_path: Path) -> None:
+    assert "There is no configuration yet" in crow(tmp_path, "config", "check").stdout
+    path = write_config(tmp_path, 'mode = "edit"\n')
+    assert crow(tmp_path, "config", "check").stdout == f"{path} is valid.\n"
+    write_config(tmp_path, 'mode = "edt"\n')
+    said = crow(tmp_path, "config", "check")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert 'did you mean "edit"?' in said.stderr
+    other = tmp_path / "other.toml"
+    other.write_text("limits = 1\n")
+    said = crow(tmp_path, "config", "check", str(other))
+    assert said.returncode == 1
+    assert f"{other}: limits: expected a table, found 1." in said.stderr
+    assert "There is no file" in crow(tmp_path, "config", "check", str(tmp_path / "none.toml")).stderr
+
+
+def editor(user: Path, script: str) -> str:
+    path = user / "editor"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_editing_makes_a_file_to_begin_with(tmp_path: Path) -> None:
+    said = crow(tmp_path, "config", "edit", EDITOR=editor(tmp_path, 'cp "$1" "$1.seen"'))
+    path = tmp_path / "crow" / "config.toml"
+    assert (said.returncode, said.stdout) == (0, f"{path} is valid.\n")
+    assert "# model = " in Path(f"{path}.seen").read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_mistake_is_shown_and_can_be_mended_at_once(tmp_path: Path) -> None:
+    first_wrong = (
+        """if [ -e "$1.second" ]; then echo 'mode = "plan"' > "$1"; else touch "$1.second"; echo mode=1 > "$1"; fi"""
+    )
+    with Terminal(tmp_path, "config", "edit", VISUAL=editor(tmp_path, first_wrong), EDITOR="false") as terminal:
+        terminal.expect("mode: expected")
+        terminal.expect("Edit it again? [Y/n]: ")
+        terminal.type("")
+        terminal.expect("is valid.")
+        assert terminal.ended() == 0
+    said = crow(tmp_path, "config", "edit", EDITOR="no-such-editor")
+    assert said.returncode == 1
+    assert "The editor no-such-editor cannot be started" in said.stderr
+    assert "ended with exit code 1" in crow(tmp_path, "config", "edit", EDITOR="false").stderr
+
+
+# --- logout
+
+
+def test_logging_out_deletes_the_key_alone(tmp_path: Path) -> None:
+    text = (
+        '# mine\nmodel = "p/m"\n\n[providers.p] # here\ntype = "openai"\nbase_url = "http://127.0.0.1:1/v1"\n'
+        f'api_key = "{KEY}" # x\n\n[providers.p.models.m]\nimages = true\n'
+    )
+    path = write_config(tmp_path, text)
+    said = crow(tmp_path, "logout")
+    assert said.returncode == 0
+    assert said.stdout.startswith(f"The key of p is deleted from {path}.")
+    assert path.read_text() == text.replace(f'api_key = "{KEY}" # x\n', "")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert crow(tmp_path, "logout").stdout == "p has no key.\n"
+
+
+def test_logging_out_of_what_is_not_stored(tmp_path: Path) -> None:
+    said = crow(tmp_path, "logout")
+    assert (said.returncode, said.stderr) == (1, "crow: No key is stored: there is nothing to log out of.\n")
+    said = crow(tmp_path, "logout", ANTHROPIC_API_KEY="sk-x")
+    assert "Crow uses the one in the variable ANTHROPIC_API_KEY: unset it" in said.stdout
+    assert 'There is no provider "nobody"' in crow(tmp_path, "logout", "nobody").stderr
+    path = write_config(tmp_path, f'providers.p = {{ type = "openai", base_url = "http://h/v1", api_key = "{KEY}" }}\n')
+    said = crow(tmp_path, "logout", "p")
+    assert said.returncode == 1
+    assert "by hand" in said.stdout
+    assert KEY in path.read_text()
+    write_config(
+        tmp_path,
+        "".join(f'[providers.{n}]\ntype = "openai"\nbase_url = "http://h/v1"\napi_key = "{KEY}"\n' for n in "pq"),
+    )
+    assert "Say whose: crow logout p | q" in crow(tmp_path, "logout").stderr
+
+
+# --- models
+
+
+def test_the_models_of_all_providers(tmp_path: Path) -> None:
+    with ModelServer("a", "text-embed", key=KEY) as one, ModelServer("b") as two:
+        write_config(
+            tmp_path,
+            f'model = "p/a"\n[providers.p]\ntype = "openai"\nbase_url = "{one.url}"\napi_key = "{KEY}"\n'
+            '[providers.off]\ntype = "openai"\nbase_url = "http://127.0.0.1:1/v1"\n'
+            "[providers.off.models.mine]\nimages = true\n",
+        )
+        extra = {"CROW_LOCAL_SERVERS": f"ollama={two.port}"}
+        said = crow(tmp_path, "models", **extra)
+        assert (said.returncode, said.stdout) == (0, "p/a\noff/mine\nollama/b\n")
+        assert said.stderr.startswith("crow: off at http://127.0.0.1:1/v1: off refused the connection")
+        assert crow(tmp_path, "models", "ollama", **extra).stdout == "ollama/b\n"
+        with Terminal(tmp_path, "models", "p", **extra) as terminal:
+            terminal.expect("p/a  (chosen by the config file)")
+            assert terminal.ended() == 0
+    said = crow(tmp_path, "models", "nobody")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert 'There is no provider "nobody". There is: p, off.' in said.stderr
+
+
+# --- MCP servers
+
+
+def test_listing_and_testing_mcp_servers(tmp_path: Path) -> None:
+    server = f'[mcp_servers.crow]\ncommand = "{sys.executable}"\nargs = ["-m", "crow", "mcp", "--root", "{tmp_path}"]\n'
+    far = '[mcp_servers.far]\nurl = "http://127.0.0.1:1/mcp?key=secret"\nmcp_start = 5\n'
+    write_config(tmp_path, server + far)
+    said = crow(tmp_path, "mcp", "list")
+    assert said.returncode == 0
+    assert said.stdout == f"crow  {sys.executable} -m crow mcp --root {tmp_path}\nfar   http://127.0.0.1:1/mcp\n"
+    said = crow(tmp_path, "mcp", "test", "crow")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.startswith("the MCP server crow has 3 tools:\n")
+    assert "  mcp__crow__file_editor  (about " in said.stdout
+    said = crow(tmp_path, "mcp", "test")
+    assert said.returncode == 1
+    assert "the MCP server crow has 3 tools" in said.stdout
+    assert "crow: the MCP server far: " in said.stderr
+    assert "secret" not in said.stderr
+    assert "There is no MCP server nobody" in crow(tmp_path, "mcp", "test", "nobody").stderr
+
+
+# --- sessions
+
+
+def test_sessions_alone_lists_them(tmp_path: Path) -> None:
+    assert crow(tmp_path, "sessions").stdout == "There are no sessions yet.\n"
+    assert crow(tmp_path, "run", "hello", CROW_MODEL="scripted/demo").returncode == 0
+    said = crow(tmp_path, "sessions")
+    assert said.stdout == crow(tmp_path, "sessions", "list").stdout
+    assert "hello" in said.stdout
+    assert '"title": "hello"' in crow(tmp_path, "sessions", "--json").stdout
+
+
+def test_status_is_what_crow_alone_says(tmp_path: Path) -> None:
+    assert crow(tmp_path, "status").stdout == crow(tmp_path).stdout
+
+
+# --- completion
+
+COMPLETIONS = [
+    (["crow", "ses"], ["sessions"]),
+    (["crow", "setup", "j"], ["jetbrains"]),
+    (["crow", "run", "--mode", "p"], ["plan"]),
+    (["crow", "sessions", "export", "--format", "j"], ["json"]),
+    (["crow", "config", ""], ["path", "edit", "check", "--help"]),
+    (["crow", "run", "--mode", "ask", "--mo"], ["--mode", "--model"]),
+]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETIONS)
+def test_completion_in_bash(tmp_path: Path, typed: list[str], completed: list[str]) -> None:
+    script = tmp_path / "crow.bash"
+    script.write_text(crow(tmp_path, "completion", "bash").stdout)
+    code = f'. "{script}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _crow; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    said = subprocess.run(["bash", "-c", code, "bash", *typed], capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.split() == completed
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_is_read_by_other_shells(tmp_path: Path, shell: str) -> None:
+    text = crow(tmp_path, "completion", shell).stdout
+    for word in ("sessions", "jetbrains", "plan", "markdown"):
+        assert word in text
+    if program := shutil.which(shell):
+        script = tmp_path / f"crow.{shell}"
+        script.write_text(text)
+        said = subprocess.run([program, "-n", script], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+        assert (said.returncode, said.stderr) == (0, "")
