@@ -1,7 +1,7 @@
 """Where a token becomes an update: a session's events, sent to its client.
 
-Text goes out at once if nothing was sent in the last 16 ms, which is what a screen can show; faster deltas are
-joined and go out together at the end of that time. Anything else first sends the text that came before it.
+Text is sent at once at any pace up to what a screen can show; only deltas of a faster stream are joined and sent
+together (`TextPace`). Anything else first sends the text that came before it.
 
 A session that is loaded is shown through `replay`, each thing once and whole.
 """
@@ -17,12 +17,36 @@ from crow.results import DisplayBlock, TerminalBlock
 from crow.session.replay import PastItem
 from crow.session.spending import Spending
 
-FRAME = 0.016
-"""Seconds between two chunks of a fast stream: about sixty a second."""
+CHUNKS_PER_SECOND = 66.0
+SAVED_CHUNKS = 6.6
+"""What may be sent in a burst: the chunks of a tenth of a second. No second has more than the sum of the two."""
+LONGEST_HOLD = 0.016
+"""Seconds that a delta waits for the next one: as long as it takes to earn a chunk, which is a frame of a screen."""
 WAIT_EVERY = 60.0
 """Seconds between two messages about the same wait, for a client that has no other place for them."""
 BREATH = 32
 """Updates of a replay after which others get their turn."""
+
+
+class TextPace:
+    """A budget of chunks that refills evenly.
+
+    A delta that finds the budget spent waits for the next delta instead of the moment when a chunk is earned: so a
+    stream that is a little too fast has some of its deltas joined in pairs and all others sent without delay, where
+    even spacing would delay each of them.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._saved = SAVED_CHUNKS
+        self._counted_at = now
+
+    def may_send(self, now: float) -> bool:
+        self._saved = min(SAVED_CHUNKS, self._saved + (now - self._counted_at) * CHUNKS_PER_SECOND)
+        self._counted_at = now
+        return self._saved >= 1
+
+    def spend(self) -> None:
+        self._saved = max(0.0, self._saved - 1)
 
 
 class UpdateSink:
@@ -48,7 +72,7 @@ class UpdateSink:
         self._delta: events.TextDelta | events.ThoughtDelta | None = None
         self._texts: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._last_sent = 0.0
+        self._pace = TextPace(self._loop.time())
 
     @property
     def has_room(self) -> bool:
@@ -143,12 +167,11 @@ class UpdateSink:
             self._flush()
         self._delta = event
         self._texts.append(event.text)
-        if self._timer is None:
-            due = self._last_sent + FRAME
-            if self._loop.time() >= due:
-                self._flush()
-            else:
-                self._timer = self._loop.call_at(due, self._flush)
+        now = self._loop.time()
+        if self._pace.may_send(now):
+            self._flush()
+        elif self._timer is None:
+            self._timer = self._loop.call_at(now + LONGEST_HOLD, self._flush)
 
     def _flush(self) -> None:
         if self._timer is not None:
@@ -158,7 +181,7 @@ class UpdateSink:
             delta, text = self._delta, "".join(self._texts)
             self._delta = None
             self._texts.clear()
-            self._last_sent = self._loop.time()
+            self._pace.spend()
             if isinstance(delta, events.TextDelta):
                 self._in_line = not text.endswith("\n")
             for piece in translate.pieces(text):
