@@ -117,29 +117,34 @@ class Bench:
         finally:
             c.close()
 
+    def unhurried(self, agent, m):
+        """A first prompt half a second after the session was opened, as soon as a person can be."""
+        c = self.spawn(agent, {})
+        try:
+            sid = self.session(c)
+            time.sleep(0.5)
+            self.reset()
+            t0, _, _ = c.prompt(sid, "bench:tokens:1")
+            m["unhurried_prompt_to_llm_ms"] = (self.log("tokens:1")[0]["t_arrive"] - t0) * 1000
+        finally:
+            c.close()
+
     def stream(self, agent, m):
         c = self.spawn(agent, m)
         try:
             sid = self.session(c)
             c.prompt(sid, "bench:tokens:1")
-            # the added latency of each of 60 paced deltas
-            self.reset()
-            c.messages.clear()
-            c.prompt(sid, "bench:slow:60:20")
-            sent = self.log("slow:")[0]["sent"]
-            seen, text = {}, ""
-            for t, _, _, _, kind, msg in c.messages:
-                if kind == "agent_message_chunk" and msg:
-                    text += msg["params"]["update"].get("content", {}).get("text", "")
-                    for n in re.findall(r"<(\d+)>", text):
-                        seen.setdefault(int(n), t)
-                    text = text[text.rfind("<") :] if "<" in text else ""
-            gaps = [(seen[i] - s) * 1000 for i, s in enumerate(sent) if i in seen]
+            gaps = self.paced_delays(c, sid, 60, 20)
             if gaps:
                 m["first_delta_ms"] = gaps[0]
                 m["delta_median_ms"] = statistics.median(gaps)
                 m["delta_p95_ms"] = sorted(gaps)[int(len(gaps) * 0.95)]
             m["deltas_seen_of_60"] = len(gaps)
+            # the usual pace of a hosted model
+            gaps = self.paced_delays(c, sid, 120, 12)
+            if gaps:
+                m["delta12_median_ms"] = statistics.median(gaps)
+                m["delta12_p95_ms"] = sorted(gaps)[int(len(gaps) * 0.95)]
             # 5,000 deltas as fast as they go
             self.reset()
             c.messages.clear()
@@ -155,6 +160,21 @@ class Bench:
             m["stream5000_kb_to_client"] = (c.bytes_in - b0) / 1000
         finally:
             c.close()
+
+    def paced_delays(self, c, sid, count, milliseconds):
+        """The added latency of each delta of a paced stream, in milliseconds."""
+        self.reset()
+        c.messages.clear()
+        c.prompt(sid, f"bench:slow:{count}:{milliseconds}")
+        sent = self.log("slow:")[0]["sent"]
+        seen, text = {}, ""
+        for t, _, _, _, kind, msg in c.messages:
+            if kind == "agent_message_chunk" and msg:
+                text += msg["params"]["update"].get("content", {}).get("text", "")
+                for n in re.findall(r"<(\d+)>", text):
+                    seen.setdefault(int(n), t)
+                text = text[text.rfind("<") :] if "<" in text else ""
+        return [(seen[i] - s) * 1000 for i, s in enumerate(sent) if i in seen]
 
     def args(self, agent, m):
         c = self.spawn(agent, m)
