@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 LATE_IMPORTS = {
     "__main__": "each command is loaded only when it is called",
     "cli": "a command loads what it needs when it needs it",
+    "acp.agent": "sessions, and all that is behind them, are loaded while the client reads the first answer",
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "config.discovery": "servers on this machine are looked for only where nothing is configured",
     "config.load": "a wrong configuration is explained only where there is one",
@@ -199,6 +200,21 @@ HEAVY = {
 }
 """What would make the first answer late. A module of such a package counts too."""
 
+FIRST_ROOMS = {
+    "__main__",
+    "acp",
+    "cli",
+    "config",
+    "errors",
+    "messages",
+    "model",
+    "paths",
+    "session",
+    "timeouts",
+    "visible",
+}
+"""What the first answer may need. The tools, the policy, the turn and the store are loaded after it."""
+
 STAGES = """
 import sys
 from crow.acp import connection, jsonrpc
@@ -258,6 +274,7 @@ def test_until_initialize_is_answered_only_light_modules_are_loaded(tmp_path):
     loaded = modules_when_answered(tmp_path, None)["1"]
     assert heavy(loaded) == set()
     assert loaded.isdisjoint({"tomllib", "json"})
+    assert {name.split(".")[1] for name in loaded if name.startswith("crow.")} <= FIRST_ROOMS
 
 
 @pytest.mark.rule("R23", "R156")

@@ -11,7 +11,6 @@ from crow.acp.sink import CHUNKS_PER_SECOND, LONGEST_HOLD, TextPace, UpdateSink
 from crow.events import Event, Notice, TextDelta, ThoughtDelta, TurnEnded, TurnStarted
 from crow.messages import StopReason
 
-
 TICK = 0.001
 """How finely the tests' clock is moved."""
 

@@ -55,6 +55,25 @@ def test_nothing_that_is_printed_reaches_the_client_and_no_child_steals_a_reques
     assert all(words in noise for words in ("NOISE printed", "NOISE from a child", "NOISE again", '"NOISE"'))
 
 
+@pytest.mark.rule("R1", "R23")
+def test_what_comes_in_one_piece_with_the_first_request_and_the_end_is_all_answered(tmp_path):
+    """Most of the program is loaded after `initialize` was answered: what arrives meanwhile waits, and is not lost."""
+    messages = [
+        ("initialize", {"protocolVersion": 1}),
+        ("session/list", {}),
+        ("session/prompt", {"sessionId": "nobody", "prompt": [{"type": "text", "text": "hi"}]}),
+        ("nonsense", {}),
+    ]
+    lines = [json.dumps({"jsonrpc": "2.0", "id": id, "method": m, "params": p}) for id, (m, p) in enumerate(messages)]
+    environment = clean_environment(tmp_path / "home", tmp_path)
+    done = subprocess.run([CROW, "acp"], input="\n".join(lines).encode() + b"\n", env=environment, capture_output=True)
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert sorted(answers) == [0, 1, 2, 3]
+    assert answers[1]["result"] == {"sessions": []}
+    assert [answers[id]["error"]["code"] for id in (2, 3)] == [-32002, -32601]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.rule("R1", "R2")
 def test_standard_error_stays_silent(open_editor):
     crow = open_editor(script=HELLO)

@@ -1,7 +1,7 @@
 """The protocol edge: the only room that knows a wire type.
 
 - `stdio`, `transport`, `jsonrpc`, `connection`: from bytes to calls, and back.
-- `serve` and `agent`: the protocol's methods. `sessions`: the sessions behind them, and the store.
+- `agent` and `session_methods`: the protocol's methods. `sessions`: the sessions behind them, and the store.
 - `wire`: the protocol's types. `translate` and `failures`: our words and errors as the protocol's; `translate_past` is
   for a session that is loaded, `translate_session` for what can be chosen in one. `sink`: when they are sent.
 - `offers`: what the client offers, and so what a session gets: `person` asks through it, `workspace` and `buffers`

@@ -1,62 +1,77 @@
-"""The agent as a client sees it: the protocol's methods. The sessions behind them are in `crow.acp.sessions`."""
+"""The agent as a client sees it first: the handshake and the log-ins. `crow.acp.session_methods` has all other methods.
 
-from collections.abc import Awaitable, Mapping
-from typing import TypeVar
+Those, and nearly all of Crow behind them, are loaded while the client reads the answer to `initialize`.
+"""
+
+import asyncio
+import functools
+import importlib
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from crow import __version__
-from crow.acp import translate, translate_session, wire
+from crow.acp import wire
 from crow.acp.connection import Call, Connection, Route
-from crow.acp.failures import answered, as_rpc_error
+from crow.acp.failures import answered
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.acp.offers import Offers
-from crow.acp.sessions import Sessions
 from crow.config.discovery import HOW_TO_SET_UP
-from crow.errors import CrowError, SessionTaken, SetupNeeded, TurnRunning
+from crow.errors import SetupNeeded
 from crow.session.models import Models, SessionSetup
-from crow.session.running import RunningTurn
-from crow.session.session import Session
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from crow.acp.session_methods import SessionMethods
+
+logger = logging.getLogger(__name__)
 
 TRY_WITHOUT_KEY = "crow-demo"
 CONFIGURED = "crow-configured"
 LOGIN = "crow-login"
+
+SESSION_METHODS = {
+    "session/new": wire.NewSessionRequest,
+    "session/load": wire.LoadSessionRequest,
+    "session/resume": wire.LoadSessionRequest,
+    "session/fork": wire.LoadSessionRequest,
+    "session/list": wire.ListSessionsRequest,
+    "session/close": wire.SessionRequest,
+    "session/delete": wire.SessionRequest,
+    "session/prompt": wire.PromptRequest,
+    "session/set_mode": wire.SetModeRequest,
+    "session/set_config_option": wire.SetConfigOptionRequest,
+}
+"""The requests that `SessionMethods` answers, with the types of their parameters."""
 
 
 class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self._home = home
+        self._environ = environ
         self._models = Models(home, environ)
         self._logged_out = False
-        self._sessions = Sessions(home, environ, self._setup)
         self._connection: Connection | None = None
-        self._offers: Offers | None = None
+        self._client: wire.ClientCapabilities | None = None
         """What the client can do; None before `initialize`."""
+        self._methods: SessionMethods | None = None
 
     def connect(self, reader: int, writer: int) -> Connection:
         requests = {
             "initialize": Route(wire.InitializeRequest, self._initialize),
             "authenticate": Route(wire.AuthenticateRequest, self._authenticate),
             "logout": Route(wire.LogoutRequest, self._logout),
-            "session/new": Route(wire.NewSessionRequest, self._new_session),
-            "session/load": Route(wire.LoadSessionRequest, self._load_session),
-            "session/resume": Route(wire.LoadSessionRequest, self._resume_session),
-            "session/fork": Route(wire.LoadSessionRequest, self._fork_session),
-            "session/list": Route(wire.ListSessionsRequest, self._list_sessions),
-            "session/close": Route(wire.SessionRequest, self._close_session),
-            "session/delete": Route(wire.SessionRequest, self._delete_session),
-            "session/prompt": Route(wire.PromptRequest, self._prompt),
-            "session/set_mode": Route(wire.SetModeRequest, self._set_mode),
-            "session/set_config_option": Route(wire.SetConfigOptionRequest, self._set_option),
         }
+        for method, params in SESSION_METHODS.items():
+            requests[method] = Route(params, functools.partial(self._serve_session, method))
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
 
     async def close(self) -> None:
         """Ends every turn and lets go of what the sessions hold."""
-        await self._sessions.end()
+        if self._methods is not None:
+            await self._methods.end()
 
     # --- the connection
 
@@ -65,7 +80,11 @@ class Agent:
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
         client = request.client_capabilities or wire.ClientCapabilities()
-        self._offers = Offers(self._connection, client)
+        self._client = client
+        if self._methods is None:
+            call.afterwards(self._load_session_methods)
+        else:
+            self._methods.meet(client)
         here = wire.Empty()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
@@ -85,7 +104,7 @@ class Agent:
         )
 
     def _authenticate(self, request: wire.AuthenticateRequest, call: Call) -> object:
-        self._offered()
+        self._initialized()
         if request.method_id == TRY_WITHOUT_KEY:
             self._models.use_demo()
             self._logged_out = False
@@ -108,7 +127,7 @@ class Agent:
         """From now on no session is opened until `authenticate`; those that are open go on. No stored key is touched:
         it is the person's, and may serve other editors.
         """
-        self._offered()
+        self._initialized()
         self._models.use_configured()
         self._logged_out = True
         return wire.Empty()
@@ -120,79 +139,40 @@ class Agent:
 
     # --- sessions
 
-    def _new_session(self, request: wire.NewSessionRequest, call: Call) -> object:
-        return self._sessions.new(request, self._offered(), call)
+    def _load_session_methods(self) -> None:
+        """In a thread; what the client sends meanwhile waits its turn, and the event loop is free."""
+        if self._connection is not None:
+            loading = asyncio.get_running_loop().run_in_executor(None, _import_session_methods)
+            self._connection.hold_until(loading)
 
-    def _load_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
-        return self._sessions.load(request, self._offered(), call, replay=True)
-
-    def _resume_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
-        return self._sessions.load(request, self._offered(), call, replay=False)
-
-    def _fork_session(self, request: wire.LoadSessionRequest, call: Call) -> object:
-        return self._sessions.fork(request, self._offered(), call)
-
-    def _list_sessions(self, request: wire.ListSessionsRequest, call: Call) -> object:
-        self._offered()
-        return self._sessions.page(request)
-
-    def _close_session(self, request: wire.SessionRequest, call: Call) -> object:
-        self._offered()
-        return self._sessions.close(request.session_id)
-
-    def _delete_session(self, request: wire.SessionRequest, call: Call) -> object:
-        self._offered()
-        return self._sessions.delete(request.session_id)
-
-    def _prompt(self, request: wire.PromptRequest, call: Call) -> object:
-        session = self._session(request.session_id)
-        sent = translate.sent_by(request.prompt)
-        if not sent:
-            raise RpcError(ErrorCode.INVALID_PARAMS, "Invalid params: the prompt is empty")
-        try:
-            turn = session.start_turn(sent)
-        except TurnRunning as running:
-            raise as_rpc_error(running) from None
-        call.on_cancel = turn.cancel
-        return self._outcome(session, turn)
-
-    async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
-        stop_reason = await self._while_ours(session, turn.outcome())
-        return wire.PromptResponse(stop_reason=stop_reason.value)
+    def _serve_session(self, method: str, request: object, call: Call) -> object:
+        return self._session_methods().answer(method, request, call)
 
     def _cancel(self, notification: wire.CancelNotification) -> None:
-        self._sessions.cancel(notification.session_id)
+        if self._methods is not None:
+            self._methods.cancel(notification.session_id)
 
-    async def _set_mode(self, request: wire.SetModeRequest, call: Call) -> wire.Empty:
-        session = self._session(request.session_id)
-        await self._while_ours(session, session.options.choose("mode", request.mode_id))
-        return wire.Empty()
+    def _session_methods(self) -> "SessionMethods":
+        client = self._initialized()
+        if self._methods is None:
+            from crow.acp.session_methods import SessionMethods
 
-    async def _set_option(self, request: wire.SetConfigOptionRequest, call: Call) -> wire.SetConfigOptionResponse:
-        session = self._session(request.session_id)
-        await self._while_ours(session, session.options.choose(request.config_id, request.value))
-        return wire.SetConfigOptionResponse(config_options=translate_session.config_options(session.options.all()))
+            if self._connection is None:
+                raise RuntimeError("the agent serves no connection yet")
+            self._methods = SessionMethods(self._home, self._environ, self._setup, self._connection, client)
+        return self._methods
 
-    # --- what the handlers stand on
-
-    def _offered(self) -> Offers:
-        if self._offers is None:
+    def _initialized(self) -> wire.ClientCapabilities:
+        if self._client is None:
             raise RpcError(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` must come first")
-        return self._offers
+        return self._client
 
-    def _session(self, session_id: str) -> Session:
-        self._offered()
-        return self._sessions.find(session_id)
 
-    async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
-        """A session that another process has gone on with is closed here, so that it can be loaded again."""
-        try:
-            return await work
-        except SessionTaken as taken:
-            await self._sessions.drop(session)
-            raise as_rpc_error(taken) from taken
-        except CrowError as error:
-            raise as_rpc_error(error) from error
+def _import_session_methods() -> None:
+    try:
+        importlib.import_module("crow.acp.session_methods")
+    except Exception:
+        logger.exception("the methods of sessions could not be loaded")  # and fail again where they are called
 
 
 def _auth_methods(client: wire.ClientCapabilities) -> list[wire.AuthMethod]:

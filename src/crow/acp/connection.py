@@ -79,7 +79,7 @@ class Connection:
         self, reader: int, writer: int, requests: Mapping[str, Route], notifications: Mapping[str, Route]
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._input = LineReader(reader, self._receive, self._on_end)
+        self._input = LineReader(reader, self._receive, self._on_input_end)
         self._output = Writer(writer, self._on_end, self._input)
         self._requests = requests
         self._notifications = notifications
@@ -87,6 +87,9 @@ class Connection:
         self._calls: dict[bytes, Call] = {}
         self._waiting: dict[bytes, asyncio.Future[msgspec.Raw]] = {}
         self._last_id = 0
+        self._held: list[bytes | Unreadable] | None = None
+        """The lines that came while they are held back."""
+        self._ends_after_held = False
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -135,7 +138,28 @@ class Connection:
 
     # --- what the peer asks of us
 
+    def hold_until(self, ready: asyncio.Future[Any]) -> None:
+        """What the peer sends is read, but handled only when the future is done, in the order in which it came."""
+        self._held = []
+        ready.add_done_callback(lambda _: self._release())
+
+    def _release(self) -> None:
+        held, self._held = self._held or [], None
+        for line in held:
+            self._receive(line)
+        if self._ends_after_held:
+            self._on_end()
+
+    def _on_input_end(self) -> None:
+        if self._held is None:
+            self._on_end()
+        else:
+            self._ends_after_held = True
+
     def _receive(self, line: bytes | Unreadable) -> None:
+        if self._held is not None:
+            self._held.append(line)
+            return
         try:
             if isinstance(line, Unreadable):
                 raise line

@@ -105,13 +105,16 @@ class ModelChoice:
         self._providers = providers
         self._limits = limits
         self._environ = environ
+        self._importing: asyncio.Future[None] | None = None
 
     def create(self) -> Model:
         return catalog.create(self.info.name, self._providers, self._limits, self._environ)
 
-    def warm_up(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, self._import_adapter)
+    def warm_up(self) -> asyncio.Future[None]:
+        """Imports the model's adapter in a thread; once that is done, `create` holds up nobody."""
+        if self._importing is None:
+            self._importing = asyncio.get_running_loop().run_in_executor(None, self._import_adapter)
+        return self._importing
 
     def _import_adapter(self) -> None:
         try:
@@ -137,10 +140,11 @@ class LateModel:
         self._choice.warm_up()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        if self._model is None:
-            self._model = self._choice.create()
         self._replies += 1
         try:
+            if self._model is None:
+                await asyncio.shield(self._choice.warm_up())
+                self._model = self._model or self._choice.create()
             async with aclosing(self._model.reply(request)) as events:
                 async for event in events:
                     yield event
