@@ -47,7 +47,7 @@ def test_a_grant_outlives_the_session(home, project):
     assert allow_in_project(first, "npm test", project) == ""
     assert word(first.judge(line("npm test", project))) == "go"
     second = policy(home, project)
-    verdict = second.judge(line("npm test -- -x", project))
+    verdict = second.judge(line("npm test unit", project))
     assert word(verdict) == "go"
     assert verdict.origin is Origin.PROJECT_GRANT
     assert second.warning == ""

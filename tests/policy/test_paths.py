@@ -24,6 +24,11 @@ PROTECTED = """
 /etc/systemd/system/x.service /home/me/.config/systemd/user/x.service /lib/systemd/system/x /usr/lib/systemd/user/x
 /Users/me/Library/LaunchAgents/x.plist /home/me/.config/autostart/x.desktop /etc/profile.d/x.sh
 /home/me/.crow/grants.json
+/w/.claude/settings.json /w/.claude/hooks/x.sh /w/.codex/config.toml /w/.gemini/settings.json /w/.opencode/plugin/x.js
+/w/.agents/x /w/.windsurf/rules/x /w/.cline/x /w/.clinerules /w/.roo/mcp.json /w/.continue/x.yaml /w/.aider.conf.yml
+/w/.kiro/hooks/x /w/.amazonq/cli-agents/x /w/.junie/guidelines.md /w/.goose/x /w/.qwen/settings.json /w/.trae/rules/x
+/w/sub/.Claude/x /w/GEMINI.md /w/opencode.json /w/.cursorrules /w/.github/copilot-instructions.md /w/.cargo/config.toml
+/w/.yarnrc.yml /w/.ripgreprc /home/me/.config/opencode/x /home/me/.config/goose/config.yaml
 /w/.env /w/server.key /w/.g\u200cit/config /w/x/../.git/config /home/me/.config/git/config
 """
 UNPROTECTED = """
@@ -51,3 +56,25 @@ def test_protected(path):
 @pytest.mark.parametrize("path", UNPROTECTED.split())
 def test_what_only_looks_protected(path):
     assert not is_protected(path, ["/home/me/.crow"])
+
+
+def test_a_folder_that_looks_like_a_git_directory_is_protected(tmp_path):
+    folder = tmp_path / "fixtures" / "x.git"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "objects").mkdir()
+    assert not is_protected(f"{folder}/config")
+    assert is_protected(f"{folder}/HEAD"), "it would become one"
+    assert is_protected(f"{folder}/head"), "on some disks this is the same name"
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    for name in ("config", "hooks/pre-commit", "refs/heads/x", "new/deep/x", ""):
+        assert is_protected(f"{folder}/{name}"), name
+    assert not is_protected(f"{tmp_path}/fixtures/other")
+
+
+def test_what_becomes_a_git_directory_by_its_last_part(tmp_path):
+    (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
+    assert is_protected(f"{tmp_path}/commondir")
+    assert not is_protected(f"{tmp_path}/refs/heads/x")
+    (tmp_path / "refs").mkdir()
+    assert is_protected(f"{tmp_path}/objects/x")
+    assert is_protected("/" + "a/" * 150), "too deep to be looked at"

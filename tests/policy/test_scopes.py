@@ -12,7 +12,10 @@ from tests.policy.support import word
 
 LABELS = [
     ("npm test", "`npm test …`"),
-    ("npm test -- --watch", "`npm test …`"),
+    ("npm test -- --watch", "`npm test -- --watch`"),
+    ("npm test unit", "`npm test …`"),
+    ("git", "`git`"),
+    ("npm install x", "`npm install x`"),
     ("npm run build", "`npm run build …`"),
     ("git commit -m 'x y'", "`git commit …`"),
     ("git --no-pager log", "`git --no-pager log`"),
@@ -21,7 +24,7 @@ LABELS = [
     ("ls -la src", "`ls …`"),
     ("npm test && npm run lint", "`npm test …` and `npm run lint …`"),
     ("git status | cat && git status -s", "`git status …` and `cat …`"),
-    ("cd src && npm test", "`cd …` and `npm test …`"),
+    ("cd src && ls", "`cd …` and `ls …`"),
     # to the letter: what runs what its words name, and what cannot be taken back
     ("python -m pytest", "`python -m pytest`"),
     ("python3 a.py", "`python3 a.py`"),
@@ -100,6 +103,7 @@ ONLY_ONCE = [
     *("echo $x", "echo $(ls)", "ls > x", "FOO=1 ls", "ls &", "ls *.py", "(ls)", "ls 'x", "cat <<E", "echo hi!"),
     *("cat .env", "cat ~/.ssh/id", "cp a.txt .git/hooks/x", "cat < .env", "touch AGENTS.md", "cat innocent"),
     "cat " + "a" * 5000,
+    *("cd src && npm test", "cd src && git status", "cd src && make", "cd src && unheard-of"),
     *("cd src && python a.py", "cd src && cat ../a.txt && cd .. && ls", ""),
 ]
 

@@ -37,6 +37,7 @@ RULES = [
     *("split *", "mvn *", "unheard-of *", "unheard-of --fine *", "uv run pytest *", "uv run python *", "c++ *", "ps *"),
     *("conda run *", "docker run image *", "python -m timeit *", "python -m unheard.of *", "hyperfine *", "unzip *"),
     *("tar tf a.tar", "git unheard-of *", "coverage run *", "python -m pip *", "npx *", "uv run env *", "mkdir *"),
+    *("jq *", "less *", "tree *", "git config *", "git worktree *"),
 ]
 
 COVERED = r"""
@@ -88,7 +89,6 @@ git commit -m 'Two
 
 lines; and $things'
 npm test
-npm test -- --watch
 npm run build
 npm run lint --silent
 find . -name '*.py' -type f
@@ -111,16 +111,18 @@ unheard-of http://example.com
 uv run pytest -q tests
 python -m pip list
 python -m unheard.of a.txt
-mvn test
 git unheard-of x
 cat http://example.com/x
 timeout 60 npm test
 git push origin main
 cat '*'
-cd src && npm test
 cd src && cat app.py
 make test
 make -j4 all
+jq -r '.a[] | select(.b == "x") | .c' a.txt
+less -N a.txt
+tree -L 2 src
+cd src && grep -n x app.py
 tar tf a.tar
 curl -s https://example.com/x
 awk '{print $1}' a.txt
@@ -132,6 +134,22 @@ echo a \
 """
 
 NOT_COVERED = r"""
+npm test -- --watch
+mvn test
+cd src && npm test
+cd src && git status
+cd src && make
+cd src && pytest
+cd src && python -m pytest
+cd src && unheard-of
+diff src src/deep
+jq env
+jq '$ENV'
+jq 'input_filename' a.txt
+less --lesskey-src=a.txt b.txt
+less --lesskey-content=x b.txt
+tree -R -L 1
+git config core.fsmonitor ./run.sh
 rm a.txt
 git push
 git push origin main --force

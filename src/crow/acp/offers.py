@@ -12,7 +12,7 @@ from crow.config.settings import McpServerSettings
 from crow.session.models import SessionSetup
 from crow.session.surroundings import Surroundings
 from crow.workspace.base import Commands, Workspace
-from crow.workspace.environment import seen_by_commands
+from crow.workspace.environment import git_settings, seen_by_commands
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
@@ -68,5 +68,6 @@ class Offers:
     def _commands(self, session_id: str, setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
         seen = seen_by_commands(environ, setup.key_variables)
         if self._client.terminal and setup.settings.terminal.use_client:
-            return ClientCommands(self._connection, session_id, withheld=[name for name in environ if name not in seen])
+            withheld = [name for name in environ if name not in seen]
+            return ClientCommands(self._connection, session_id, withheld=withheld, added=git_settings(environ))
         return LocalCommands(keeper, outputs_folder(session_id), seen)

@@ -32,12 +32,19 @@ KEPT_BY_CLIENT = 256 * 1024
 
 
 class ClientCommands:
-    """`withheld` are variables of the client's environment that commands must not see."""
+    """`withheld` are variables of the client's environment that commands must not see, `added` those they get."""
 
-    def __init__(self, connection: Connection, session_id: str, withheld: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        session_id: str,
+        withheld: Collection[str] = (),
+        added: Mapping[str, str] | None = None,
+    ) -> None:
         self._connection = connection
         self._session_id = session_id
         self._withheld = withheld
+        self._added = added or {}
         self._late: set[asyncio.Task[None]] = set()
 
     async def open_terminal(
@@ -45,7 +52,7 @@ class ClientCommands:
     ) -> "ClientTerminal":
         refuse_link(cwd)  # it was judged as what it was then
         # The list cannot take a variable away, but it can empty it.
-        variables = dict.fromkeys(self._withheld, "") | dict(environ)
+        variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(environ)
         request = wire.CreateTerminalRequest(
             session_id=self._session_id,
             command="bash",  # with arguments: some clients run a bare command line by a shell, some by none

@@ -9,18 +9,21 @@ from typing import Literal
 import msgspec
 
 from crow.policy.grammar import Word, Words
-from crow.policy.hazards import hazard, is_known, setting
+from crow.policy.hazards import is_same_anywhere, setting, why_not_listed
 from crow.policy.places import Budget, Place, forbidden_path
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
+from crow.policy.repositories import planted_repository
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     open: bool
     """It ends in `*`: further words may follow."""
+    first_root_only: bool = False
+    """It is about the workspace's first root alone: an answer of the person, who had no other in mind."""
 
     @classmethod
-    def parse(cls, command: str) -> "CommandPattern":
+    def parse(cls, command: str, *, first_root_only: bool = False) -> "CommandPattern":
         text = command.strip()
         is_open = text == "*" or re.search(r"\s\*\Z", text) is not None
         fixed = text[:-1] if is_open else text
@@ -28,7 +31,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
             words = shlex.split(fixed)
         except ValueError:  # a quote without its partner: a rule that refuses must not vanish because of it
             words = fixed.split()
-        return cls(tuple(words), is_open)
+        return cls(tuple(words), is_open, first_root_only)
 
     def begins(self, words: Sequence[str]) -> bool:
         return tuple(words[: len(self.words)]) == self.words and (self.open or len(words) == len(self.words))
@@ -50,16 +53,34 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
     if not pattern.begins(words):
         return "no rule is about it"
+    if reason := _obeys_another_folder(words, pattern, context):
+        return reason
     if context.folders != [context.place.roots[0]] and (word := _means_another(pattern, context.folders)):
         return f"`{word}` is something else in another folder"
     if not pattern.open:
         return None
     first = len(pattern.words)
-    if reason := _leaves_program_open(words, first) or _is_dangerous(words, first):
+    if reason := _leaves_program_open(words, first) or _not_stood_for(words, first, context.folders):
         return reason
     for word in words[max(first, 1) :]:
         if reason := forbidden_path(word, context.place, context.folders, context.budget):
             return reason
+    return None
+
+
+def _obeys_another_folder(words: tuple[str, ...], pattern: CommandPattern, context: CommandContext) -> str | None:
+    """Git, npm, make and most programs do what files say that they find from their folder on.
+
+    A rule is about them in the workspace's own folders: what lies elsewhere in it may have been planted there.
+    """
+    if is_same_anywhere(words):
+        return None
+    roots = context.place.roots[:1] if pattern.first_root_only else context.place.roots
+    for folder in context.folders:
+        if folder not in roots:
+            return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
+        if why := planted_repository(folder, context.place.roots):
+            return why
     return None
 
 
@@ -112,20 +133,18 @@ def _spells_choice(fixed: tuple[str, ...], name: str) -> bool:
     return bool(fixed) and not fixed[0].startswith("-")
 
 
-def _is_dangerous(words: tuple[str, ...], first: int) -> str | None:
-    """A word that the rule's `*` does not stand for, judged as one of the program that is run in the end."""
+def _not_stood_for(words: tuple[str, ...], first: int, folders: Sequence[str]) -> str | None:
+    """Why the rule's `*` does not stand for one of the words, judged as one of the program that is run in the end."""
     start, scripted = 0, False
     while length := _chooses(words[start:]):
         scripted = _runs_script(words[start:], length)
         start += length + (words[start + length : start + length + 1] == ("-m",))
         if scripted or start >= len(words) - 1:
             break
-    shown = program(words[start]) if start < len(words) else ""
-    if start < len(words) and not scripted and is_known(words[start:]):
-        word = hazard(words[start:], first - start)
-        return f"`{word}` can make `{shown}` write or run something else" if word is not None else None
+    if start < len(words) and not scripted:
+        return why_not_listed(words[start:], first - start, folders)
     word = setting(words, first)
-    return f"`{word}` is an option or a setting, and those of `{shown}` are not known" if word is not None else None
+    return f"`{word}` is an option or a setting, and it is not known what it does" if word is not None else None
 
 
 # --- tightening

@@ -1,13 +1,18 @@
-"""Finding the words that a rule's `*` does not stand for; a rule that spells one out covers it."""
+"""Finding the words that a rule's `*` does not stand for; a rule that spells one out covers it.
+
+What is not known is not covered: of a program in the table the options and sub-commands that the table does not list,
+of any other program every option.
+"""
 
 import os
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
 
-from crow.policy.hazard_table import TABLE, Hazards
-from crow.policy.programs import GIT_KNOWN, HARMLESS, program
+from crow.policy.option_table import TABLE, Covered
+from crow.policy.programs import EXACT_PHRASES, HARMLESS, SUBCOMMANDS, program
 from crow.policy.tables import names
 
 _SED_SCRIPT = re.compile(
@@ -16,60 +21,101 @@ _SED_SCRIPT = re.compile(
     r"(?:(?!(?P=mark))[^\\\n]|\\[^\n]){0,500}(?P=mark)[gIip0-9]*)"
 )
 """The `sed` scripts of one command that can only change what is printed."""
+_JQ_TOKEN = re.compile(
+    r'"[^"\\]*"|\.{1,2}[A-Za-z_]\w*|(?P<name>[A-Za-z_]\w*)|\d+(?:\.\d+)?|[\s.\[\](){},:|?=!<>+*/%-]', re.ASCII
+)
+_JQ_NAMES = names(
+    """
+    and or not if then elif else end null true false empty length keys keys_unsorted values map map_values select has in
+    contains inside index startswith endswith ltrimstr rtrimstr ascii_downcase ascii_upcase split join test tostring
+    tonumber type sort sort_by group_by unique unique_by min max min_by max_by add any all flatten range floor reverse
+    first last nth limit to_entries from_entries with_entries paths leaf_paths tojson fromjson arrays objects iterables
+    booleans numbers strings nulls scalars isvalid transpose del
+    """
+)
+"""What a filter of `jq` may name: neither the environment, nor modules, nor other files."""
 
 
 class _Compiled(msgspec.Struct, frozen=True):
-    short: frozenset[str]
+    entry: Covered
     long: frozenset[str]
-    words: frozenset[str]
-    pattern: re.Pattern[str] | None
-    front_short: frozenset[str]
-    front_long: frozenset[str]
-    bundle: bool
+    after: frozenset[str]
+    first: frozenset[str]
+    shapes: re.Pattern[str] | None
+    refused: re.Pattern[str] | None
+
+    def has_option(self, word: str) -> bool:
+        """Whether a word that begins with a dash is listed."""
+        if word.partition("=")[0] in self.long or (self.shapes is not None and self.shapes.fullmatch(word)):
+            return True
+        if word.startswith("--"):
+            return False
+        for letter in word[1:]:
+            if letter in self.entry.valued:
+                return True  # what follows is its value
+            if letter not in self.entry.flags:
+                return False
+        return True
 
 
-@lru_cache(maxsize=64)
-def _known(name: str) -> _Compiled | None:
-    entry = _BY_PROGRAM.get(name)
+_BY_PHRASE = {tuple(entry.program.split()): entry for entry in TABLE}
+_WITH_SUBCOMMANDS = (
+    SUBCOMMANDS
+    | names("docker podman nerdctl kubectl oc")
+    | frozenset(phrase[0] for phrase in _BY_PHRASE if len(phrase) > 1)
+) - names("make")
+
+
+@lru_cache(maxsize=256)
+def _listed(*phrase: str) -> _Compiled | None:
+    entry = _BY_PHRASE.get(phrase)
     return _compile(entry) if entry is not None else None
 
 
-def _compile(entry: Hazards) -> _Compiled:
+def _compile(entry: Covered) -> _Compiled:
     return _Compiled(
-        frozenset(entry.short),
+        entry,
         frozenset(entry.long.split()),
-        frozenset(entry.words.split()),
-        re.compile(entry.pattern, re.DOTALL) if entry.pattern else None,
-        frozenset(entry.front_short),
-        frozenset(entry.front_long.split()),
-        entry.bundle,
+        frozenset(entry.after.split()),
+        frozenset(entry.first.split()),
+        re.compile(entry.shapes) if entry.shapes else None,
+        re.compile(entry.refused, re.DOTALL) if entry.refused else None,
     )
 
 
-_BY_PROGRAM = {entry.program: entry for entry in TABLE}
-
-
+_NO_OPTIONS = _compile(Covered(""))
 _NUMBERED = names("python pip gcc clang perl ruby node")
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 _SETTING = re.compile(r"[-+@]|[\w.-]+[+:?]?=|[A-Za-z][\w.-]*:(?!//)")
 """An option, a file of options, a variable (`SHELL=x`), a goal (`exec:java`)."""
 
 
-def is_known(words: tuple[str, ...]) -> bool:
-    """Whether it is known which options of the program, and of its sub-command, are dangerous."""
+def _name(words: Sequence[str]) -> str:
+    """The program's name in the tables; empty if it is another program, such as a file of this name or `diff3`."""
     if "/" in words[0] and not words[0].startswith(_SYSTEM):
-        return False
-    name = program(words[0])
-    if name == "git":
-        return next((word for word in words[1:] if not word.startswith("-")), "status") in GIT_KNOWN
-    base = os.path.basename(words[0])
-    is_itself = base in (name, f"g{name}") or name in _NUMBERED  # `diff3` is not `diff`
-    return is_itself and (name in _BY_PROGRAM or name in HARMLESS)
+        return ""
+    name, base = program(words[0]), os.path.basename(words[0])
+    return name if base in (name, f"g{name}") or name in _NUMBERED else ""
 
 
-def is_dangerous_subcommand(name: str, word: str) -> bool:
-    entry = _known(name)
-    return entry is not None and word in entry.words
+def _subcommand(words: Sequence[str]) -> int:
+    """Where the first plain word stands."""
+    return next((number for number, word in enumerate(words) if number and not word.startswith("-")), len(words))
+
+
+def is_known(words: tuple[str, ...]) -> bool:
+    """Whether the table lists the options of the program, or of its sub-command."""
+    name = _name(words)
+    if name in _WITH_SUBCOMMANDS:
+        return _listed(name, *words[(at := _subcommand(words)) : at + 1]) is not None
+    return name in HARMLESS or _listed(name) is not None
+
+
+def is_same_anywhere(words: tuple[str, ...]) -> bool:
+    """Whether the program does the same in any folder, since no file that it finds there tells it what to do."""
+    name = _name(words)
+    found = _listed(name)
+    return name in HARMLESS or (found is not None and found.entry.anywhere)
 
 
 def setting(words: tuple[str, ...], first: int) -> str | None:
@@ -77,43 +123,99 @@ def setting(words: tuple[str, ...], first: int) -> str | None:
     return next((word for word in words[max(first, 1) :] if _SETTING.match(word)), None)
 
 
-def hazard(words: tuple[str, ...], first: int) -> str | None:
-    """The first of the words from `first` on that makes the program write or run something else."""
-    name = program(words[0])
-    plain = [number for number, word in enumerate(words) if number and not word.startswith("-")]
-    front_end = plain[0] if plain else len(words)
-    known = [_known(name)]
-    known += [_known(f"{name} {words[number]}") for number in plain[:1]]
-    for entry in known:
-        if entry is not None:
-            for number in range(max(first, 1), len(words)):
-                if _is_hazard(entry, words[number], number, front_end):
-                    return words[number]
-    return _hidden_script(words, first, plain) if name == "sed" else None
+def why_not_listed(words: tuple[str, ...], first: int, folders: Sequence[str] = ()) -> str | None:
+    """Why a rule that spells out the words before `first` does not cover the others; None if it does."""
+    name = _name(words)
+    if not name or (name not in _WITH_SUBCOMMANDS and not is_known(words)):
+        return _unknown_setting(words, first)
+    if name in HARMLESS:
+        return None
+    start, entry = 1, _listed(name) or _NO_OPTIONS
+    if name in _WITH_SUBCOMMANDS:
+        at = _subcommand(words)
+        if word := next((word for word in words[1:at] if not entry.has_option(word)), None):
+            return f"`{word}` stands before the sub-command of `{name}`, so that only a rule without `*` covers it"
+        if at == len(words):
+            return None
+        listed = _listed(name, words[at])
+        if (name, words[at]) in EXACT_PHRASES:
+            return f"only a rule without `*` covers `{name} {words[at]}`"
+        if at >= first and (listed is None or listed.entry.spelled):
+            return f"the rule does not spell out `{name} {words[at]}`"
+        if listed is None:
+            return _unknown_setting(words, first)
+        start, entry = at + 1, listed
+    word = _unlisted(entry, words, max(first, start), start, folders)
+    return f"`{word}` is not among the words of `{name}` that a `*` stands for" if word is not None else None
 
 
-def _is_hazard(entry: _Compiled, word: str, number: int, front_end: int) -> bool:
-    if word in entry.words or (entry.pattern is not None and entry.pattern.match(word)):
-        return True
-    if entry.bundle and number == 1 and not word.startswith("-"):
-        return not entry.short.isdisjoint(word)
-    if _is_option(word, entry.short, entry.long):
-        return True
-    return number < front_end and _is_option(word, entry.front_short, entry.front_long)
+def _unknown_setting(words: tuple[str, ...], first: int) -> str | None:
+    word = setting(words, first)
+    return (
+        f"`{word}` is an option or a setting, and those of `{program(words[0])}` are not known"
+        if word is not None
+        else None
+    )
 
 
-def _is_option(word: str, short: frozenset[str], long: frozenset[str]) -> bool:
-    if word in long:
-        return True
-    if word.startswith("--"):
-        name = word.partition("=")[0]
-        return len(name) > 2 and any(option.startswith(name) for option in long)
-    return word.startswith("-") and not short.isdisjoint(word[1:])
+def _unlisted(listed: _Compiled, words: tuple[str, ...], first: int, start: int, folders: Sequence[str]) -> str | None:
+    """The first of the words from `first` on that the entry does not list. Those of the program begin at `start`."""
+    entry = listed.entry
+    end = words.index("--", start) if "--" in words[start:] else len(words)
+    plain = [at for at in range(start, len(words)) if not _is_option(words[at], at, end)]
+    for at in range(first, len(words)):
+        word = words[at]
+        if at > end and entry.passes_on and _SETTING.match(word):
+            if word.partition("=")[0] not in listed.after:
+                return word
+        elif at in plain:
+            if word.startswith("-") and word != "-":
+                return word  # behind a `--`
+            if not _is_covered_operand(listed, words, at, plain, folders):
+                return word
+        elif at != end and not listed.has_option(word):
+            return word
+    return _hidden_script(words, first, plain)
+
+
+def _is_option(word: str, at: int, end: int) -> bool:
+    return at == end or (at < end and word.startswith("-") and word != "-")
+
+
+def _is_covered_operand(
+    listed: _Compiled, words: tuple[str, ...], at: int, plain: list[int], folders: Sequence[str]
+) -> bool:
+    entry, word = listed.entry, words[at]
+    if listed.refused is not None and listed.refused.match(word):
+        return False
+    if listed.first and at == plain[0] and word not in listed.first:
+        return False
+    if entry.no_folders and any(os.path.isdir(os.path.join(folder, word)) for folder in folders):
+        return False
+    return entry.operands < 0 or len(plain) <= entry.operands
 
 
 def _hidden_script(words: tuple[str, ...], first: int, plain: list[int]) -> str | None:
-    """`sed` takes its first plain word for a script, and scripts can write files and run commands."""
-    script = next((number for number in plain if number >= first), None)
-    if script is None or _SED_SCRIPT.fullmatch(words[script]) or (plain and plain[0] < first):
+    """`sed` and `jq` take their first plain word for a script, and scripts can write, run and read other things."""
+    reads = _SCRIPTS.get(program(words[0]))
+    if reads is None or not plain or plain[0] < first:
         return None
-    return words[script]
+    script = words[plain[0]]
+    return None if reads(script) else script
+
+
+def _is_plain_sed(script: str) -> bool:
+    return _SED_SCRIPT.fullmatch(script) is not None
+
+
+def _is_plain_jq(script: str) -> bool:
+    at = 0
+    while at < len(script):
+        token = _JQ_TOKEN.match(script, at)
+        if token is None or (token["name"] is not None and token["name"] not in _JQ_NAMES):
+            return False
+        at = token.end()
+    return True
+
+
+_SCRIPTS = {"sed": _is_plain_sed, "jq": _is_plain_jq}

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from crow.paths import is_inside
+from crow.policy.repositories import is_in_git_directory
 from crow.policy.tables import names
 
 _SECRET_NAMES = (".env*", "*.pem", "*.key", ".netrc", ".npmrc", ".pypirc")
@@ -32,12 +33,53 @@ _PROTECTED_NAMES = _START_UP_FILES | {
     ".pre-commit-config.yaml",
     ".envrc",
     ".mcp.json",
+    ".ripgreprc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
     "agents.md",
+    "agents.override.md",
     "claude.md",
+    "claude.local.md",
+    "gemini.md",
+    "qwen.md",
+    "crush.md",
+    "opencode.json",
+    "opencode.jsonc",
+    "crush.json",
+    ".crush.json",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".roorules",
+    ".goosehints",
+    ".roomodes",
+    ".mcp.jsonc",
 }
-_PROTECTED_FOLDERS = frozenset({".git", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".cursor", ".husky", ".crow"})
+_PROTECTED_BEGINNINGS = (".aider", ".roorules-", ".clinerules-")
+"""Of names of files and folders, such as `.aider.conf.yml`."""
+_PROTECTED_FOLDERS = names(
+    """
+    .git .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer
+    .agent .agents .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy .codeium .codex
+    .continue .copilot .crush .cursor .factory .gemini .goose .iflow .junie .kilocode .kimi .kiro .neovate .opencode
+    .openhands .pi .qoder .qwen .roo .rovodev .tabnine .trae .vibe .warp .windsurf .zencoder
+    """
+)
+"""Most are folders of other agents: what lies there tells them what to do, and what to run, as the person."""
 _PROTECTED_BRANCHES = (
     (".github", "workflows"),
+    (".github", "copilot-instructions.md"),
+    (".github", "instructions"),
+    (".github", "agents"),
+    (".github", "prompts"),
+    (".github", "hooks"),
+    (".config", "goose"),
+    (".config", "opencode"),
+    (".config", "crush"),
+    (".config", "amp"),
+    (".config", "zed"),
+    (".config", "nvim"),
     (".config", "git"),
     (".config", "fish"),
     (".config", "systemd"),
@@ -74,9 +116,13 @@ def is_protected(path: str, private: Sequence[str] = ()) -> bool:
     parts = folded.split("/")
     if parts[-1] in _PROTECTED_NAMES or not _PROTECTED_FOLDERS.isdisjoint(parts):
         return True
+    if any(part.startswith(_PROTECTED_BEGINNINGS) for part in parts):
+        return True
     if any(branch in _PROTECTED_BRANCHES for branch in pairwise(parts)):
         return True
-    return _PROTECTED_SYSTEM.fullmatch(folded) is not None or is_secret(path, private)
+    if _PROTECTED_SYSTEM.fullmatch(folded) is not None or is_secret(path, private):
+        return True
+    return is_in_git_directory(os.path.normpath(path))
 
 
 def _folded(path: str) -> str:

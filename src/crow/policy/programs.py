@@ -1,4 +1,4 @@
-"""What is known of programs whose arguments say what is run. Names only: options are in `crow.policy.hazards`."""
+"""What is known of programs whose arguments say what is run. Names only: options are in `crow.policy.option_table`."""
 
 import os
 import re
@@ -84,7 +84,7 @@ EXACT_ONLY = (
         vi vim vim.tiny vim-tiny vim.basic vimdiff nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh
         redis-cli gpg openssl hyperfine elixir iex m4 dc bc r rscript opam stack mise coverage conda mamba
         micromamba rails timeit pdb trace cprofile profile runpy code doctest
-        cp mv install rsync scp wget tar bsdtar unzip cpio 7z ps printenv
+        cp mv install rsync scp wget tar bsdtar unzip cpio 7z ps printenv yq
         """
     )
 )
@@ -94,7 +94,7 @@ a folder that is named lets something protected be written; or everybody's envir
 EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
     """
     docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run rustup+run uv+tool mix+run git+bisect
-    git+submodule git+filter-branch
+    git+submodule git+filter-branch git+config git+hook git+update-index
     """
 )
 """The same, for sub-commands."""
@@ -118,16 +118,7 @@ HARMLESS = names(
     type whoami id uname nproc df tac rev fold expand paste mkdir touch cd md5sum sha1sum sha256sum sha512sum cksum
     """
 )
-"""Programs that are known to have no option that runs or overwrites something."""
-
-GIT_KNOWN = names(
-    """
-    add blame branch cat-file checkout cherry-pick clone commit describe diff fetch format-patch grep log ls-files
-    ls-remote ls-tree merge merge-base pull push rebase reflog remote restore rev-list rev-parse revert rm show show-ref
-    shortlog stash status switch tag archive
-    """
-)
-"""Sub-commands of git whose options are known. Others may even be aliases, which run anything."""
+"""Programs that are known to have no option that runs or overwrites something, in whatever folder they run."""
 
 SUBCOMMANDS = names(
     """
@@ -141,7 +132,8 @@ TO_THE_LETTER: frozenset[tuple[str, ...]] = phrases(
     """
     rm rmdir unlink shred dd truncate mkfs mount umount kill pkill killall chmod chown chgrp ln shutdown reboot make
     docker podman kubectl terraform helm aws gcloud az systemctl apt apt-get dnf brew
-    git+push git+reset git+clean git+apply git+am npm+publish cargo+publish gh+repo gh+secret
+    git+push git+reset git+clean git+apply git+am npm+publish cargo+publish gh+repo gh+secret npm+install npm+i npm+ci
+    npm+add npm+uninstall npm+update pip+install
     """
 )
 """What cannot be taken back, or runs what its words name: an "always" for these remembers the words as they are."""

@@ -66,8 +66,11 @@ class RuleBook:
 
 def _ready(known: KnownRule, roots: Sequence[str]) -> ReadyRule:
     rule = known.rule
+    granted = known.origin in GRANTED
+    if granted:
+        roots = roots[:1]  # what the person answered is about the project, not about folders that came later
     return ReadyRule(
         known,
-        CommandPattern.parse(rule.command) if rule.command is not None else None,
+        CommandPattern.parse(rule.command, first_root_only=granted) if rule.command is not None else None,
         PathGlob(rule.path, roots, generous=rule.decision != "allow") if rule.path is not None else None,
     )

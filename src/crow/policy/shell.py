@@ -8,7 +8,7 @@ import msgspec
 
 from crow.policy.commands import CommandContext, CommandPattern, mentions, strikes, why_not_covered
 from crow.policy.grammar import read_all
-from crow.policy.hazards import is_dangerous_subcommand, is_known
+from crow.policy.hazards import is_known
 from crow.policy.places import Budget, Place, is_untouchable
 from crow.policy.plain import NotPlain, PlainCommand, read_plain
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, SUBCOMMANDS, TO_THE_LETTER, program
@@ -109,14 +109,14 @@ def suggest(line: str, place: Place) -> tuple[str, ...] | None:
         return None
     suggested = tuple(dict.fromkeys(_suggestion(command.words, place) for command in commands))
     try:
-        coverage(line, [CommandPattern.parse(command) for command in suggested], place)
+        coverage(line, [CommandPattern.parse(command, first_root_only=True) for command in suggested], place)
     except NotCovered:
         return None
     return suggested
 
 
 def _suggestion(words: tuple[str, ...], place: Place) -> str:
-    general = CommandPattern(words[: _telling_words(words)], open=True)
+    general = CommandPattern(words[: _telling_words(words)], open=True, first_root_only=True)
     exact = shlex.join(words) if words[-1] != "*" else f"{shlex.join(words[:-1])} '*'"
     if _is_to_the_letter(words):
         return exact
@@ -134,9 +134,9 @@ def _telling_words(words: tuple[str, ...]) -> int:
 def _is_to_the_letter(words: tuple[str, ...]) -> bool:
     name = program(words[0])
     named = (name, *words[1:2])
-    if name in SUBCOMMANDS and len(words) > 1 and words[1].startswith("-"):
-        return True  # `git --no-pager log`: the options hide what is done, and `git *` would be too much
-    if not is_known(words) or (len(words) > 1 and is_dangerous_subcommand(name, words[1])):
+    if name in SUBCOMMANDS and (len(words) == 1 or words[1].startswith("-")):
+        return True  # `git`, `git --no-pager log`: what is done is not said or hidden, and `git *` would be too much
+    if not is_known(words):
         return True
     literal = CHOOSERS | TO_THE_LETTER | EXACT_PHRASES
     return name in EXACT_ONLY or (name,) in literal or named in literal

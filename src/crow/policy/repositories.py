@@ -1,0 +1,69 @@
+"""Git directories where nobody expects one. Git obeys the configuration that it finds from a folder on, and that
+configuration names programs to run: so a folder that looks like a git directory is protected like `.git`, and a rule
+covers git only in the repository that the workspace's own folder belongs to.
+"""
+
+import os
+from collections.abc import Sequence
+
+from crow.paths import is_inside
+
+DEEPEST = 100
+"""Folders of a path that are looked at; a path with more is taken for a protected one."""
+_NEEDED = ("HEAD", "objects", "refs", "commondir")
+
+
+def looks_like_git_directory(folder: str, also: str = "") -> bool:
+    """Whether git would take the folder for a git directory if it also held something of this name."""
+
+    def has(name: str) -> bool:
+        return also == name or os.path.lexists(f"{folder}/{name}")
+
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+
+def is_in_git_directory(path: str) -> bool:
+    """Whether a path lies in what looks like a git directory, or would make its folder one."""
+    parts = path.split("/")
+    if len(parts) > DEEPEST:
+        return True
+    folder = ""
+    for part in parts[1:]:
+        name = next((needed for needed in _NEEDED if needed.casefold() == part.casefold()), "")
+        if looks_like_git_directory(folder or "/", name):
+            return True
+        folder = f"{folder}/{part}"
+        if not os.path.isdir(folder):
+            return False
+    return looks_like_git_directory(folder)
+
+
+def planted_repository(folder: str, roots: Sequence[str]) -> str | None:
+    """Why git would obey a repository from there on that may have been planted; None if it would not.
+
+    The repository is found as git finds it: from the folder upwards, a `.git` before a folder that is bare.
+    """
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.isfile(git):
+            return _led_astray(folder, git, roots)
+        if os.path.lexists(git):
+            return None if os.path.realpath(git) == git else f"`{git}` is a link"
+        if looks_like_git_directory(folder):
+            return f"`{folder}` is itself a git directory, and git would obey its configuration"
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+
+
+def _led_astray(folder: str, git: str, roots: Sequence[str]) -> str | None:
+    """A `.git` file, as worktrees and submodules have one, may lead out of the workspace, or to a real `.git`."""
+    try:
+        with open(git, "rb") as file:
+            text = os.fsdecode(file.read(5000))
+    except OSError:
+        return f"`{git}` cannot be read"
+    target = os.path.realpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
+    if ".git" in target.split("/") or not any(is_inside(target, root) for root in roots):
+        return None
+    return f"`{git}` leads to another folder of the workspace"

@@ -1,0 +1,248 @@
+"""A rule for `git` or `npm` covers them in the workspace's own repository, never in one that somebody planted there.
+
+Real repositories, real git, a real `crow acp`: a planted program writes a file beside itself when it is run.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.editor import NOTHING, TERMINAL, chose
+from tests.support.scripts import DONE, call, reply, run
+
+
+def rules(*commands: str) -> str:
+    entries = (f'[[permission.rules]]\ntool = "terminal"\ncommand = "{line}"\ndecision = "allow"' for line in commands)
+    return "\n".join(entries)
+
+
+GIT_RULES = rules("git *", "git status *", "git log *", "git status", "cd *")
+
+
+def git(folder: Path, *words: str) -> None:
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always")
+    subprocess.run(("git", *who, *words), cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def booby_trap(repository: Path, fired: Path) -> None:
+    """Makes git run a program whenever it looks at this repository's files."""
+    trap = repository / "trap.sh"
+    trap.write_text(f"#!/bin/sh\n: > {fired}\n")
+    trap.chmod(0o755)
+    git_dir = repository if (repository / "HEAD").exists() else repository / ".git"
+    worktree = f"\tbare = false\n\tworktree = {repository}\n" if git_dir == repository else ""
+    with (git_dir / "config").open("a") as config:
+        config.write(f"[core]\n{worktree}\tfsmonitor = {trap}\n")
+
+
+def plant_bare(folder: Path, fired: Path) -> None:
+    """A folder that is itself a git directory, as any repository may contain one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q", "--bare", ".")
+    booby_trap(folder, fired)
+
+
+def plant_nested(folder: Path, fired: Path) -> None:
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    booby_trap(folder, fired)
+
+
+def plant_file(folder: Path, fired: Path) -> None:
+    """A `.git` file, as worktrees and submodules have one, that leads to a planted directory."""
+    plant_bare(folder.with_name("elsewhere"), fired)
+    folder.mkdir(parents=True)
+    (folder / ".git").write_text("gitdir: ../elsewhere\n")
+
+
+@pytest.fixture
+def scene(open_editor, tmp_path):
+    """An editor with a repository as its workspace, and what would show that the planted program ran."""
+
+    def start(script: str, *, config: str = GIT_RULES, repository: bool = True, capabilities=NOTHING, **more):
+        crow = open_editor(script=script + DONE, config=config, capabilities=capabilities, **more)
+        if repository:
+            git(crow.workspace, "init", "-q")
+            git(crow.workspace, "commit", "-q", "--allow-empty", "-m", "first")
+        return crow, tmp_path / "fired"
+
+    return start
+
+
+COMMANDS = [
+    {"command": "git status", "cwd": "vendor/x"},
+    {"command": "git status -s", "cwd": "vendor/x"},
+    {"command": "cd vendor/x && git status"},
+    {"command": "git -C vendor/x status"},
+    {"command": "GIT_DIR=vendor/x git status"},
+    {"command": "git --git-dir=vendor/x status"},
+    {"command": "git --git-dir vendor/x --work-tree . status"},
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "capabilities"), [(plant_bare, NOTHING), (plant_nested, TERMINAL), (plant_file, NOTHING)]
+)
+def test_git_in_a_planted_repository_is_asked_about(scene, plant, capabilities):
+    crow, fired = scene(reply(*(run(**command) for command in COMMANDS)), capabilities=capabilities)
+    plant(crow.workspace / "vendor/x", fired)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists(), "the planted program ran"
+    assert len(crow.permissions) == len(COMMANDS)
+
+
+def test_what_a_clone_brings_is_not_obeyed(scene, tmp_path):
+    """The planted directory is an ordinary part of the repository's contents."""
+    fired = tmp_path / "fired"
+    origin = tmp_path / "origin"
+    plant_bare(origin / "fixtures/repo", fired)
+    (origin / "fixtures/repo/refs/keep").write_text("")  # git keeps no empty folders
+    (origin / "fixtures/repo/objects/keep").write_text("")
+    git(origin, "init", "-q")
+    git(origin, "add", "-A")
+    git(origin, "commit", "-q", "-m", "with a fixture")
+    crow, _ = scene(reply(run("git status", cwd="fixtures/repo")), repository=False)
+    git(tmp_path, "clone", "-q", str(origin), str(crow.workspace))
+    assert (crow.workspace / "fixtures/repo/HEAD").exists()
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == 1
+
+
+def test_a_root_that_is_a_git_directory_itself(scene):
+    crow, fired = scene(reply(run("git status")), repository=False)
+    plant_bare(crow.workspace, fired)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == 1
+
+
+def test_a_root_whose_git_file_leads_to_a_planted_directory(scene):
+    crow, fired = scene(reply(run("git status")), repository=False)
+    plant_bare(crow.workspace / "elsewhere", fired)
+    (crow.workspace / ".git").write_text("gitdir: elsewhere\n")
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == 1
+
+
+@pytest.mark.parametrize("capabilities", [NOTHING, TERMINAL], ids=["local", "client"])
+def test_git_obeys_no_bare_repository_even_if_the_command_was_approved(scene, capabilities):
+    """Commands get `safe.bareRepository=explicit`, beside what the person's environment sets for git."""
+    mine = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "crow.test", "GIT_CONFIG_VALUE_0": "kept"}
+    crow, fired = scene(
+        reply(run("cd vendor/x && git status; git config crow.test")),
+        capabilities=capabilities,
+        environment=mine,
+        permit=lambda request: chose("once"),
+    )
+    plant_bare(crow.workspace / "vendor/x", fired)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    seen = str(crow.model_requests()[-1]["messages"][-1])
+    assert "cannot use bare repository" in seen
+    assert "kept" in seen
+
+
+def test_the_environment_names_no_other_repository(scene, tmp_path):
+    """A variable such as GIT_DIR, left over from a hook that started the editor, leads git nowhere else."""
+    fired = tmp_path / "fired"
+    other = tmp_path / "other"
+    plant_nested(other, fired)
+    crow, _ = scene(reply(run("git status")), environment={"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)})
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert crow.permissions == []
+
+
+def test_git_in_the_repository_of_the_root_goes(scene):
+    crow, fired = scene(reply(run("git status -s"), run("git log --oneline -n 5 && git status")))
+    plant_nested(crow.workspace / "vendor/x", fired)
+    crow.new_session()
+    crow.prompt("go")
+    assert crow.permissions == []
+    assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}
+    assert not fired.exists()
+
+
+def test_git_in_a_worktree_and_in_a_folder_of_a_repository_goes(scene, tmp_path):
+    crow, _ = scene(reply(run("git status")) * 2, repository=False)
+    main = tmp_path / "main"
+    (main / "part").mkdir(parents=True)
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-q", str(tmp_path / "tree"))
+    for folder in (tmp_path / "tree", main / "part"):
+        crow.new_session(folder)
+        crow.prompt("go")
+    assert crow.permissions == []
+
+
+PACKAGE = '{"name": "x", "scripts": {"test": "sh trap.sh"}}'
+OTHERS = [
+    ("npm test", "package.json", PACKAGE),
+    ("npm run test", "package.json", PACKAGE),
+    ("make", "Makefile", "all:\n\tsh trap.sh\n"),
+    ("make all", "Makefile", "all:\n\tsh trap.sh\n"),
+    ("python -m pytest", "pytest.py", "import os\nos.system('sh trap.sh')\n"),
+    ("pytest", "conftest.py", "import os\nos.system('sh trap.sh')\n"),
+    ("cargo build", ".cargo/config.toml", '[build]\nrustc-wrapper = "./trap.sh"\n'),
+    ("unheard-of", "x", ""),
+]
+
+
+@pytest.mark.parametrize("rule", ["{}", "{} *"])
+def test_what_obeys_the_folder_it_runs_in_is_covered_in_a_root_alone(scene, rule):
+    lines = [(command, f"vendor/{number}") for number, (command, *_) in enumerate(OTHERS)]
+    calls = [run(command, cwd=folder) for command, folder in lines]
+    calls += [run(f"cd {folder} && {command}") for command, folder in lines]
+    crow, fired = scene(reply(*calls), config=rules(*(rule.format(command) for command, *_ in OTHERS), "cd *"))
+    for (_, name, text), (_, place) in zip(OTHERS, lines, strict=True):
+        folder = crow.workspace / place
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text)
+        (folder / "trap.sh").write_text(f": > {fired}\n")
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == len(calls)
+
+
+CONFIGURING = [
+    "git config core.fsmonitor ./trap.sh",
+    "git config --local core.fsmonitor ./trap.sh",
+    "git init vendor/y",
+    "git worktree add vendor/y",
+    "git update-index --fsmonitor",
+    "git hook run pre-commit",
+    "git remote add x ./vendor/x",
+    "git unheard-of",
+]
+
+
+def test_a_rule_for_all_of_git_covers_no_sub_command_that_configures_it(scene):
+    crow, _ = scene(reply(*map(run, CONFIGURING)), config=rules("git *", "git config *"))
+    crow.new_session()
+    crow.prompt("go")
+    assert len(crow.permissions) == len(CONFIGURING)
+    assert "trap" not in (crow.workspace / ".git/config").read_text()
+
+
+@pytest.mark.parametrize("mode", ["edit", "auto"])
+def test_writing_what_makes_a_folder_a_git_directory_asks(scene, mode):
+    names = ("config", "objects/x", "refs/x", "HEAD", "config2")
+    writes = (call("write", path=f"vendor/x/{name}", content="ref: refs/heads/m\n") for name in names)
+    crow, _ = scene(reply(*writes), config="", permit=lambda request: chose("once"), environment={"CROW_MODE": mode})
+    crow.new_session()
+    crow.prompt("go")
+    asked = [Path(request["toolCall"]["locations"][0]["path"]).name for request in crow.permissions]
+    assert asked == ["HEAD", "config2"]
