@@ -69,10 +69,12 @@ def test_an_error_of_the_tool_is_a_failed_call(tmp_path):
     assert "the flour is gone" in told_model(editor)
 
 
-def test_a_diff_in_the_result_is_shown_as_one(tmp_path):
+def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_path):
     path = str(tmp_path / "work" / "bread.txt")
     call, editor = one_call(tmp_path, good(), "diff", path=path)
-    assert call["content"] == [{"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}]
+    diff, text = call["content"]
+    assert diff == {"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}
+    assert text == {"type": "content", "content": {"type": "text", "text": "```\nchanged\n```"}}
     assert told_model(editor) == "changed"
 
 

@@ -11,6 +11,7 @@ from crow.errors import WorkspaceError
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolResult
 from crow.tools.read import MOST_LINES, Read, image_type, number_lines
+from crow.workspace.excerpt import Line
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
 
@@ -55,10 +56,10 @@ def test_a_line_behind_the_end_is_an_error_that_says_so(tmp_path):
 
 
 def test_long_lines_and_many_bytes_are_cut_and_say_so():
-    text, last = number_lines(["x" * 5000, "y"], 1, 10)
+    text, last = number_lines([Line("x" * 2000, 5000), Line("y", 1)], 1)
     assert "… (line of 5000 characters, cut)" in text
     assert last == 2
-    text, last = number_lines(["é" * 1000] * 1000, 1, 1000)
+    text, last = number_lines([Line("é" * 1000, 1000)] * 1000, 1)
     assert len(text.encode()) <= 256 * 1024
     assert last < 1000
 

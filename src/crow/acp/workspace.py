@@ -18,6 +18,7 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import Document
+from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
 from crow.workspace.place import make_folders_for, refuse_link
 from crow.workspace.text import MARK
@@ -64,6 +65,12 @@ class ClientWorkspace(LocalWorkspace):
     async def read_text(self, path: str) -> str:
         document = await self.read_document(path)
         return document.text if document is not None else await super().read_text(path)
+
+    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
+        if not self._reads or not self.contains(path):
+            return await super().read_lines(path, wanted)
+        text = await self.read_text(path)
+        return await worked_out(len(text), lambda: excerpt_of(text, wanted))
 
     async def read_document(self, path: str) -> Document | None:
         return (await self._look(path)).document

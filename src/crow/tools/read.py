@@ -1,6 +1,7 @@
 """`read`: a file's lines, an image, or a folder's listing."""
 
 import base64
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -17,6 +18,7 @@ from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
 from crow.tools.seen import Seen
 from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
+from crow.workspace.excerpt import Line, Wanted
 
 MOST_LINES = 2000
 MOST_BYTES = 256 * 1024
@@ -122,24 +124,22 @@ class ReadAction:
         return ToolResult(ok=True, text=message, message=message, display=(ImageBlock(image),), images=(image,))
 
     async def _read_lines(self) -> ToolResult:
-        text = await self._workspace.read_text(self._path)
-        lines = text.split("\n")
-        if lines[-1] == "":
-            lines.pop()
-        if not lines:
-            self._seen.note_read(self._path, text, 1, 0)
+        first, most = self._arguments.offset, min(self._arguments.limit, MOST_LINES)
+        found = await self._workspace.read_lines(self._path, Wanted(first, most, LONGEST_LINE))
+        if not found.total:
+            self._seen.note_read(self._path, found.text, 1, 0)
             return self._result("(an empty file)", "empty")
-        first = self._arguments.offset
-        if first > len(lines):
-            raise WorkspaceError(f"{shown(self._path)} has {len(lines)} lines: there is no line {first}.")
-        numbered, last = number_lines(lines, first, min(self._arguments.limit, MOST_LINES))
-        cut = [number for number in range(first, last + 1) if len(lines[number - 1].removesuffix("\r")) > LONGEST_LINE]
-        self._seen.note_read(self._path, text, first, last, cut)
+        if first > found.total:
+            raise WorkspaceError(f"{shown(self._path)} has {found.total} lines: there is no line {first}.")
+        numbered, last = number_lines(found.lines, first)
+        shown_lines = enumerate(found.lines[: last - first + 1], first)
+        cut = [number for number, line in shown_lines if line.length > LONGEST_LINE]
+        self._seen.note_read(self._path, found.text, first, last, cut)
         count = last - first + 1
         message = f"{count} line" if count == 1 else f"{count} lines"
-        if last < len(lines):
-            numbered += f"\n({len(lines) - last} more lines: {self._advice.go_on.format(line=last + 1)})"
-            message = f"lines {first}-{last} of {len(lines)}"
+        if last < found.total:
+            numbered += f"\n({found.total - last} more lines: {self._advice.go_on.format(line=last + 1)})"
+            message = f"lines {first}-{last} of {found.total}"
         return self._result(numbered, message)
 
     def _result(self, text: str, message: str) -> ToolResult:
@@ -147,14 +147,14 @@ class ReadAction:
         return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
 
 
-def number_lines(lines: list[str], first: int, limit: int) -> tuple[str, int]:
+def number_lines(lines: Sequence[Line], first: int) -> tuple[str, int]:
     """Lines with their numbers, as many as fit the budget, and the number of the last one."""
     numbered: list[str] = []
     size = 0
-    for number, line in enumerate(lines[first - 1 : first - 1 + limit], first):
-        text = line.removesuffix("\r")
-        if len(text) > LONGEST_LINE:
-            text = f"{text[:LONGEST_LINE]} … (line of {len(text)} characters, cut)"
+    for number, line in enumerate(lines, first):
+        text = line.text
+        if line.length > LONGEST_LINE:
+            text = f"{text} … (line of {line.length} characters, cut)"
         size += len(text.encode("utf-8", "surrogatepass")) + 8
         if size > MOST_BYTES and numbered:
             break

@@ -29,15 +29,21 @@ class Seen:
         self._size = 0
         self._opened: set[str] = set()
 
-    def note_read(self, path: str, text: str, first: int, last: int, cut: Iterable[int] = ()) -> None:
-        """The model was shown these lines of a text, counted from 1; some of them not in full."""
+    def note_read(self, path: str, text: str | None, first: int, last: int, cut: Iterable[int] = ()) -> None:
+        """The model was shown these lines of a text, counted from 1; some of them not in full.
+
+        None stands for a text that is too long to be remembered.
+        """
+        self._opened.add(path)
+        if text is None:
+            self._forget(path)
+            return
         known = self._files.get(path)
         lines = known.lines if known is not None and known.text == text else bytearray(count_lines(text))
         in_part = [line for line in cut if lines[line - 1] != READ]
         lines[first - 1 : last] = bytes([READ]) * (last - first + 1)
         for line in in_part:
             lines[line - 1] = CUT
-        self._opened.add(path)
         self._remember(path, _Known(text, lines))
 
     def note_written(self, path: str, text: str) -> None:

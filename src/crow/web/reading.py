@@ -79,7 +79,7 @@ async def read_page(page: Page) -> Reading:
         kind = found
     elif kind in _HTML_TYPES or (not is_text and _HTML_BEGINNING.match(text[:4096])):
         return await _html(page, text, notes)
-    text = in_plain_sight(text)
+    text = await in_plain_sight(text, MOST_TEXT)
     if len(text) > MOST_TEXT:
         notes = (*notes, f"only the first {MOST_TEXT:,} characters")
     return Reading(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
@@ -91,13 +91,15 @@ async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
     content = text[:MOST_HTML].encode("utf-8", "replace")
     done = await convert_page(Job("html", len(content), page.url.text), content)
     notes = (*notes, one_line(done.note, LONGEST_NOTE)) if done.note else notes
-    return Reading(page.url, done.title, done.date or _date(page), "text/html", in_plain_sight(done.text), notes=notes)
+    text = await in_plain_sight(done.text, MOST_TEXT)
+    return Reading(page.url, done.title, done.date or _date(page), "text/html", text, notes=notes)
 
 
 async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
     done = await convert_page(Job("pdf", len(page.body), page.url.text), page.body)
     notes = (*notes, done.note) if done.note else notes
-    return Reading(page.url, done.title, _date(page), "application/pdf", in_plain_sight(done.text), notes=notes)
+    text = await in_plain_sight(done.text, MOST_TEXT)
+    return Reading(page.url, done.title, _date(page), "application/pdf", text, notes=notes)
 
 
 def _image(page: Page, kind: str) -> Reading:
@@ -135,7 +137,9 @@ def _only_called_html(text: str) -> str:
     """Some servers call everything HTML: what it is instead, or nothing if it may be HTML."""
     if _TAG.search(text) is None and text.strip():
         return "text/plain"
-    if text.lstrip()[:1] in ("{", "["):
+    if text[:4096].lstrip()[:1] in ("{", "["):
+        if len(text) > MOST_HTML:  # to read it all would take long: what begins so and has no tags soon is no HTML
+            return "" if _TAG.search(text[:4096]) else "application/json"
         with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeError):
             msgspec.json.decode(text)
             return "application/json"

@@ -5,6 +5,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from crow.workspace.excerpt import Excerpt, Wanted
+
 
 class FileInfo(msgspec.Struct, frozen=True):
     path: str
@@ -123,6 +125,10 @@ class Workspace(Protocol):
 
     async def read_text(self, path: str) -> str:
         """The text as the person has it in front of them: the editor's unsaved buffer before the disk."""
+        ...
+
+    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
+        """Some lines of that text."""
         ...
 
     async def list_folder(self, path: str) -> list[str]:

@@ -5,19 +5,22 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import BinaryIO, TypeVar
 
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
+from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of, excerpt_of_file
 from crow.workspace.place import open_resolved, status_of
 from crow.workspace.text import decode, decode_text, encode
 from crow.workspace.words import kind, reason, unreadable
 
 LARGEST_TEXT = 64 * 1024 * 1024
+LARGEST_KEPT = 16 * 1024 * 1024
+"""Bytes of a text that is held as a whole for the sake of a few lines: nobody remembers a longer one."""
 LARGEST_AT_ONCE = 1024 * 1024
 """Bytes or characters up to which a text is decoded or compared without leaving the event loop."""
 LAST_MOMENT = 0.5
@@ -62,6 +65,9 @@ class LocalWorkspace:
     async def read_text(self, path: str) -> str:
         content = await self.disk.run(lambda: _read_all(path))
         return await worked_out(len(content), lambda: decode_text(path, content))
+
+    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
+        return await self.disk.run(lambda: _read_lines(path, wanted))
 
     async def list_folder(self, path: str) -> list[str]:
         return await self.disk.run(lambda: _list(path))
@@ -151,11 +157,27 @@ def _read_to_change(path: str) -> tuple[bytes, str] | None:
 def _read_all(path: str) -> bytes:
     content = _read(path, LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
+        raise _too_large(path)
     return content
 
 
+def _read_lines(path: str, wanted: Wanted) -> Excerpt:
+    with _open(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > LARGEST_TEXT:
+            raise _too_large(path)
+        if size > LARGEST_KEPT:
+            return excerpt_of_file(file, path, wanted)
+        return excerpt_of(decode_text(path, file.read(LARGEST_KEPT + 1)), wanted)
+
+
 def _read(path: str, limit: int) -> bytes:
+    with _open(path) as file:
+        return file.read(limit)
+
+
+@contextlib.contextmanager
+def _open(path: str) -> Generator[BinaryIO]:
     try:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
         fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -165,11 +187,15 @@ def _read(path: str, limit: int) -> bytes:
     if not stat.S_ISREG(mode):
         os.close(fd)
         raise WorkspaceError(f"{shown(path)} is {kind(mode)}, not a file that can be read.")
-    with open(fd, "rb") as file:
-        try:
-            return file.read(limit)
-        except OSError as error:
-            raise unreadable(path, error) from None
+    try:
+        with open(fd, "rb") as file:
+            yield file
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _too_large(path: str) -> WorkspaceError:
+    return WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
 
 
 def _list(path: str) -> list[str]:

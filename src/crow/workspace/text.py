@@ -42,8 +42,17 @@ class Decoded(NamedTuple):
 def decode(path: str, content: bytes) -> Decoded:
     decoded = _decode_marked(content) or _decode_plain(content)
     if decoded is None or "\0" in decoded.text:
-        raise WorkspaceError(f"{shown(path)} is a binary file ({len(content):,} bytes).")
+        raise binary(path, len(content))
     return decoded
+
+
+def binary(path: str, size: int) -> WorkspaceError:
+    return WorkspaceError(f"{shown(path)} is a binary file ({size:,} bytes).")
+
+
+def mark_of(head: bytes) -> tuple[bytes, str]:
+    """The byte order mark that a file begins with, if it does, and the encoding that it names, else UTF-8."""
+    return next(((mark, encoding) for mark, encoding in _MARKS if head.startswith(mark)), (b"", "utf-8"))
 
 
 def decode_text(path: str, content: bytes) -> str:

@@ -18,7 +18,7 @@ from crow.mcp.display import decode
 from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
 from crow.messages import Image
-from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
+from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolResult
 from crow.visible import one_line
 
 LONGEST_TEXT = 40_000
@@ -38,8 +38,9 @@ def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
     shown = decode(given.meta, roots)
     display: tuple[DisplayBlock, ...] = shown.blocks if shown is not None else ()
-    if not any(isinstance(block, DiffBlock) for block in display):
-        display = (*display, *((TextBlock(text),) if text else ()))
+    # Whatever else a server wants to be shown: what the model is told stands beside it.
+    if text and not any(isinstance(block, TextBlock) and block.text == text for block in display):
+        display = (*display, TextBlock(text))
     return ToolResult(
         ok=not given.is_error,
         text=told,

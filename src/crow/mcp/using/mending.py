@@ -10,13 +10,13 @@ _HALVES = re.compile(
 _ONE_HALF = len(b"uD83D")
 
 
-def mended(message: bytes) -> bytes:
+def mended(message: bytes | bytearray) -> bytes:
     """With the sign for what cannot be read in place of it. Strict JSON stays as it is."""
     try:
         message.decode()
     except UnicodeDecodeError:
         message = message.decode("utf-8", "replace").encode()
-    return _HALVES.sub(_whole, message)
+    return bytes(_HALVES.sub(_whole, message))
 
 
 def _whole(match: re.Match[bytes]) -> bytes:

@@ -7,6 +7,7 @@ is odd is taken out of lists of tools, and of what a call gave. Of far too much 
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 
@@ -24,7 +25,10 @@ MOST_PIECES = 1000
 """Of content in one result: each costs far more than its bytes."""
 MOST_LISTED = 2000
 """Tools, prompts or resources of a server."""
+LONG = 1024 * 1024
+"""Bytes of a message that is read with more care."""
 _LISTS = ("tools", "prompts", "resources", "resourceTemplates")
+_CUT = frozenset({*_LISTS, "content", "messages", "contents"})
 _KINDS = frozenset({"text", "image", "audio", "resource_link", "resource"})
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -114,6 +118,34 @@ def without_too_much(result: Any) -> None:
         for name in _LISTS:
             if isinstance(fields.get(name), list):
                 del fields[name][MOST_LISTED + 1 :]  # one more than are used shows that there are more
+
+
+def read_long(message: bytes | bytearray) -> Any:
+    """A long message. Of its lists no more is made into objects than is kept: each costs far more than its bytes.
+
+    Raises what `msgspec.json.decode` does.
+    """
+    fields = msgspec.json.decode(message, type=dict[str, msgspec.Raw])
+    said: Fields = {name: msgspec.json.decode(value) for name, value in fields.items() if name != "result"}
+    if "result" in fields:
+        said["result"] = _read_result(fields["result"])
+    return said
+
+
+def _read_result(result: msgspec.Raw) -> Any:
+    if bytes(memoryview(result)[:1]) != b"{":
+        return msgspec.json.decode(result)
+    fields = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
+    return {name: _read_list(value) if name in _CUT else msgspec.json.decode(value) for name, value in fields.items()}
+
+
+def _read_list(value: msgspec.Raw) -> Any:
+    """Those pieces beyond the most that are kept are there in number only."""
+    if bytes(memoryview(value)[:1]) != b"[":
+        return msgspec.json.decode(value)
+    pieces = msgspec.json.decode(value, type=list[msgspec.Raw])
+    most = max(MOST_PIECES, MOST_LISTED) + 1
+    return [msgspec.json.decode(piece) for piece in pieces[:most]] + [None] * (len(pieces) - most)
 
 
 def _cut(result: Fields, field: str, piece: Callable[[dict[str, str]], Fields]) -> None:

@@ -16,7 +16,7 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.mending import mended
-from crow.mcp.using.message_guard import MessageGuard, without_too_much
+from crow.mcp.using.message_guard import LONG, MessageGuard, read_long, without_too_much
 from crow.mcp.using.program import ErrorSink, Program
 from crow.mcp.using.stderr_log import StderrLog
 from crow.visible import one_line
@@ -45,7 +45,7 @@ class Talk:
             return f" It said: {said}"
         return f" Its output begins with: {self.garbage}" if self.garbage else ""
 
-    def understood(self, line: bytes) -> SessionMessage | None:
+    def understood(self, line: bytes | bytearray) -> SessionMessage | None:
         """None if it is no message. ServerFailed if there were too many of that kind."""
         if message := _message(line) or _message(mended(line)) or _malformed_answer(line):
             return message
@@ -56,10 +56,10 @@ class Talk:
         return None
 
 
-def _message(line: bytes) -> SessionMessage | None:
+def _message(line: bytes | bytearray) -> SessionMessage | None:
     """Cut before the library looks at it, which needs many times the room of the line."""
     try:
-        said: Any = msgspec.json.decode(line)
+        said: Any = read_long(line) if len(line) > LONG else msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return _as_the_library_reads(line)
     if isinstance(said, dict):
@@ -70,7 +70,7 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-def _as_the_library_reads(line: bytes) -> SessionMessage | None:
+def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
     """It takes numbers that are none, such as NaN."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -78,7 +78,7 @@ def _as_the_library_reads(line: bytes) -> SessionMessage | None:
         return None
 
 
-def _malformed_answer(line: bytes) -> SessionMessage | None:
+def _malformed_answer(line: bytes | bytearray) -> SessionMessage | None:
     """If it can be seen which question it answers, nobody has to wait for a better answer."""
     try:
         said: Any = json.loads(mended(line))
@@ -174,18 +174,18 @@ async def _stop(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-async def _lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
-    """Without empty ones. Each byte is looked at once, however long a line is."""
-    pieces: list[bytes] = []
-    size = 0
+async def _lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | bytearray]:
+    """Without empty ones. Each byte is looked at once, however long a line is, and a long one is kept once."""
+    begun = bytearray()
     while data := await reader.read(_STEP):
         *whole, rest = data.split(b"\n")
         for line in whole:
-            complete = b"".join((*pieces, line))
-            pieces, size = [], 0
+            complete = line
+            if begun:
+                begun += line
+                complete, begun = begun, bytearray()
             if complete and not complete.isspace():
                 yield complete
-        pieces.append(rest)
-        size += len(rest)
-        if size > LONGEST_LINE:
+        begun += rest
+        if len(begun) > LONGEST_LINE:
             raise ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")
