@@ -3,7 +3,8 @@
 How: the common beginning and end are set aside. Lines that occur exactly once on both sides are anchors, as many as
 keep their order. Only what lies between two anchors is compared by a search for the longest common subsequence, and
 only the lines of it that occur on both sides. Whatever would cost too much is replaced as a whole: a coarser diff,
-never a wrong one.
+never a wrong one. Long texts are compared window by window, each beginning where the last one was sure of itself: so
+no call takes long, and nothing but a window is ever split into lines.
 
 A line ends with its line feed, and the last one may have none. A carriage return belongs to its line, so a change of
 line endings is a change.
@@ -21,8 +22,19 @@ from crow.results import DiffBlock
 MOST_CELLS = 400_000_000
 """Pairs of lines that one diff may compare: about 0.1 s and 50 MB, since rapidfuzz keeps a bit for each pair."""
 
+MOST_AT_ONCE = 100_000_000
+"""Those that one call may compare, during which nothing else goes on: about 30 ms."""
+
 MOST_LINES = 2_000_000
 """Changed lines, both sides together, above which no common ones are looked for."""
+
+LARGEST_AT_ONCE = 1024 * 1024
+"""Characters of a text that is compared as a whole."""
+WINDOW = 256 * 1024
+LARGEST_WINDOW = 2 * 1024 * 1024
+"""Characters of a window: where two windows have nothing in common, larger ones are tried, up to this."""
+_SLICE = 512 * 1024
+"""Characters that are looked at in one call."""
 
 LARGEST_WHOLE = 128 * 1024
 """Bytes up to which a text is shown whole."""
@@ -57,14 +69,16 @@ class Statistics(NamedTuple):
 
 
 def changes(old: str, new: str) -> list[Change]:
-    return compare_lines(split_lines(old), split_lines(new))
+    if max(len(old), len(new)) <= LARGEST_AT_ONCE:
+        return compare_lines(split_lines(old), split_lines(new))
+    return list(_changes_in_windows(old, new))
 
 
 def hunks(old: str, new: str, context: int = CONTEXT, found: list[Change] | None = None) -> list[Hunk]:
     """`found` are the texts' changes, if they are known already."""
-    old_lines, new_lines = split_lines(old), split_lines(new)
+    old_lines, new_lines = _Lines(old), _Lines(new)
     if found is None:
-        found = compare_lines(old_lines, new_lines)
+        found = changes(old, new)
     return [_hunk(group, old_lines, new_lines, context) for group in _neighbours(found, context)]
 
 
@@ -117,21 +131,21 @@ def unified(old: str, new: str, path: str, limit: int = 64 * 1024) -> str:
 
 
 def _unified_lines(old: str, new: str, path: str) -> Iterator[str]:
-    old_lines, new_lines = split_lines(old), split_lines(new)
-    found = compare_lines(old_lines, new_lines)
+    old_lines, new_lines = _Lines(old), _Lines(new)
+    found = changes(old, new)
     if found:
         yield f"--- a/{path}\n"
         yield f"+++ b/{path}\n"
     for group in _neighbours(found, CONTEXT):
-        whole = _with_context(group, len(old_lines), CONTEXT)
+        whole = _with_context(group, old_lines.count, CONTEXT)
         yield f"@@ -{_range(whole.old_start, whole.old_end)} +{_range(whole.new_start, whole.new_end)} @@\n"
         position = whole.old_start
         for change in group:
-            yield from _marked(" ", old_lines[position : change.old_start])
-            yield from _marked("-", old_lines[change.old_start : change.old_end])
-            yield from _marked("+", new_lines[change.new_start : change.new_end])
+            yield from _marked(" ", old_lines.between(position, change.old_start))
+            yield from _marked("-", old_lines.between(change.old_start, change.old_end))
+            yield from _marked("+", new_lines.between(change.new_start, change.new_end))
             position = change.old_end
-        yield from _marked(" ", old_lines[position : whole.old_end])
+        yield from _marked(" ", old_lines.between(position, whole.old_end))
 
 
 def _range(start: int, end: int) -> str:
@@ -139,8 +153,8 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if end > start else start},{end - start}"
 
 
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
+def _marked(mark: str, text: str) -> Iterator[str]:
+    for line in split_lines(text):
         yield f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
@@ -167,14 +181,54 @@ def _with_context(group: list[Change], old_length: int, context: int) -> Change:
     return Change(first.old_start - before, last.old_end + after, first.new_start - before, last.new_end + after)
 
 
-def _hunk(group: list[Change], old: list[str], new: list[str], context: int) -> Hunk:
-    whole = _with_context(group, len(old), context)
+def _hunk(group: list[Change], old: "_Lines", new: "_Lines", context: int) -> Hunk:
+    whole = _with_context(group, old.count, context)
     return Hunk(
         whole.old_start + 1,
         whole.new_start + 1,
-        "".join(old[whole.old_start : whole.old_end]),
-        "".join(new[whole.new_start : whole.new_end]),
+        old.between(whole.old_start, whole.old_end),
+        new.between(whole.new_start, whole.new_end),
     )
+
+
+class _Lines:
+    """The lines of a text, asked for from the first to the last: the text is gone through once, and never split."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = 0
+        self._place = 0
+        """Where that line begins."""
+        self.count = _count_feeds(text, 0, len(text)) + (text[-1:] not in ("", "\n"))
+
+    def between(self, start: int, end: int) -> str:
+        first = self._go_to(start)
+        return self._text[first : self._go_to(end)]
+
+    def _go_to(self, line: int) -> int:
+        self._place = _skip_lines(self._text, self._place, line - self._line)
+        self._line = line
+        return self._place
+
+
+def _count_feeds(text: str, start: int, end: int) -> int:
+    return sum(text.count("\n", place, min(place + _SLICE, end)) for place in range(start, end, _SLICE))
+
+
+def _skip_lines(text: str, place: int, lines: int) -> int:
+    """Where one is that many lines further on, or at the end."""
+    while lines > 0:
+        feeds = text.count("\n", place, place + _SLICE)
+        if feeds < lines:
+            lines -= feeds
+            place += _SLICE
+            if place >= len(text):
+                return len(text)
+            continue
+        for _ in range(lines):
+            place = text.index("\n", place) + 1
+        return place
+    return place
 
 
 # --- the comparison
@@ -188,6 +242,75 @@ def compare_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     middle = _trim(old, new, Change(0, len(old), 0, len(new)))
     pairs = _Comparison(old, new).common_lines(middle)
     return list(_between(pairs, middle))
+
+
+def _changes_in_windows(old: str, new: str) -> Iterator[Change]:
+    """The same for long texts, a little coarser where much has moved."""
+    old_at = new_at = old_line = new_line = 0
+    window = WINDOW
+    while True:
+        same = _common_lines(old, old_at, new, new_at)
+        lines = _count_feeds(old, old_at, old_at + same) + (same > 0 and old[old_at + same - 1] != "\n")
+        old_at, new_at, old_line, new_line = old_at + same, new_at + same, old_line + lines, new_line + lines
+        if old_at == len(old) and new_at == len(new):
+            return
+        if window > LARGEST_WINDOW:
+            yield _rest(old, old_at, new, new_at, old_line, new_line)
+            return
+        old_lines = split_lines(old[old_at : _end_of_window(old, old_at + window)])
+        new_lines = split_lines(new[new_at : _end_of_window(new, new_at + window)])
+        found = compare_lines(old_lines, new_lines)
+        old_sure, new_sure = len(old_lines), len(new_lines)
+        if old_at + window < len(old) or new_at + window < len(new):
+            last = found[-1]
+            if last.old_end == old_sure or last.new_end == new_sure:
+                # What it goes on with, and so what it is a change of, lies beyond the window.
+                old_sure, new_sure = last.old_start, last.new_start
+                found.pop()
+        for old_start, old_end, new_start, new_end in found:
+            yield Change(old_line + old_start, old_line + old_end, new_line + new_start, new_line + new_end)
+        window = WINDOW if old_sure and new_sure else window * 4
+        old_at += sum(map(len, old_lines[:old_sure]))
+        new_at += sum(map(len, new_lines[:new_sure]))
+        old_line, new_line = old_line + old_sure, new_line + new_sure
+
+
+def _end_of_window(text: str, place: int) -> int:
+    """The end of the line that is there."""
+    return text.find("\n", place) + 1 or len(text) if place < len(text) else len(text)
+
+
+def _common_lines(old: str, old_at: int, new: str, new_at: int) -> int:
+    """Characters of the whole lines that both texts go on with."""
+    same, rest = 0, min(len(old) - old_at, len(new) - new_at)
+    size = _SLICE
+    while same < rest and size:
+        step = min(size, rest - same)
+        if old[old_at + same : old_at + same + step] == new[new_at + same : new_at + same + step]:
+            same += step
+        else:
+            size //= 2
+    if old_at + same == len(old) and new_at + same == len(new):
+        return same
+    return old.rfind("\n", old_at, old_at + same) + 1 - old_at if same and "\n" in old[old_at : old_at + same] else 0
+
+
+def _rest(old: str, old_at: int, new: str, new_at: int, old_line: int, new_line: int) -> Change:
+    """From there on everything is replaced, but for the lines that both texts end with."""
+    same, rest = 0, min(len(old) - old_at, len(new) - new_at)
+    size = _SLICE
+    while same < rest and size:
+        step = min(size, rest - same)
+        if old[len(old) - same - step : len(old) - same] == new[len(new) - same - step : len(new) - same]:
+            same += step
+        else:
+            size //= 2
+    old_end, new_end = len(old) - same, len(new) - same
+    if (old_end > old_at and old[old_end - 1] != "\n") or (new_end > new_at and new[new_end - 1] != "\n"):
+        feed = old.find("\n", old_end)  # the common end begins in the middle of a line
+        same = len(old) - feed - 1 if feed >= 0 else 0
+    old_end, new_end = _Lines(old[old_at : len(old) - same]).count, _Lines(new[new_at : len(new) - same]).count
+    return Change(old_line, old_line + old_end, new_line, new_line + new_end)
 
 
 def _between(pairs: list[Pair], middle: Change) -> Iterator[Change]:
@@ -259,7 +382,7 @@ class _Comparison:
         old_places = [place for place, line in enumerate(old_lines, block.old_start) if line in numbers]
         new_places = [place for place, line in enumerate(new_lines, block.new_start) if line in numbers]
         cells = len(old_places) * len(new_places)
-        if not cells or cells > self._cells_left:
+        if not cells or cells > min(self._cells_left, MOST_AT_ONCE):
             return []
         self._cells_left -= cells
         from rapidfuzz.distance import Indel

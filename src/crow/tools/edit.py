@@ -25,7 +25,7 @@ from crow.tools.changing import (
     written_paths,
 )
 from crow.tools.following import follow
-from crow.tools.matching import EditPlan, TextEdit, apply, occurs_several_times, plan_edits
+from crow.tools.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 
@@ -141,13 +141,18 @@ class EditAction:
                 after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
             except FileChanged as changed:
                 now = await self._workspace.read_document(self._path)
-                moved = follow(replacements, before.text, now.text) if now is not None else None
+                moved = await self._follow(replacements, before, now) if now is not None else None
                 if now is None or moved is None:
                     raise self._conflict(changed, now) from None
                 before, replacements = now, moved
             else:
                 return await self._told(before, text, after)
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+
+    async def _follow(
+        self, replacements: list[Replacement], before: Document, now: Document
+    ) -> list[Replacement] | None:
+        return await worked_out(len(now.text), lambda: follow(replacements, before.text, now.text))
 
     def _conflict(self, changed: FileChanged, now: Document | None) -> WorkspaceError:
         what = ""
@@ -160,7 +165,7 @@ class EditAction:
         if before is not self._before:
             what = told_diff(self._workspace, self._path, self._before.text, before.text)
             notes.append(f"The file changed meanwhile; the other change was kept:\n{what}")
-        self._seen.note_changed(self._path, before.text, text)
+        await worked_out(len(text), lambda: self._seen.note_changed(self._path, before.text, text))
         if after.text != text:
             self._seen.note_replaced(self._path, after.text)
         notes += ignored_arguments(self._unknown)

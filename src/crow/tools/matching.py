@@ -28,6 +28,9 @@ MOST_REPLACED = 10_000
 """Places that the edits of one call may change."""
 LARGEST_TEXT = 16 * 1024 * 1024
 """Characters of a file that is edited."""
+LARGEST_TOLERANT = 4 * 1024 * 1024
+"""Characters of a file in which anything is overlooked, or the nearest place looked for: that takes many times its size
+in memory, and calls during which nothing else goes on."""
 MOST_COMPARED = 100_000
 """Pairs of lines whose indents may be compared."""
 
@@ -207,7 +210,7 @@ def _match(source: Source, edit: TextEdit, name: str, advice: Advice, *, exactly
             f"{name} is ambiguous: its old text occurs {_number(places)} times, at lines {lines}. "
             f"{advice.make_it_unique}"
         )
-    if exactly or not old.strip():
+    if exactly or not old.strip() or len(source.text) > LARGEST_TOLERANT:
         return [], ""
     for what, places, fit in _tolerant(source, old, with_line_feeds(edit.new)):
         found = list(islice(places, MOST_PLACES_NAMED + 1))
@@ -350,6 +353,8 @@ def _not_found(source: Source, edit: TextEdit, name: str, advice: Advice, *, rev
         return f"{told} {advice.read_first}"
     if edit.old.strip() and all(_NUMBERED.match(line) for line in edit.old.split("\n") if line.strip()):
         return f"{told} It seems to contain line numbers: leave them out."
+    if len(source.text) > LARGEST_TOLERANT:
+        return f"{told} In a file of this size it must be copied exactly. {advice.read_again}"
     lines = [line.removesuffix("\r") for line in source.text.split("\n")]
     nearest = describe_nearest(lines, edit.old) or f"Nothing there is like it. {advice.read_again}"
     return f"{told} {nearest}"

@@ -19,6 +19,7 @@ from crow.tools.changing import (
     look_at,
     show_change,
     told_result,
+    worked_out,
     written_paths,
 )
 from crow.tools.fitting import with_ends_of, without_foreign_ends
@@ -123,7 +124,7 @@ class WriteAction:
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
 
     async def _told(self, before: Document | None, text: str, after: Document) -> ToolResult:
-        self._remember(before, text, after)
+        await worked_out(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
         notes = _kept(before, text, self._arguments.content)
         if before is not self._before:
