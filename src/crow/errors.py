@@ -4,6 +4,7 @@ CrowError                      a sentence for a person, and what to do about it
 ├── ConfigError                a setting is wrong: which file, which key, what was expected
 ├── SetupNeeded                there is no model to talk to yet
 ├── StorageFailed              what happens cannot be kept: a full disk, a damaged file
+│   ├── BacklogLost            more happened than could wait for a disk that took nothing: the rest is gone
 │   └── SessionTaken           the session is another process's now: what is written here no longer counts
 ├── SessionUnknown             there is no such session in the store
 ├── SessionBusy                a turn of it is running in another process
@@ -52,6 +53,10 @@ class SetupNeeded(CrowError):
 
 
 class StorageFailed(CrowError):
+    pass
+
+
+class BacklogLost(StorageFailed):
     pass
 
 

@@ -4,12 +4,15 @@ import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from random import Random
 from typing import Any
 
 import pytest
 
+from crow.events import SentText, UserSaid
 from tests.support.editor import NOTICES, Editor
 from tests.support.histories import said
+from tests.support.store import with_store
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 HANGING = '[[reply]]\nrepeat = true\nevents = [{ text = "Once" }, { wait = 60 }]'
@@ -122,3 +125,31 @@ def test_a_mode_that_cannot_be_stored_is_not_in_force(full, open_editor, method,
     other = open_editor(folder=full.folder)
     loaded = other.load_session(full.session_id)
     assert loaded["modes"]["currentModeId"] == "ask"
+
+
+def test_a_prompt_of_any_size_is_stored_and_can_be_loaded(open_editor):
+    crow = open_editor(script=HELLO, capabilities=NOTICES)
+    crow.new_session()
+    long = Random(1).randbytes(33 * 2**19).hex()
+    assert crow.prompt(long) == {"stopReason": "max_tokens"}
+    assert crow.prompt("/undo") == {"stopReason": "end_turn"}
+    assert crow.prompt("and now") == {"stopReason": "end_turn"}
+    again = open_editor(script=HELLO, folder=crow.folder)
+    again.load_session(crow.session_id, method="session/resume")
+    assert again.prompt("go on") == {"stopReason": "end_turn"}
+    events = with_store(crow.home, lambda store: store.events(crow.session_id))
+    prompts = [event.sent for event in events if isinstance(event, UserSaid)]
+    assert prompts == [(SentText(text),) for text in (long, "and now", "go on")]
+
+
+def test_a_session_that_lost_what_could_not_wait_can_be_loaded_as_it_is_stored(full):
+    """More than the memory takes happened while the disk was full: the load that the error advises works."""
+    for number in range(2):
+        prompt = Random(number).randbytes(33 * 2**19).hex()
+        assert "cannot be kept" in full.start_prompt(prompt).error().message
+    make_room(full)
+    error = full.start_prompt("three").error()
+    assert "Not everything of the session" in error.message
+    assert "Load the session again" in error.message
+    full.load_session(full.session_id, method="session/resume")
+    assert full.prompt("/help") == {"stopReason": "end_turn"}

@@ -28,7 +28,7 @@ def test_only_what_must_survive_a_power_cut_waits_for_the_disk(tmp_path):
 def test_a_transaction_that_fails_leaves_nothing(tmp_path):
     database = Database(str(tmp_path / "sessions.db"))
     with pytest.raises(StorageFailed), database.writing() as connection:  # noqa: PT012
-        connection.execute("INSERT INTO records VALUES (1, 1, 1, 'x', 0, 0, '')")
+        connection.execute("INSERT INTO records VALUES (1, 1, 1, 'x', 0, 0, '', 0)")
         connection.execute("SELECT * FROM nowhere")
     with database.reading() as connection:
         assert connection.execute("SELECT count(*) FROM records").fetchone() == (0,)

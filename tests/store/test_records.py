@@ -27,7 +27,7 @@ def stored(*events, pieces=None):
     pending = Pending(1, 1, 0)
     for piece in pieces or [events]:
         pending.take(piece, 1000)
-    return events_of(pending.rows, "s"), pending.rows
+    return events_of(pending.rows, "s", pending.contents().__getitem__), pending.rows
 
 
 def test_every_event_is_either_stored_or_passing_and_has_a_sample():
@@ -41,7 +41,7 @@ def test_every_event_is_either_stored_or_passing_and_has_a_sample():
 )
 def test_an_event_comes_back_as_it_was(event):
     row = row_of(event, 7, 1234)
-    assert events_of([row], "s") == [event]
+    assert events_of([row], "s", dict(row.contents).__getitem__) == [event]
     assert (row.seq, row.time, row.version) == (7, 1234, 1)
     assert json.loads(row.body)["event"] == row.tag
 

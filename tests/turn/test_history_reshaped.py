@@ -353,7 +353,7 @@ def test_what_is_stored_of_a_journal_gives_the_same_history(seed):
     pending = Pending(key=1, epoch=1, last_seq=0)
     pending.take([event for event in live.events if type(event) not in PASSING], time=0)
     assert len(pending.rows) < len(live.events)
-    replayed = history(*events_of(pending.rows, "s"))
+    replayed = history(*events_of(pending.rows, "s", pending.contents().__getitem__))
     assert replayed.messages() == live.fold.messages()
     assert replayed.measured() == live.fold.measured()
     assert replayed.essentials.prompts == live.fold.essentials.prompts

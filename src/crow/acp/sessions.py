@@ -16,7 +16,7 @@ from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
-from crow.errors import SessionTaken, StorageFailed
+from crow.errors import BacklogLost, SessionTaken, StorageFailed
 from crow.events import Event, Notice
 from crow.session.archive import Keeping, StoredArchive
 from crow.session.mending import mend
@@ -245,7 +245,8 @@ class Sessions:
         session = self._open.get(session_id)
         if session is None:
             return
-        with suppress(SessionTaken):  # it went on elsewhere, and is now fetched back from there
+        # It went on elsewhere, and is now fetched back from there; or what is lost is lost, and what is stored goes on.
+        with suppress(SessionTaken, BacklogLost):
             await session.rest()
         await self.drop(session)
 

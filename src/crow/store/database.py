@@ -11,6 +11,7 @@ import msgspec
 from crow.config.home import create_folder
 from crow.config.locking import wait_for_lock
 from crow.errors import ConfigError, StorageFailed
+from crow.store.copies import copy_path
 from crow.store.failures import (
     damaged,
     gone,
@@ -20,13 +21,19 @@ from crow.store.failures import (
     storage_failed,
     written_by_a_newer_crow,
 )
-from crow.store.schema import APPLICATION_ID, LAYOUT, Layout
+from crow.store.layout import LAYOUT, Layout, run_statements
+from crow.store.schema import APPLICATION_ID
 
 PATIENCE = 6.0
 """Seconds that a write waits for another process's: a little longer than until the person is told of the wait."""
 
 SMALLEST = 512
 """Bytes of a database's smallest page."""
+
+LARGEST_LOG = 4 * 1024 * 1024
+"""Bytes that the file beside the database keeps once what is in it has been moved there."""
+_INCREMENTAL = 2
+"""The `auto_vacuum` with which a file can become smaller again."""
 
 
 class Database:
@@ -43,7 +50,10 @@ class Database:
             self._refuse_what_we_cannot_read()
             self._connection = self._connect()
             try:
+                if is_new(self._connection):
+                    self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
                 self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
                 if max_pages is not None:
                     self._connection.execute(f"PRAGMA max_page_count = {max_pages}")
@@ -75,6 +85,19 @@ class Database:
             finally:
                 if full:
                     self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def give_back(self) -> None:
+        """Makes the files as small as what is in them. They stay as they are if others are in the way."""
+        with contextlib.suppress(sqlite3.Error):
+            if pragma(self._connection, "auto_vacuum") != _INCREMENTAL:
+                self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+                self._connection.execute("VACUUM")
+            # `execute` would take its first step only, which is a page.
+            self._connection.executescript("PRAGMA incremental_vacuum")
+            # Who reads just now is not waited for: the next one that checkpoints does it.
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.execute(f"PRAGMA busy_timeout = {round(self._patience * 1000)}")
 
     def close(self) -> None:
         with self.in_words():
@@ -142,47 +165,37 @@ class Database:
         return found
 
     def _bring_up_to_date(self) -> None:
-        if not is_new(self._connection) and self._check_version(self._connection) == self._layout.version:
+        is_old = not is_new(self._connection)
+        if is_old and self._check_version(self._connection) == self._layout.version:
             return
         with self._transaction("BEGIN IMMEDIATE"):
             # Seen again now that nobody else can write: another process may have done it meanwhile.
             if is_new(self._connection):
-                self._run(self._layout.create)
+                run_statements(self._connection, self._layout.create)
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             else:
                 self._migrate(self._check_version(self._connection))
             self._connection.execute(f"PRAGMA user_version = {self._layout.version}")
+        if is_old:
+            self.give_back()
 
     def _migrate(self, found: int) -> None:
         if found == self._layout.version:
             return
         self._keep_copy(found)
         for version in range(found, self._layout.version):
-            self._run(self._layout.upgrades[version])
+            self._layout.upgrades[version](self._connection)
 
     def _keep_copy(self, version: int) -> None:
         """The file as it is stays, as a copy beside it. A second connection reads it: the first one holds the lock."""
-        base, extension = os.path.splitext(self.path)
-        copy = f"{base}.v{version}{extension}"
+        copy = copy_path(self.path, version)
         unfinished = f"{copy}.tmp"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         _make_file(unfinished)
-        with (
-            contextlib.closing(self._connect(read_only=True)) as source,
-            contextlib.closing(sqlite3.connect(unfinished)) as target,
-        ):
-            source.backup(target)
+        with contextlib.closing(self._connect(read_only=True)) as source:
+            source.execute("VACUUM INTO ?", (unfinished,))  # without the room that deleted sessions have left
         os.replace(unfinished, copy)
-
-    def _run(self, statements: str) -> None:
-        """One by one: `executescript` would commit first."""
-        statement = ""
-        for line in statements.splitlines():
-            statement += line + "\n"
-            if sqlite3.complete_statement(statement):
-                self._connection.execute(statement)
-                statement = ""
 
 
 def _make_file(path: str) -> None:

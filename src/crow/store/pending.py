@@ -1,10 +1,10 @@
 """What a session has still to store: rows in order, and what they change in the list of sessions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from crow.errors import StorageFailed
+from crow.errors import BacklogLost
 from crow.events import (
     CallPreviewed,
     CallRequested,
@@ -41,6 +41,8 @@ class Pending:
         self.epoch = epoch
         """How often the session had been taken over when it became ours: once more, and it is ours no longer."""
         self.rows: list[Row] = []
+        self.packed: dict[str, bytes] = {}
+        """Contents of the rows that were packed already, by digest, so that the next try need not do it again."""
         self.change = ListChange()
         self.overflowed = False
         """More could not be stored than fits here: what came after is gone, so nothing may follow it any more."""
@@ -52,21 +54,27 @@ class Pending:
         self._previews: dict[str, CallPreviewed] = {}
 
     def take(self, events: Iterable[Event], time: int) -> None:
+        """What comes while nothing waits is always taken, however long it is: the disk has not refused anything."""
+        refused = bool(self.rows)
         for event in merged(self._without_early_previews(events)):
             if self.overflowed:
                 return
             row = row_of(event, self._last_seq + 1, time)
-            if self.rows and self._size + len(row.body) > self._largest:
+            if refused and self._size + row.size > self._largest:
                 self.overflowed = True
                 return
             self._last_seq += 1
-            self._size += len(row.body)
+            self._size += row.size
             self.rows.append(row)
             self._note(event, time)
 
+    def contents(self) -> Mapping[str, bytes]:
+        """The pieces of long texts that the rows need, by digest."""
+        return {digest: piece for row in self.rows for digest, piece in row.contents.items()}
+
     def check_whole(self, session_id: str) -> None:
         if self.overflowed:
-            raise StorageFailed(
+            raise BacklogLost(
                 f"Not everything of the session {session_id} could be kept: "
                 "too much happened while nothing could be stored.",
                 remedy="Load the session again to go on from what is stored.",
@@ -75,6 +83,7 @@ class Pending:
     def forget(self) -> None:
         """What waited is on disk now, or will never be."""
         self.rows = []
+        self.packed = {}
         self.change = ListChange()
         self._size = 0
 

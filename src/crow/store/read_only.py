@@ -13,7 +13,8 @@ import msgspec
 
 from crow.store.database import PATIENCE, SMALLEST, connect, is_new, pragma
 from crow.store.failures import READ, damaged, no_plain_file, not_ours, storage_failed, written_by_a_newer_crow
-from crow.store.schema import APPLICATION_ID, LAYOUT, LayoutOutdated
+from crow.store.layout import LAYOUT
+from crow.store.schema import APPLICATION_ID, LayoutOutdated
 
 
 class ReadOnly:

@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager
 from crow.errors import SessionUnknown
 from crow.events import Event
 from crow.store.base import Page, SessionEntry
+from crow.store.contents import reading_pieces
 from crow.store.listing import ENTRY, entry_of, read_page
 from crow.store.records import FORMER_TEXT_TAG, Row, events_of
 
-ROW = "seq, version, tag, optional, time, body"
+ROW = "seq, version, tag, optional, time, body, packed"
 """The columns of a record."""
 
 
@@ -39,8 +40,9 @@ class Readings:
             if key is None:
                 raise unknown(session_id)
             rows = [Row(*row) for row in connection.execute(f"{query} ORDER BY seq", {"key": key})]
-        rows.extend(row for row in waiting if former_texts or row.tag != FORMER_TEXT_TAG)
-        return events_of(rows, session_id)
+            rows.extend(row for row in waiting if former_texts or row.tag != FORMER_TEXT_TAG)
+            contents = {digest: piece for row in waiting for digest, piece in row.contents.items()}
+            return events_of(rows, session_id, reading_pieces(connection, contents))
 
     def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         with self._reading() as connection:

@@ -1,12 +1,13 @@
 """An event as a row of the store, and back.
 
-Version 1 of a record is the event's JSON as `crow.events` defines it. A field may be added to an event as long as it
-has a default: older records then read as before. Whatever else changes the meaning of a record needs a new version.
+Version 1 of a record is the event's JSON as `crow.events` defines it, with its long texts taken out (see
+`crow.store.contents`). A field may be added to an event as long as it has a default: older records then read as before.
+Whatever else changes the meaning of a record needs a new version.
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Union
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Union
 
 import msgspec
 
@@ -44,6 +45,7 @@ from crow.events import (
     UserSaid,
 )
 from crow.store.base import RECORD_VERSION
+from crow.store.contents import put_back, take_out
 
 STORED: tuple[type[Event], ...] = (
     *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
@@ -75,15 +77,38 @@ class Row(msgspec.Struct, frozen=True):
     time: int
     """Milliseconds since 1970."""
     body: str
+    packed: bool = False
+    """Whether long texts were taken out of the body, see `crow.store.contents`."""
+    contents: Mapping[str, bytes] = {}
+    """The pieces of those texts, by digest, if the row is still to be stored."""
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + sum(map(len, self.contents.values()))
 
 
 def row_of(event: Event, seq: int, time: int) -> Row:
-    return Row(seq, RECORD_VERSION, _TAGS[type(event)], type(event) in OPTIONAL, time, _encode(event))
+    contents: dict[str, bytes] = {}
+    body = _encode(take_out(msgspec.to_builtins(event), contents))
+    kind = type(event)
+    return Row(seq, RECORD_VERSION, _TAGS[kind], kind in OPTIONAL, time, body, bool(contents), contents)
 
 
-def events_of(rows: Iterable[Row], session_id: str) -> list[Event]:
-    """The events, with the pieces of a message joined. StorageFailed if one cannot be read that may not be left out."""
-    return list(merged(_read(rows, session_id)))
+def events_of(rows: Iterable[Row], session_id: str, piece: Callable[[str], bytes]) -> list[Event]:
+    """The events, with the pieces of a message joined. StorageFailed if one cannot be read that may not be left out.
+
+    `piece` reads a piece of a long text.
+    """
+    return list(merged(_read(rows, session_id, piece)))
+
+
+def repacked(body: str, contents: MutableMapping[str, bytes]) -> str:
+    """The body of a record from which nothing was taken out yet, without its long texts. One that is damaged stays."""
+    try:
+        return _encode(take_out(_loaded(body), contents))
+    except (ValueError, RecursionError):
+        contents.clear()
+        return body
 
 
 def merged(events: Iterable[Event]) -> Iterator[Event]:
@@ -117,25 +142,34 @@ def _joined(first: TextDelta | ThoughtDelta, texts: list[str]) -> Event:
     return first if len(texts) == 1 else msgspec.structs.replace(first, text="".join(texts))
 
 
-def _encode(event: Event) -> str:
+def _encode(record: object) -> str:
     try:
-        return _encoder.encode(event).decode()
+        return _encoder.encode(record).decode()
     except UnicodeEncodeError:
         # Half a surrogate pair, as in a file name that is no UTF-8: an escape sequence carries it, so that the same
         # file is found again.
-        return json.dumps(msgspec.to_builtins(event), ensure_ascii=True)
+        return json.dumps(record, ensure_ascii=True)
 
 
-def _decode(body: str) -> Event:
+def _loaded(body: str) -> Any:
     try:
-        return _decoder.decode(body)
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return json.loads(body)
+
+
+def _decode(row: Row, piece: Callable[[str], bytes]) -> Event:
+    if row.packed:
+        return msgspec.convert(put_back(_loaded(row.body), piece), type=_ANY)
+    try:
+        return _decoder.decode(row.body)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        return msgspec.convert(json.loads(body), type=_ANY)
+        return msgspec.convert(json.loads(row.body), type=_ANY)
 
 
-def _read(rows: Iterable[Row], session_id: str) -> Iterator[Event]:
+def _read(rows: Iterable[Row], session_id: str, piece: Callable[[str], bytes]) -> Iterator[Event]:
     for row in rows:
         if row.version > RECORD_VERSION or row.tag not in _KNOWN:
             if row.optional:
@@ -146,7 +180,7 @@ def _read(rows: Iterable[Row], session_id: str) -> Iterator[Event]:
                 remedy="Load it with that version, or update Crow. Nothing was changed.",
             )
         try:
-            yield _decode(row.body)
+            yield _decode(row, piece)
         except (ValueError, RecursionError) as error:  # the errors of both JSON libraries are ValueErrors
             raise StorageFailed(
                 f'The session {session_id} is damaged: record {row.seq} ("{row.tag}") cannot be read.',

@@ -1,9 +1,4 @@
-"""The tables of the store, and how an older file becomes a file of today."""
-
-from collections.abc import Mapping
-from types import MappingProxyType
-
-import msgspec
+"""The names that mark the store's file, and its tables."""
 
 APPLICATION_ID = 0x43726F77
 """Marks the file as ours: the letters of Crow."""
@@ -17,15 +12,7 @@ class LayoutOutdated(Exception):
     """An older Crow wrote the file: it must be brought up to date before it can be read."""
 
 
-class Layout(msgspec.Struct, frozen=True):
-    version: int
-    create: str
-    """The statements that make a new file."""
-    upgrades: Mapping[int, str] = MappingProxyType({})
-    """By version: the statements that make the next version of a file of this one."""
-
-
-_VERSION_1 = """
+RECORDS = """
 CREATE TABLE sessions (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -49,6 +36,7 @@ CREATE TABLE records (
     optional INTEGER NOT NULL,
     time INTEGER NOT NULL,
     body TEXT NOT NULL,
+    packed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (session, seq)
 );
 CREATE TABLE former_texts (
@@ -59,8 +47,20 @@ CREATE TABLE former_texts (
     optional INTEGER NOT NULL,
     time INTEGER NOT NULL,
     body TEXT NOT NULL,
+    packed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (session, seq)
 );
 """
-
-LAYOUT = Layout(version=1, create=_VERSION_1)
+CONTENTS = """
+CREATE TABLE contents (
+    key INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    data BLOB NOT NULL
+);
+CREATE TABLE uses (
+    session INTEGER NOT NULL,
+    content INTEGER NOT NULL,
+    PRIMARY KEY (session, content)
+) WITHOUT ROWID;
+CREATE INDEX uses_by_content ON uses (content, session);
+"""

@@ -12,6 +12,8 @@ import msgspec
 
 from crow.clock import milliseconds_now
 from crow.errors import SessionBusy, SessionTaken, StorageFailed
+from crow.store.contents import copy_uses, pack_missing, store_contents
+from crow.store.copies import delete_from_copies, remove_session
 from crow.store.database import Database
 from crow.store.owners import Owner, process_of
 from crow.store.pending import Pending
@@ -23,8 +25,8 @@ OWNERS_NAME = "owners"
 EMPTY_FOR = 24 * 60 * 60 * 1000
 """Milliseconds for which a session in which nothing was said is kept: an editor may come back to it."""
 
-_INSERT_RECORD = f"INSERT INTO records (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT_FORMER_TEXT = f"INSERT INTO former_texts (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_RECORD = f"INSERT INTO records (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_FORMER_TEXT = f"INSERT INTO former_texts (session, {ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_SESSION = """
 INSERT INTO sessions (id, cwd, roots, title, created, updated, listed, running, owner, epoch)
 VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
@@ -79,6 +81,7 @@ class SessionRows:
                     f"INSERT INTO {table} (session, {ROW}) SELECT ?, {ROW} FROM {table} WHERE session = ?",
                     (copy.key, key),
                 )
+            copy_uses(connection, key, copy.key)
             return Pending(copy.key, copy.epoch, _last_seq(connection, copy.key))
 
     def delete(self, session_id: str) -> None:
@@ -87,9 +90,9 @@ class SessionRows:
             key = self._not_busy(connection, owner, session_id)
             if key is None:
                 return
-            connection.execute("DELETE FROM records WHERE session = ?", (key,))
-            connection.execute("DELETE FROM former_texts WHERE session = ?", (key,))
-            connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+            remove_session(connection, key)
+        self._database.give_back()
+        delete_from_copies(self._database.path, session_id)
 
     # --- writing
 
@@ -97,9 +100,14 @@ class SessionRows:
         """Stores what waits, all of it or nothing. If the session has another owner by now, it is dropped for good."""
         if not (pending.rows or full or pending.taken):
             return
+        contents = pending.contents()
+        if contents:
+            with self._database.reading() as connection:
+                pack_missing(connection, contents, pending.packed)
         with self._database.writing(full=full) as connection:
             self._check_owner(connection, session_id, pending)
             _insert_rows(connection, pending)
+            store_contents(connection, pending.key, contents, pending.packed)
             _change_entry(connection, pending)
         pending.forget()
 
@@ -140,10 +148,9 @@ class SessionRows:
         with self._database.writing() as connection:
             for key, other in left:
                 # Somebody may have taken it, or said something in it, since we looked.
-                query = "DELETE FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
-                if connection.execute(query, (key, other)).rowcount:
-                    connection.execute("DELETE FROM records WHERE session = ?", (key,))
-                    connection.execute("DELETE FROM former_texts WHERE session = ?", (key,))
+                query = "SELECT 1 FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
+                if connection.execute(query, (key, other)).fetchone():
+                    remove_session(connection, key)
 
     def _not_busy(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> int | None:
         """The session's key. SessionBusy if a turn of it runs in another process that lives."""
@@ -196,7 +203,7 @@ def _insert_rows(connection: sqlite3.Connection, pending: Pending) -> None:
         connection.executemany(
             query,
             [
-                (pending.key, row.seq, row.version, row.tag, row.optional, row.time, row.body)
+                (pending.key, row.seq, row.version, row.tag, row.optional, row.time, row.body, row.packed)
                 for row in pending.rows
                 if (row.tag == FORMER_TEXT_TAG) is is_former_text
             ],

@@ -1,0 +1,166 @@
+"""The long texts of records, stored apart from them: once, in pieces, packed.
+
+A file that is edited forty times has forty former texts that differ in a few lines. A text is cut into pieces where
+its own characters say so, not at fixed distances: what was inserted before a piece does not change it. A piece is
+named by its digest and stored once, whichever records and sessions need it. An attached picture, which a prompt holds
+as it came and as the model gets it, is stored once for the same reason.
+"""
+
+# ruff: noqa: S608 -- what is put into the statements here are our own constants
+
+import hashlib
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, cast
+
+LONG = 8 * 1024
+"""Characters. A shorter text stays in its record."""
+MARK = "$kept"
+"""In place of a long text a record has an object with this key, and the digests of the text's pieces."""
+
+SMALLEST = 16 * 1024
+LARGEST = 128 * 1024
+"""Bytes of a piece."""
+_CLASSES = bytes((zlib.crc32(bytes([byte])) >> 7) & 3 for byte in range(256))
+"""Each byte as one of four: seven in a row are a given seven once in 16,384 bytes, or so."""
+_CUT = bytes((0, 2, 1, 3, 0, 1, 2))
+_SECOND_BEST = _CUT[:4]
+_STEP = 500
+"""Digests in one statement."""
+
+
+class Missing(ValueError):
+    """A piece is not there, or cannot be unpacked: the record that needs it is damaged."""
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """The text in pieces; joined again they are the text."""
+    classes = data.translate(_CLASSES)
+    start = 0
+    while len(data) - start > LARGEST:
+        first, last = start + SMALLEST, start + LARGEST
+        found = classes.find(_CUT, first, last)
+        if found < 0:
+            found = classes.rfind(_SECOND_BEST, first, last)
+        end = last if found < 0 else found
+        yield data[start:end]
+        start = end
+    yield data[start:]
+
+
+def take_out(value: Any, into: MutableMapping[str, bytes]) -> Any:
+    """The value with a mark in place of each long text. The texts' pieces are added to `into`, by digest."""
+    match value:
+        case str() if len(value) >= LONG:
+            digests: list[str] = []
+            for piece in pieces(value.encode("utf-8", "surrogatepass")):
+                digests.append(_digest(piece))
+                into[digests[-1]] = piece
+            return {MARK: digests}
+        case list() | tuple():
+            return [take_out(item, into) for item in cast("list[Any]", value)]
+        case dict():
+            return {key: take_out(item, into) for key, item in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+def put_back(value: Any, piece: Callable[[str], bytes]) -> Any:
+    """The value with its long texts. Raises Missing."""
+    match value:
+        case dict() if MARK in value:
+            digests = cast("dict[str, list[str]]", value)[MARK]
+            return b"".join(map(piece, digests)).decode("utf-8", "surrogatepass")
+        case list():
+            return [put_back(item, piece) for item in cast("list[Any]", value)]
+        case dict():
+            return {key: put_back(item, piece) for key, item in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+def _digest(piece: bytes) -> str:
+    return hashlib.blake2b(piece, digest_size=20).hexdigest()
+
+
+# --- their tables
+
+
+def reading_pieces(
+    connection: sqlite3.Connection, waiting: Mapping[str, bytes] | None = None
+) -> Callable[[str], bytes]:
+    """How a piece is read; `waiting` are pieces that no disk took yet."""
+
+    def read(digest: str) -> bytes:
+        if waiting and digest in waiting:
+            return waiting[digest]
+        row = connection.execute("SELECT data FROM contents WHERE digest = ?", (_key(digest),)).fetchone()
+        if row is None:
+            raise Missing
+        try:
+            return zlib.decompress(row[0])
+        except (zlib.error, TypeError):
+            raise Missing from None
+
+    return read
+
+
+def pack_missing(
+    connection: sqlite3.Connection, contents: Mapping[str, bytes], packed: MutableMapping[str, bytes]
+) -> None:
+    """Packs what is not stored yet, and not packed: before the transaction that stores it, which others wait for."""
+    missing = contents.keys() - packed.keys()
+    missing -= _stored(connection, missing)
+    for digest in missing:
+        packed[digest] = zlib.compress(contents[digest])
+
+
+def store_contents(
+    connection: sqlite3.Connection, session: int, contents: Mapping[str, bytes], packed: Mapping[str, bytes]
+) -> None:
+    stored = _stored(connection, contents)
+    # What was there when it was to be packed may have gone with another session since.
+    added = (
+        (_key(digest), packed.get(digest) or zlib.compress(contents[digest])) for digest in contents.keys() - stored
+    )
+    connection.executemany("INSERT INTO contents (digest, data) VALUES (?, ?)", added)
+    connection.executemany(
+        "INSERT OR IGNORE INTO uses (session, content) SELECT ?, key FROM contents WHERE digest = ?",
+        ((session, _key(digest)) for digest in contents),
+    )
+
+
+def copy_uses(connection: sqlite3.Connection, source: int, copy: int) -> None:
+    connection.execute(
+        "INSERT INTO uses (session, content) SELECT ?, content FROM uses WHERE session = ?", (copy, source)
+    )
+
+
+def drop_uses(connection: sqlite3.Connection, session: int) -> None:
+    """Removes what only this session needs."""
+    connection.execute(
+        """
+        DELETE FROM contents WHERE key IN (SELECT content FROM uses WHERE session = ?1)
+        AND NOT EXISTS (SELECT 1 FROM uses WHERE content = contents.key AND session != ?1)
+        """,
+        (session,),
+    )
+    connection.execute("DELETE FROM uses WHERE session = ?", (session,))
+
+
+def _stored(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:
+    wanted = [_key(digest) for digest in digests]
+    found: set[str] = set()
+    for start in range(0, len(wanted), _STEP):
+        some = wanted[start : start + _STEP]
+        query = f"SELECT digest FROM contents WHERE digest IN ({', '.join('?' * len(some))})"
+        found.update(digest.hex() for (digest,) in connection.execute(query, some))
+    return found
+
+
+def _key(digest: str) -> bytes:
+    try:
+        return bytes.fromhex(digest)
+    except (ValueError, TypeError):
+        raise Missing from None
