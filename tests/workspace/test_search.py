@@ -420,8 +420,16 @@ def test_a_pattern_that_would_take_for_ever_is_ended(tmp_path):
     assert findings.cut == "time"
 
 
-def children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def below(pid: int) -> list[int]:
+    """All that the process has started, and what that has."""
+    return [found for child in children(pid) for found in (child, *below(child))]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -430,7 +438,7 @@ def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(tmp_path):
 
     async def run() -> float:
         task = asyncio.create_task(Searcher(None).search(Query(str(tmp_path), r"(a+)+$"), nothing))
-        await asyncio.to_thread(_until, lambda: any("matcher.py" in _command(pid) for pid in children()))
+        await asyncio.to_thread(_until, lambda: any("matcher.py" in _command(pid) for pid in below(os.getpid())))
         start = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -438,26 +446,41 @@ def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(tmp_path):
         return time.monotonic() - start
 
     assert asyncio.run(run()) < 1
-    assert children() == []
+    assert children(os.getpid()) == []
 
 
 ALONE = """
 import asyncio, sys
 from crow.workspace.search import Query, Searcher
-asyncio.run(Searcher(None).search(Query(sys.argv[1], "(a+)+$"), lambda path: False))
+ripgrep = sys.argv[2] or None
+asyncio.run(Searcher(ripgrep).search(Query(sys.argv[1], "(a+)+$"), lambda path: False))
+"""
+STUBBORN = """#!/bin/sh
+# A ripgrep that takes for ever, and is hard to end.
+trap "" HUP TERM INT PIPE
+for last; do :; done
+[ "$last" = /dev/null ] && exit 1
+[ "$1" = --files ] && { printf "%s/a\\0" "$last"; exit 0; }
+while :; do sleep 1; done
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_the_matcher_does_not_outlive_whoever_asked(tmp_path):
-    put(tmp_path / "a", "a" * 60 + "!\n")
-    asker = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path)])
-    listing = Path(f"/proc/{asker.pid}/task/{asker.pid}/children")
-    _until(lambda: "matcher.py" in "".join(_command(int(pid)) for pid in listing.read_text().split()))
-    [matcher] = map(int, listing.read_text().split())
+@pytest.mark.parametrize("program", ["matcher.py", "rg"])
+def test_what_searches_does_not_outlive_whoever_asked(tmp_path, program):
+    """Killed with -9, so that nobody is left to end it."""
+    put(tmp_path / "work" / "a", "a" * 60 + "!\n")
+    ripgrep = tmp_path / "rg"
+    put(ripgrep, STUBBORN)
+    ripgrep.chmod(0o755)
+    given = str(ripgrep) if program == "rg" else ""
+    asker = subprocess.Popen([sys.executable, "-c", ALONE, str(tmp_path / "work"), given])
+    wanted = f"{tmp_path}/work/a\0"
+    _until(lambda: any(program in _command(pid) and wanted in _command(pid) for pid in below(asker.pid)))
+    started = below(asker.pid)
     asker.send_signal(signal.SIGKILL)
     asker.wait()
-    _until(lambda: "matcher.py" not in _command(matcher))
+    _until(lambda: not any(map(_command, started)))
 
 
 def _command(pid: int) -> str:

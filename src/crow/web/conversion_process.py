@@ -21,6 +21,7 @@ MOST_CPU = {"html": 8, "plain": 4, "pdf": 12}
 CPU_FOR_PAGES = 5.0
 """Seconds, after which a PDF is given as far as it was read."""
 MOST_MEMORY = 1024 * 1024 * 1024
+_SET_PARENT_DEATH_SIGNAL = 1
 DEEPEST = 8000
 """Frames: pages nest deeper than Python's thousand."""
 
@@ -29,6 +30,7 @@ def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     content = sys.stdin.buffer.read(job.size)
     _limit(MOST_CPU[job.kind])
+    _die_with_parent()
     threading.Thread(target=_end_with_parent, args=(sys.stdin.buffer,), daemon=True).start()
     sys.setrecursionlimit(DEEPEST)
     status = 1
@@ -79,6 +81,15 @@ def _limit(seconds: int) -> None:
 
 def _out_of_time(number: int, frame: FrameType | None) -> None:
     raise OutOfTime
+
+
+def _die_with_parent() -> None:
+    """The system sees to it where it can: our thread below has to wait while a library holds the interpreter."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
 
 
 def _end_with_parent(stdin: BinaryIO) -> None:

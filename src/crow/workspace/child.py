@@ -14,28 +14,54 @@ _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DY
 """All that a helper gets of our environment: it needs no keys."""
 
 
+_GUARDED = """
+exec 3<&0 </dev/null
+{ read -r _ <&3; kill -9 -$$; } >/dev/null 2>&1 &
+guard=$!
+"$@" 3<&-
+status=$?
+kill -9 $guard
+wait $guard
+exit $status
+"""
+"""Runs a program beside a guard that waits for the end of our standard input. That comes with the end of whoever holds
+the other end, however it comes, kill -9 too; the guard then ends the whole process group."""
+
+
 class Output(NamedTuple):
     text: bytes
     cut: Literal["", "time", "size"]
     """Why the output is not whole: the time was up, or there was more than was wanted."""
     status: int
-    """Negative if it was ended by a signal, which it is whenever the output was cut."""
+    """Neither 0 nor 1 if the program was ended by a signal, which it is whenever the output was cut."""
 
 
 async def output_of(argv: Sequence[str], *, cwd: str, until: float, most: int) -> Output:
     """Runs a program, at the longest until that moment of the event loop's clock.
 
-    However this is left, by cancellation too, the program has been ended, with its process group.
+    However this is left, by cancellation or by the end of our own process too, the program has been ended, with its
+    process group.
     """
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        cwd=cwd,
-        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    leash, ours = os.pipe()
+    try:
+        return await _output_of(argv, cwd, leash, until, most)
+    finally:
+        os.close(ours)
+
+
+async def _output_of(argv: Sequence[str], cwd: str, leash: int, until: float, most: int) -> Output:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", _GUARDED, "sh", *argv),
+            cwd=cwd,
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            stdin=leash,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    finally:
+        os.close(leash)
     text = bytearray()
     cut: Literal["", "time", "size"] = ""
     try:

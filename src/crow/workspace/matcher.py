@@ -4,25 +4,22 @@ It is run as a program of its own, never imported by the agent: Python's `re` ca
 holds the interpreter meanwhile, and a process can be ended. It answers in ripgrep's words, `--json` or `--count`,
 so that one reader understands both. It imports little, since it is started anew for every search.
 
-    python matcher.py PARENT lines|count MOST CONTEXT PATTERN PATH...
+    python matcher.py lines|count MOST CONTEXT PATTERN PATH...
 """
 
 import json
 import os
 import re
-import signal
 import stat
 import sys
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def main(arguments: list[str]) -> None:
-    parent, mode, most, context, pattern, *paths = arguments
-    _end_with(int(parent))
+    mode, most, context, pattern, *paths = arguments
     expression = re.compile(pattern)
     for path in paths:
         lines = _lines(path)
@@ -31,17 +28,6 @@ def main(arguments: list[str]) -> None:
         else:
             _write_count(path, lines, expression, int(most))
         sys.stdout.flush()
-
-
-def _end_with(parent: int) -> None:
-    """Looks once a second whether whoever asked is still there. `re` lets signals in, even in the middle of a match."""
-
-    def look(*_: Any) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
-
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, 1, 1)
 
 
 def _lines(path: str) -> list[str]:

@@ -146,7 +146,7 @@ class Searcher:
                 remedy=f"To look for exactly this text, write {plain}" if plain != query.pattern else "",
             )
         mode = "lines" if query.mode == "content" else "count"
-        options = [str(os.getpid()), mode, str(most), str(query.context)]
+        options = [mode, str(most), str(query.context)]
         return [sys.executable, "-I", "-S", _MATCHER, *options, query.pattern]
 
 
