@@ -24,6 +24,7 @@ BUILT_IN = [
     "context",
     "mcp",
     "export",
+    "rename",
     "undo",
 ]
 
@@ -78,6 +79,7 @@ def test_all_commands_are_advertised_with_hints_after_a_session_was_opened(crow)
         "permissions": "[revoke N | explain COMMAND]",
         "export": "[path]",
         "mcp": "[restart NAME]",
+        "rename": "[title]",
     }
 
 
@@ -250,6 +252,32 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     assert said(crow, "/export other.md").endswith("/work/other.md`.")
     assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Written to `{tmp_path / 'x.md'}`."
     assert "cannot be written" in said(crow, "/export missing/folder/x.md")
+
+
+def titles(crow):
+    updates = crow.all_updates_of(crow.session_id)
+    return [update["title"] for update in updates if update["sessionUpdate"] == "session_info_update"]
+
+
+def test_a_session_is_renamed_for_the_client_the_list_and_later(open_editor):
+    crow = open_editor(script=DONE, capabilities=NOTICES)
+    crow.new_session()
+    said(crow, "Mend the parser, please!")
+    assert said(crow, "/rename  The **parser**\nand more") == "The title is now: The **parser**"
+    assert titles(crow)[-1] == "The **parser**"
+    assert said(crow, "/rename").startswith("The title is: The **parser**\n")
+    said(crow, "Go on.")
+    assert titles(crow)[-1] == "The **parser**"
+    (listed,) = crow.request("session/list")["sessions"]
+    assert listed["title"] == "The **parser**"
+    assert len(crow.model_requests()) == 2
+
+
+def test_a_session_that_is_renamed_first_keeps_that_name(crow):
+    assert said(crow, "/rename").startswith("The title is: Untitled\n")
+    said(crow, "/rename Birds")
+    said(crow, "Mend the parser, please!")
+    assert titles(crow) == ["Birds"]
 
 
 def test_an_export_to_a_full_disk_says_so(crow, small_disk):

@@ -50,7 +50,7 @@ Plan · 0 of 4 done
   REASON
   y  Allow once
   a  Allow `python3 test_nest.py` for this session
-  3  Allow `python3 test_nest.py` in this project
+  p  Allow `python3 test_nest.py` in this project
   n  Reject
   → Allow `python3 test_nest.py` for this session (the demo answered by itself)
 
@@ -91,7 +91,7 @@ Plan · 2 of 4 done
   REASON
   y  Allow once
   a  Allow edits of nest.py for this session
-  3  Allow edits of nest.py in this project
+  p  Allow edits of nest.py in this project
   n  Reject
   → Allow once (the demo answered by itself)
 
@@ -116,7 +116,7 @@ There is a `build` folder. I would remove it:
   REASON
   y  Allow once
   a  Allow `rm -rf build` for this session
-  3  Allow `rm -rf build` in this project
+  p  Allow `rm -rf build` in this project
   n  Reject
   → Reject (the demo answered by itself)
 
@@ -275,7 +275,7 @@ def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
         terminal.expect("Permission needed: `python3 test_nest.py`")
-        terminal.expect("press y a 3 n, or wait: the demo chooses a")
+        terminal.expect("press y a p n, or wait: the demo chooses a")
         terminal.press(b"y")
         terminal.expect("Allow once\r\n")
         terminal.expect("  │ pass hill > nest")  # while it runs
@@ -324,6 +324,6 @@ def test_the_script_for_editors_varies_and_then_repeats() -> None:
 
 def test_the_script_for_editors_plays_in_any_folder(tmp_path: Path) -> None:
     said = crow(tmp_path, "run", "hello", "--cwd", str(tmp_path), CROW_MODEL="scripted/demo")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert "✓ Read " in said.stdout
+    assert said.returncode == 0
+    assert "✓ Read " in said.stderr
     assert "crow login" in said.stdout

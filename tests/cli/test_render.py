@@ -821,8 +821,16 @@ def test_a_file_is_plain_and_a_terminal_is_not() -> None:
 
 
 def test_each_option_has_a_key_of_its_own() -> None:
-    options = [*OPTIONS, PermissionOption(option_id="x", name="Allow for ever", kind="allow_always")]
-    assert [choice.key for choice in choices_of(options)] == ["y", "a", "n", "4"]
+    in_project = PermissionOption(option_id="x", name="Allow in this project", kind="allow_always")
+    options = [*OPTIONS[:2], in_project, *OPTIONS[2:]]
+    assert [choice.key for choice in choices_of(options)] == ["y", "a", "p", "n"]
+
+
+def test_where_letters_do_not_suffice_all_keys_are_numbers() -> None:
+    further = [PermissionOption(option_id=str(number), name="x", kind="allow_always") for number in range(3)]
+    assert [choice.key for choice in choices_of(further)] == ["1", "2", "3"]
+    answers = [PermissionOption(option_id=str(number), name="x", kind="allow_once") for number in range(2)]
+    assert [choice.key for choice in choices_of([*answers, OPTIONS[2]])] == ["1", "2", "3"]
 
 
 def test_the_gentlest_no_is_found() -> None:
@@ -830,3 +838,39 @@ def test_the_gentlest_no_is_found() -> None:
     assert rejection(choices_of([never, *OPTIONS])) == OPTIONS[2]
     assert rejection(choices_of([never])) == never
     assert rejection(choices_of(OPTIONS[:2])) is None
+
+
+# --- tables
+
+
+def table(text: str, width: int | None = 60, *, colours: bool = False) -> str:
+    stream = io.StringIO()
+    screen = Screen(stream, width=width, colours=colours)
+    shown = prose(screen)
+    for character in text:
+        shown.feed(character)
+    shown.end()
+    screen.end_line()
+    return stream.getvalue()
+
+
+def test_a_table_is_laid_out_in_columns() -> None:
+    assert table("So:\n\n| what | tokens |\n|:---|---:|\n| `tools` | 12 |\n| you \\| me | 1,234 |\nAfter.") == (
+        "So:\n\nwhat      tokens\n────────  ──────\n`tools`       12\nyou | me   1,234\nAfter.\n"
+    )
+
+
+def test_a_wide_table_goes_on_below() -> None:
+    shown = table("|a|b|\n|-|-|\n|one two three four five six seven|x|\n", width=20)
+    assert shown == "a                  b\n─────────────────  ─\none two three      x\nfour five six\nseven\n"
+    assert max(map(len, table("|a|b|\n|-|-|\n|" + "x" * 99 + "|" + "y" * 99 + "|\n", width=20).splitlines())) <= 20
+
+
+@pytest.mark.parametrize("text", ["| no table\n", "| no\n| table\n", "a | b\n", "| a |\n", "|\n|\n", "| x"])
+def test_what_is_no_table_is_left_as_it_is(text: str) -> None:
+    assert table(text) == text.rstrip("\n") + "\n"
+
+
+def test_a_file_gets_a_table_as_it_was_written() -> None:
+    text = "| a |\n|---|\n| 1 |\n"
+    assert table(text, width=None) == text

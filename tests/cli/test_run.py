@@ -69,10 +69,8 @@ def without_times(output: str) -> str:
 def test_a_prompt_is_answered_in_plain_text(tmp_path: Path) -> None:
     play(tmp_path, HELLO)
     said = run(tmp_path, "hello")
-    assert (said.returncode, said.stderr) == (0, "")
-    assert without_times(said.stdout) == (
-        "… A greeting.\n\nHello **there**!\n\n✓ done (end_turn) · 10 of 100,000 tokens\n"
-    )
+    assert (said.returncode, said.stdout) == (0, "Hello **there**!\n")
+    assert without_times(said.stderr) == "… A greeting.\n\n✓ done (end_turn) · 10 of 100,000 tokens\n"
 
 
 @pytest.mark.parametrize("arguments", [("-",), ()])
@@ -89,7 +87,7 @@ def test_the_prompt_can_come_from_standard_input(tmp_path: Path, arguments: tupl
 def test_json_prints_the_messages_and_nothing_else(tmp_path: Path) -> None:
     play(tmp_path, LOOK_OUTSIDE, HELLO)
     said = run(tmp_path, "--json", "hello")
-    assert said.returncode == 0
+    assert said.returncode == 3
     lines: list[dict[str, Any]] = [json.loads(line) for line in said.stdout.splitlines()]
     kinds = [
         line.get("update", {}).get("sessionUpdate") or ("options" if "options" in line else "end") for line in lines
@@ -116,13 +114,13 @@ def test_words_without_quotes_are_one_prompt(tmp_path: Path) -> None:
 def test_without_utf8_the_signs_are_plain(tmp_path: Path, encoding: str) -> None:
     play(tmp_path, LOOK_OUTSIDE, '{ thought = "Hm…" }, { text = "“Hello” — there!" }')
     said = run(tmp_path, "hello", PYTHONIOENCODING=encoding)
-    assert said.returncode == 0
-    assert "?" not in said.stdout.replace("? Permission needed", "")
-    assert "  -> rejected, as there is no terminal to ask in\n" in said.stdout
-    assert "FAIL Read " in said.stdout
-    assert "... Hm...\n" in said.stdout
-    assert '"Hello" - there!\n' in said.stdout
-    assert "ok done (end_turn)" in said.stdout
+    assert said.returncode == 3
+    assert "?" not in said.stderr.replace("? Permission needed", "")
+    assert "  -> rejected, as there is no terminal to ask in\n" in said.stderr
+    assert "FAIL Read " in said.stderr
+    assert "... Hm...\n" in said.stderr
+    assert said.stdout == '"Hello" - there!\n'
+    assert "ok done (end_turn)" in said.stderr
 
 
 def test_json_tells_an_error_too(tmp_path: Path) -> None:
@@ -140,11 +138,12 @@ def test_json_tells_an_error_too(tmp_path: Path) -> None:
 def test_without_a_terminal_what_would_ask_is_rejected(tmp_path: Path) -> None:
     play(tmp_path, LOOK_OUTSIDE, HELLO)
     said = run(tmp_path, "hello")
-    assert said.returncode == 0
-    assert "? Permission needed: Read " in said.stdout
-    assert "  → rejected, as there is no terminal to ask in\n" in said.stdout
-    assert "✗ Read " in said.stdout
-    assert "treasure" not in said.stdout
+    assert said.returncode == 3
+    assert "? Permission needed: Read " in said.stderr
+    assert "  → rejected, as there is no terminal to ask in\n" in said.stderr
+    assert "✗ Read " in said.stderr
+    assert said.stderr.endswith("or with another --mode.\n")
+    assert "treasure" not in said.stdout + said.stderr
 
 
 def test_model_and_mode_reach_the_agent(tmp_path: Path) -> None:
@@ -161,8 +160,8 @@ def test_model_and_mode_reach_the_agent(tmp_path: Path) -> None:
 def test_another_stop_is_exit_code_1(tmp_path: Path, reason: str) -> None:
     play(tmp_path, f'{{ text = "No" }}, {{ finish = "{reason}" }}')
     said = run(tmp_path, "hello")
-    assert (said.returncode, said.stderr) == (1, "")
-    assert f"({reason})" in said.stdout
+    assert (said.returncode, said.stdout) == (1, "No\n")
+    assert f"({reason})" in said.stderr
 
 
 def test_an_error_is_one_line(tmp_path: Path) -> None:
@@ -359,5 +358,26 @@ def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
     (project / "a.txt").write_text("one\n")
     said = run(tmp_path, "read it")
     assert said.returncode == 1
-    assert "was called 5 times with the same result" in said.stdout
+    assert "was called 5 times with the same result" in said.stderr
     assert "max_turn_requests" in said.stdout + said.stderr
+
+
+def test_waiting_for_the_person_leaves_no_lines(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, '{ wait = 1.0 }, { text = "Hello" }')
+    extra = {"TERM": "xterm", "NO_COLOR": "1", "CROW_PATIENCE": "0.1"}
+    with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "hello", **extra) as terminal:
+        terminal.expect("→ ")
+        time.sleep(1)  # longer than the agent's patience: there is nothing to be seen of its waiting
+        terminal.press(b"y")
+        terminal.expect("Hello")
+        assert terminal.ended() == 0
+    assert "Waiting for" not in terminal.output
+
+
+def test_a_table_is_laid_out_in_a_terminal(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    with Terminal(tmp_path, "run", "/context", TERM="xterm", NO_COLOR="1") as terminal:
+        assert terminal.ended() == 0
+    assert "|" not in terminal.output
+    assert re.search(r"\r\nSystem prompt +[\d,]+  █+\r\n", terminal.output)
+    assert "| System prompt |" in crow(tmp_path, "run", "/context").stdout

@@ -20,8 +20,8 @@ def run(user: Path, *arguments: str) -> str:
     (user / "project").mkdir()
     (user / "project" / "fruit.txt").write_text("apple\npear\n")
     said = crow(user, "run", "--cwd", str(user / "project"), *arguments, "go")
-    assert (said.returncode, said.stderr) == (0, "")
-    return said.stdout
+    assert said.returncode in (0, 3)
+    return said.stderr
 
 
 def test_the_steps_the_report_and_the_change_stand_below_the_call(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from crow.acp.wire import (
     CancelNotification,
     ClientCapabilities,
     ClientSessionCapabilities,
+    ContentBlock,
     Empty,
     InitializeRequest,
     LoadSessionRequest,
@@ -41,6 +42,8 @@ from crow.acp.wire import (
     RequestPermissionResponse,
     SessionNotification,
     SessionRequest,
+    SetConfigOptionRequest,
+    SetConfigOptionResponse,
     TextContent,
     Update,
     Wire,
@@ -159,9 +162,18 @@ class Agent:
         request = LoadSessionRequest(session_id=session_id, cwd=cwd, mcp_servers=[])
         return await self._request("session/load", request, LoadSessionResponse)
 
-    async def prompt(self, session_id: str, text: str) -> str:
-        """Plays one turn and returns why it stopped."""
-        request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text)])
+    async def resume_session(self, session_id: str, cwd: str) -> LoadSessionResponse:
+        """Opens a stored session without being told again what happened in it."""
+        request = LoadSessionRequest(session_id=session_id, cwd=cwd, mcp_servers=[])
+        return await self._request("session/resume", request, LoadSessionResponse)
+
+    async def set_option(self, session_id: str, option: str, value: str) -> None:
+        request = SetConfigOptionRequest(session_id=session_id, config_id=option, value=value)
+        await self._request_soon("session/set_config_option", request, SetConfigOptionResponse)
+
+    async def prompt(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> str:
+        """Plays one turn and returns why it stopped. `further` is what goes with the text, such as attachments."""
+        request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text), *further])
         result = await self._request("session/prompt", request, msgspec.Raw)
         try:
             stop_reason = msgspec.json.decode(result, type=PromptResponse).stop_reason

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from crow.cli.render import Renderer
 from crow.cli.render_conversation import RenderingClient
 from crow.cli.render_question import Answer, Choice, Keyboard
 from crow.cli.render_screen import DIM
-from crow.cli.terminal import is_interactive
+from crow.cli.terminal import keyboard_of
 from crow.timeouts import timeout
 
 COUNTDOWN = 1.0
@@ -35,7 +36,8 @@ class ScriptedPerson(RenderingClient):
     """Says what is in the scene, and cancels where it says so."""
 
     def __init__(self, renderer: Renderer, *, is_watched: bool) -> None:
-        keyboard = Keyboard() if is_watched and is_interactive() else None
+        terminal = keyboard_of(sys.stdout) if is_watched else None
+        keyboard = Keyboard(terminal) if terminal is not None else None
         self._answers = _DemoAnswers(renderer, keyboard)
         super().__init__(renderer, self._answers)
         self._is_watched = is_watched

@@ -62,6 +62,7 @@ OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
 
+_WAIT = re.compile(r"Waiting for .* \(\d+ s\)")
 _RETRY = re.compile(r"[Tt]rying again in (\d+) s")
 
 
@@ -189,6 +190,8 @@ class Renderer:
         return prose(self._screen)
 
     def _notice(self, notice: Notice) -> None:
+        if is_wait(notice) and (self._screen.live or self._asking):
+            return  # the live line says it while it lasts, and a person who is asked knows
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
         self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
         self.wait("waiting for the model")
@@ -402,6 +405,11 @@ class Renderer:
         self._screen.end_line()
         self._waiting = ""
         self._asking = False
+
+
+def is_wait(update: Update) -> bool:
+    """Whether it only says that something is still being waited for."""
+    return isinstance(update, Notice) and _WAIT.fullmatch(update.title) is not None
 
 
 def _brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Self
 
 from crow.acp.client import Agent, Client
 from crow.acp.wire import RequestPermissionRequest, Update
-from crow.cli.render import Renderer
+from crow.cli.render import Renderer, is_wait
 from crow.cli.render_question import Answerer, choices_of
 from crow.errors import CrowError
 from crow.visible import one_line
@@ -34,10 +34,15 @@ class RenderingClient(Client):
         self._meanwhile: list[Update] = []
 
     def update(self, update: Update) -> None:
+        if self._dialog.locked() and is_wait(update):
+            return  # for the person, who knows; it would be no longer true when it is shown
         if self._dialog.locked():
             self._meanwhile.append(update)  # the question stays the last thing on the screen until it is answered
         else:
-            self.renderer.update(update)
+            self.show(update)
+
+    def show(self, update: Update) -> None:
+        self.renderer.update(update)
 
     async def permit(self, request: RequestPermissionRequest) -> str | None:
         choices = choices_of(request.options)
@@ -54,7 +59,7 @@ class RenderingClient(Client):
 
     def _catch_up(self) -> None:
         for update in self._meanwhile:
-            self.renderer.update(update)
+            self.show(update)
         self._meanwhile.clear()
 
 

@@ -8,12 +8,15 @@ import re
 from typing import Protocol
 
 from crow.cli.render_screen import BOLD, CODE, DIM, HEADING, Screen
+from crow.cli.render_table import is_table, laid_out
 from crow.cli.render_text import cells, clean_prose, is_wide
 
 LONGEST_SPAN = 400
 """Characters after which the start of something, such as an opened `**`, is taken for plain text."""
 
 PIECE = 2048
+MOST_ROWS = 500
+"""Rows of a table that are laid out together."""
 
 
 class Prose(Protocol):
@@ -47,6 +50,11 @@ class Wrapped:
         self._spaces = ""
         self._breaks = 0
         self._begun = False
+
+    @property
+    def width(self) -> int:
+        """Columns that there are for text."""
+        return (self._screen.width or 100) - cells(self._indent)
 
     def feed(self, text: str) -> None:
         self.add(clean_prose(text))
@@ -114,12 +122,13 @@ class Wrapped:
 
 
 class Markdown:
-    """Headings, bold, inline code, fenced code, bullets. Everything else passes through as it is."""
+    """Headings, bold, inline code, fenced code, bullets, tables. Everything else passes through as it is."""
 
     _UNDECIDED_START = re.compile(r" *(#{1,6}|`{1,2}|~{1,2}|([-*+]|\d{1,3}\.) *|\d{1,3})?| {0,3}(`{3,}|~{3,})[^\n]*")
     _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`\n]*\n")
     _HEADING = re.compile(r" {0,3}#{1,6} +")
     _ITEM = re.compile(r"( *)([-*+]|\d{1,3}\.) +(?=\S)")
+    _ROW = re.compile(r" {0,3}\|")
     _PLAIN = re.compile(r"[^`*\n]+")
     _MARKER = re.compile(r"`+|\*+")
     _CODE_SPAN = re.compile(r"(`+)(?!`)([^\n]+?)(?<!`)\1(?!`)")
@@ -131,6 +140,8 @@ class Markdown:
         self._held = ""
         self._fence = ""
         """The marker that ends the fenced code we are in."""
+        self._rows: list[str] = []
+        """The lines of the table that we are in, which is laid out when it is complete."""
         self._line_style = ""
         self._at_start = True
 
@@ -141,6 +152,7 @@ class Markdown:
 
     def end(self) -> None:
         self._advance(final=True)
+        self._end_table()
         self._out.end()
 
     def _advance(self, *, final: bool) -> None:
@@ -148,6 +160,8 @@ class Markdown:
         while self._held and decided:
             if self._fence:
                 decided = self._code_line(final=final)
+            elif self._rows or (self._at_start and self._ROW.match(self._held)):
+                decided = self._row(final=final)
             elif self._at_start:
                 decided = self._line_start(final=final)
             else:
@@ -166,6 +180,32 @@ class Markdown:
         if not ends or self._keep_markers:
             self._code(line)
         return True
+
+    def _row(self, *, final: bool) -> bool:
+        if not self._ROW.match(self._held):
+            if not final and not self._held.strip(" "):
+                return False
+            self._end_table()
+            return True
+        end = self._held.find("\n")
+        if end < 0 and not final:
+            return False
+        self._rows.append(self._take(end + 1 if end >= 0 else len(self._held)).removesuffix("\n"))
+        if len(self._rows) == MOST_ROWS or (len(self._rows) == 2 and not is_table(self._rows)):
+            self._end_table()
+        return True
+
+    def _end_table(self) -> None:
+        """Lays out what was held back, or passes it through if it is no table."""
+        rows, self._rows = self._rows, []
+        if not is_table(rows):
+            for row in rows:
+                self._out.add(row)
+                self._out.break_line()
+            return
+        for line, style in laid_out(rows, self._out.width, keep_markers=self._keep_markers):
+            self._out.add(line, style, wrap=False)
+            self._out.break_line()
 
     def _line_start(self, *, final: bool) -> bool:
         if not final and len(self._held) < LONGEST_SPAN and self._UNDECIDED_START.fullmatch(self._held):

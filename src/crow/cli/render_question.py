@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import re
-import sys
 import termios
 import tty
 from collections.abc import Generator, Sequence
@@ -12,7 +11,8 @@ from typing import NamedTuple, Protocol
 
 from crow.acp.wire import PermissionOption
 
-LETTERS = {"allow_once": "y", "allow_always": "a", "reject_once": "n"}
+LETTERS = {"allow_once": "y", "allow_always": "ap", "reject_once": "n", "reject_always": "d"}
+"""The keys of each kind of option: `a` for what lasts as long as the session, `p` for the project."""
 END_OF_INPUT = "\x04"
 SPECIAL_KEY = re.compile(r"\x1b(\[[0-9;]*[A-Za-z~]|O.|.)?")
 """Arrows, function keys and the like: they begin with an escape and say nothing here."""
@@ -36,15 +36,14 @@ class Answerer(Protocol):
 
 
 def choices_of(options: Sequence[PermissionOption]) -> list[Choice]:
-    """Each option with its key: a letter that says what it does, else its number."""
-    used: set[str] = set()
-    choices: list[Choice] = []
-    for number, option in enumerate(options, start=1):
-        letter = LETTERS.get(option.kind, "")
-        key = letter if letter and letter not in used else str(number)
-        used.add(key)
-        choices.append(Choice(key, option))
-    return choices
+    """Each option with its key: a letter that says what it does; numbers for all where letters do not suffice."""
+    keys: list[str] = []
+    for option in options:
+        free = [letter for letter in LETTERS.get(option.kind, "") if letter not in keys]
+        keys.append(free[0] if free else "")
+    if not all(keys):
+        keys = [str(number) for number in range(1, len(options) + 1)]
+    return [Choice(key, option) for key, option in zip(keys, options, strict=True)]
 
 
 def rejection(choices: Sequence[Choice]) -> PermissionOption | None:
@@ -58,20 +57,24 @@ def rejection(choices: Sequence[Choice]) -> PermissionOption | None:
 
 
 class Nobody:
-    """For when there is nobody to ask."""
+    """For when there is nobody to ask; `rejected` counts what would have been asked."""
+
+    def __init__(self) -> None:
+        self.rejected = 0
 
     def listening(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
     async def choose(self, choices: Sequence[Choice]) -> Answer:
+        self.rejected += 1
         return rejection(choices), "rejected, as there is no terminal to ask in"
 
 
 class Keyboard:
     """The person at the terminal: one key, without Enter. Ctrl-C still interrupts."""
 
-    def __init__(self) -> None:
-        self._terminal = sys.stdin.fileno()
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
         self._keys: asyncio.Queue[str] = asyncio.Queue()
 
     @contextlib.contextmanager

@@ -30,6 +30,12 @@ def clean_prose(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_reveal, text)
 
 
+def clean_answer(text: str) -> str:
+    """Text for a file or a program: as it was written, tabs included, but for what could harm a terminal later."""
+    text = text.replace("\r", "")
+    return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_reveal, text)
+
+
 def _reveal(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:

@@ -1,110 +1,289 @@
-"""`crow run PROMPT`: one prompt without an editor, through a real ACP connection to the same agent."""
+"""`crow run PROMPT`: one prompt without an editor, through a real ACP connection to the same agent.
+
+In a terminal everything is shown there. In a pipe or a file, the model's words alone go to standard output; what
+happens meanwhile goes to standard error. Questions are asked in the terminal there is, wherever the output goes.
+"""
 
 import argparse
 import asyncio
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from crow.acp.client import AgentFailed, Client, start_agent
-from crow.acp.wire import RequestPermissionRequest, Update
+from crow.acp.client import Agent, AgentFailed, Client, start_agent
+from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
 from crow.cli.failure import in_a_folder
 from crow.cli.log import log_to_file
-from crow.cli.render import Renderer
-from crow.cli.render_conversation import AGENT, Interrupts, RenderingClient, exit_code_of, prepare_output, showing
+from crow.cli.render import STOPS, Renderer
+from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
+from crow.cli.render_conversation import (
+    AGENT,
+    Interrupts,
+    RenderingClient,
+    complain,
+    exit_code_of,
+    prepare_output,
+    showing,
+)
 from crow.cli.render_question import Keyboard, Nobody, choices_of, rejection
-from crow.cli.render_screen import Screen
-from crow.cli.terminal import is_interactive
+from crow.cli.render_screen import DIM, Screen
+from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
+from crow.cli.terminal import choose, is_interactive, keyboard_of
 from crow.config.home import home
+from crow.config.load import ALLOW, parse_allowed
 from crow.config.settings import MODES
-from crow.errors import CrowError
+from crow.errors import ConfigError, CrowError
+from crow.store.base import SessionEntry
 from crow.visible import one_line
+
+REJECTED = 3
+"""The exit code where something was rejected because nobody could be asked."""
+EXAMPLES = """\
+what is piped in goes with the prompt; only the answer goes to standard output where that is no terminal:
+  git diff | crow run "review this" > review.md
+  crow run --quiet --allow 'terminal:npm test *' "mend the failing test"
+  crow run --continue "and now the documentation"
+
+exit codes: 0 done · 1 another stop, or an error · 2 wrong usage · 3 something was rejected, as nobody could be asked ·
+130 interrupted
+"""
+_ID = re.compile(r"[0-9a-f-]{4,}")
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What is to be done, and where."""
+
+    prompt: str
+    further: Sequence[ContentBlock]
+    cwd: str
+    environment: Mapping[str, str]
+    session: SessionEntry | None
+    """The stored one to go on with."""
+    options: Mapping[str, str]
+    """What is to be chosen in that session, which has a mode and a model of its own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing reads standard input')
     parser.add_argument("--mode", choices=MODES, help="what may be done without asking")
-    parser.add_argument("--model", help="provider/model, instead of the configured one")
+    parser.add_argument("--model", help="provider/model, or the model alone where only one provider has it")
     parser.add_argument("--cwd", metavar="D", help="the folder to work in, instead of this one")
-    parser.add_argument("--json", action="store_true", help="print the ACP messages' params, one a line")
+    parser.add_argument(
+        "--allow", metavar="RULE", action="append", default=[], help="for this run: a tool, as 'terminal:npm test *'"
+    )
+    parser.add_argument(
+        "--attach", metavar="FILE", action="append", default=[], help="a file that goes with the prompt"
+    )
+    session = parser.add_mutually_exclusive_group()
+    session.add_argument(
+        "--continue", dest="go_on", action="store_true", help="go on with the last conversation of this folder"
+    )
+    session.add_argument("--resume", metavar="ID", nargs="?", const="", help="go on with this one; or choose it")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--quiet", action="store_true", help="print the final text alone")
+    output.add_argument("--json", action="store_true", help="print the ACP messages' params, one a line")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
-        return _wrong_usage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
-    cwd = os.path.abspath(arguments.cwd or os.getcwd())
-    prompt = _read_prompt(arguments.prompt)
-    if not prompt.strip():
-        return _wrong_usage('there is nothing to do. Try: crow run "explain this repository"')
-    if not os.path.isdir(cwd):
-        return _wrong_usage(f"{one_line(cwd)} is not a folder")
+    try:
+        task = _task(arguments)
+    except WrongUsage as error:
+        print(f"crow run: {error}", file=sys.stderr)
+        return 2
+    except CrowError as error:
+        if arguments.json:
+            _print_line(_as_json(error))
+        return complain(error)
     prepare_output()
     log_to_file(home(os.environ))
-    environment = _child_environment(os.environ, arguments.model, arguments.mode)
-    conversation = _run_as_json if arguments.json else _run_for_person
-    return asyncio.run(conversation(prompt, cwd, environment))
+    conversation = _run_as_json if arguments.json else _run_quietly if arguments.quiet else _run_for_person
+    return asyncio.run(conversation(task))
 
 
-def _read_prompt(words: list[str]) -> str:
-    if words and words != ["-"]:
-        return " ".join(words)
-    if sys.stdin is None or (not words and sys.stdin.isatty()):  # pyright: ignore[reportUnnecessaryComparison] -- None if closed
-        return ""
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+# --- what is asked for
 
 
-def _wrong_usage(message: str) -> int:
-    print(f"crow run: {message}", file=sys.stderr)
-    return 2
+def _task(arguments: argparse.Namespace) -> Task:
+    if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
+        raise WrongUsage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
+    if arguments.resume and not _ID.fullmatch(arguments.resume):  # a prompt that stands behind a bare --resume
+        arguments.prompt.insert(0, arguments.resume)
+        arguments.resume = ""
+    cwd = os.path.abspath(arguments.cwd or os.getcwd())
+    if not os.path.isdir(cwd):
+        raise WrongUsage(f"{one_line(cwd)} is not a folder")
+    allowed = _allowed(arguments.allow)
+    further = [attached(path) for path in arguments.attach]
+    prompt = " ".join(arguments.prompt) if arguments.prompt != ["-"] else ""
+    if prompt.strip():
+        further += piped()
+    else:
+        prompt = standard_input() if arguments.prompt or not is_interactive() else ""
+    if not prompt.strip():
+        raise WrongUsage('there is nothing to do. Try: crow run "explain this repository"')
+    session = _session(arguments, cwd)
+    model = _model(arguments.model)
+    chosen = {"mode": arguments.mode, "model": model}
+    return Task(
+        prompt=prompt,
+        further=further,
+        cwd=session.cwd if session else cwd,
+        environment=_child_environment(os.environ, model, arguments.mode, allowed),
+        session=session,
+        options={name: value for name, value in chosen.items() if value} if session else {},
+    )
 
 
-def _child_environment(environment: Mapping[str, str], model: str | None, mode: str | None) -> dict[str, str]:
-    chosen = {"CROW_MODEL": model, "CROW_MODE": mode}
+def _allowed(written: Sequence[str]) -> str:
+    try:
+        for rule in written:
+            parse_allowed(rule)
+    except ConfigError as error:
+        raise WrongUsage(f"--allow: {error}") from None
+    return "\n".join(written)
+
+
+def _model(name: str | None) -> str | None:
+    if not name:
+        return None
+    from crow.cli.models import full_name
+
+    return full_name(name)
+
+
+def _session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | None:
+    if not arguments.go_on and arguments.resume is None:
+        return None
+    from crow.cli.sessions import find_session, sessions_of
+
+    if arguments.resume:
+        return find_session(arguments.resume)
+    entries = sessions_of(cwd)
+    if not entries:
+        raise CrowError(
+            f"There is no conversation of {one_line(cwd)} yet.", remedy="crow sessions lists all there are."
+        )
+    if arguments.go_on:
+        return entries[0]
+    if not is_interactive():
+        raise WrongUsage("--resume needs an ID where nobody can be asked; crow sessions lists them")
+    shown = entries[:20]
+    return shown[choose("Which", [one_line(entry.title) or "Untitled" for entry in shown])]
+
+
+def _child_environment(
+    environment: Mapping[str, str], model: str | None, mode: str | None, allowed: str
+) -> dict[str, str]:
+    chosen = {"CROW_MODEL": model, "CROW_MODE": mode, ALLOW: allowed}
     return {**environment, **{name: value for name, value in chosen.items() if value}}
 
 
-async def _run_for_person(prompt: str, cwd: str, environment: Mapping[str, str]) -> int:
-    screen = Screen.of(sys.stdout, os.environ)
-    renderer = Renderer(screen, folder=os.path.realpath(cwd))
-    client = RenderingClient(renderer, Keyboard() if screen.live and is_interactive() else Nobody())
+# --- the conversation
+
+
+async def _open(agent: Agent, task: Task) -> str:
+    if task.session is None:
+        return await agent.new_session(task.cwd)
+    await agent.resume_session(task.session.id, task.cwd)
+    for name, value in task.options.items():
+        await agent.set_option(task.session.id, name, value)
+    return task.session.id
+
+
+async def _run_for_person(task: Task) -> int:
+    is_split = not sys.stdout.isatty()
+    stream = sys.stderr if is_split else sys.stdout
+    renderer = Renderer(Screen.of(stream, os.environ), folder=os.path.realpath(task.cwd))
+    terminal = keyboard_of(stream)
+    nobody = Nobody()
+    answerer = nobody if terminal is None else Keyboard(terminal)
+    answer = PlainAnswer(sys.stdout)
+    client = SplitClient(renderer, answerer, answer) if is_split else RenderingClient(renderer, answerer)
 
     async def show(interrupts: Interrupts) -> str:
         with showing(renderer):
-            async with start_agent(AGENT, client, environment=environment) as agent:
-                session = await agent.new_session(cwd)
+            async with start_agent(AGENT, client, environment=task.environment) as agent:
+                session = await _open(agent, task)
+                if task.session is not None:
+                    renderer.mark("i", f"Going on with: {one_line(task.session.title) or 'Untitled'}", DIM)
                 renderer.begin_turn()
                 with interrupts.cancel(agent, session):
-                    stop_reason = await agent.prompt(session, prompt)
+                    try:
+                        stop_reason = await agent.prompt(session, task.prompt, task.further)
+                    finally:
+                        answer.end()
                 renderer.stop(stop_reason)
         return stop_reason
 
-    return await exit_code_of(show, Interrupts(renderer.interrupted))
+    return _told(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
 
 
-async def _run_as_json(prompt: str, cwd: str, environment: Mapping[str, str]) -> int:
+async def _run_quietly(task: Task) -> int:
+    terminal = keyboard_of(sys.stderr)
+    nobody = Nobody()
+    text = FinalText()
+    client = QuietClient(sys.stderr, nobody if terminal is None else Keyboard(terminal), text)
+
+    async def wait(interrupts: Interrupts) -> str:
+        async with start_agent(AGENT, client, environment=task.environment) as agent:
+            session = await _open(agent, task)
+            with interrupts.cancel(agent, session):
+                stop_reason = await agent.prompt(session, task.prompt, task.further)
+        text.print_to(Screen.of(sys.stdout, os.environ))
+        if stop_reason != "end_turn":
+            print(f"crow: {STOPS.get(stop_reason, one_line(stop_reason))}", file=sys.stderr)
+        return stop_reason
+
+    return _told(await exit_code_of(wait, Interrupts()), nobody)
+
+
+async def _run_as_json(task: Task) -> int:
+    client = _JsonClient()
+
     async def print_messages(interrupts: Interrupts) -> str:
         try:
-            async with start_agent(AGENT, _JsonClient(), environment=environment, record=_print_line) as agent:
-                session = await agent.new_session(cwd)
+            async with start_agent(AGENT, client, environment=task.environment, record=_print_line) as agent:
+                session = await _open(agent, task)
                 with interrupts.cancel(agent, session):
-                    return await agent.prompt(session, prompt)
+                    return await agent.prompt(session, task.prompt, task.further)
         except CrowError as error:
             if not interrupts.code:
                 _print_line(_as_json(error))
             raise
 
-    return await exit_code_of(print_messages, Interrupts())
+    code = await exit_code_of(print_messages, Interrupts())
+    return REJECTED if code == 0 and client.rejected else code
+
+
+def _told(code: int, nobody: Nobody) -> int:
+    """The exit code; where something could not be asked, with what to do about it."""
+    if not nobody.rejected:
+        return code
+    what = "1 question was" if nobody.rejected == 1 else f"{nobody.rejected} questions were"
+    print(
+        f"crow: {what} answered with no, as there is no terminal to ask in. "
+        "Allow it with --allow, such as --allow 'terminal:npm test *', or with another --mode.",
+        file=sys.stderr,
+    )
+    return REJECTED if code == 0 else code
 
 
 class _JsonClient(Client):
     """Shows nothing: what arrives is printed as it is. A program reads it, so nobody can be asked."""
 
+    def __init__(self) -> None:
+        self.rejected = 0
+
     def update(self, update: Update) -> None:
         pass
 
     async def permit(self, request: RequestPermissionRequest) -> str | None:
+        self.rejected += 1
         title = one_line(request.tool_call.title or "a tool call")
         print(f"crow: rejected, as there is nobody to ask: {title}", file=sys.stderr)
         option = rejection(choices_of(request.options))

@@ -162,6 +162,17 @@ def _confirmed(question: str) -> bool:
 # --- finding
 
 
+def find_session(id: str) -> SessionEntry:
+    """The stored session with this id, or the only one whose id begins with it. NoSession."""
+    return _with_store(lambda store: _find(store, id))
+
+
+def sessions_of(folder: str) -> list[SessionEntry]:
+    """The stored sessions of a folder, the newest first."""
+    entries = _with_store(_all_entries, [])
+    return [entry for entry in entries if os.path.realpath(entry.cwd) == os.path.realpath(folder)]
+
+
 def _with_store(work: Callable[[SessionStore], Awaitable[Given]], without: Given | None = None) -> Given:
     """Does the work with the store; without one, which is not made for this, gives `without` or says so."""
     place = home(os.environ)

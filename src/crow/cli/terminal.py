@@ -8,6 +8,40 @@ def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]  a closed one is None
 
 
+def keyboard_of(stream: TextIO) -> int | None:
+    """A descriptor to read keys from, in the terminal that `stream` writes to, also if standard input is a pipe.
+
+    None if there is no terminal, or if we run in its background, where reading a key would stop us.
+    """
+    import os
+
+    if not stream.isatty():
+        return None
+    places = [lambda: os.dup(sys.stdin.fileno())] if is_interactive() else []
+    places += [lambda path=path: os.open(path, os.O_RDWR | os.O_NOCTTY) for path in (_name_of(stream), "/dev/tty")]
+    for open_place in places:
+        try:
+            descriptor = open_place()
+        except OSError:
+            continue
+        try:
+            if os.tcgetpgrp(descriptor) == os.getpgrp():
+                return descriptor
+        except OSError:
+            pass  # not our controlling terminal
+        os.close(descriptor)
+    return None
+
+
+def _name_of(stream: TextIO) -> str:
+    import os
+
+    try:
+        return os.ttyname(stream.fileno())
+    except OSError:
+        return "/dev/tty"
+
+
 def speaks_utf8(stream: TextIO | None = None) -> bool:
     """Whether every sign can be shown there; by default, on standard output."""
     encoding = getattr(sys.stdout if stream is None else stream, "encoding", "") or ""

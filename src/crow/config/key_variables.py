@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from crow.config.load import ALLOW
 from crow.config.settings import ProviderSettings, WebSettings
 from crow.config.vendors import VENDORS
 
@@ -12,4 +13,4 @@ MCP_TOKEN = "CROW_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 def key_variables(providers: Iterable[ProviderSettings], web: WebSettings) -> set[str]:
     configured = {provider.api_key_env for provider in providers} | {web.api_key_env}
     vendors = {vendor.key_variable for vendor in VENDORS.values()}
-    return {name for name in configured if name} | vendors | {MCP_TOKEN}
+    return {name for name in configured if name} | vendors | {MCP_TOKEN, ALLOW}

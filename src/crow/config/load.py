@@ -51,6 +51,39 @@ def parse_settings(text: str, path: str) -> Settings:
     return msgspec.structs.replace(settings, providers=providers)
 
 
+# --- rules for one start
+
+ALLOW = "CROW_ALLOW"
+"""The variable that holds what `crow run --allow` was given, one a line. No command gets to see it."""
+
+_SCOPES = {"terminal": "command", "web_fetch": "host", "web_search": "host"}
+"""What a rule for the tool names; a path for all others."""
+
+
+def parse_allowed(written: str) -> PermissionRule:
+    """`terminal:npm test *`: a tool, and what a rule for it would name; ConfigError says what was expected."""
+    tool, colon, scope = (part.strip() for part in written.partition(":"))
+    if not re.fullmatch(r"[\w-]+\*?", tool) or (colon and not scope):
+        raise ConfigError(f'{written!r} allows nothing: expected a tool, like "edit", or "terminal:npm test *".')
+    if scope and tool.startswith("mcp__"):
+        raise ConfigError(f"{written!r}: expected the tool alone; a tool of a server is allowed as a whole.")
+    rule = PermissionRule(tool, "allow", **({_SCOPES.get(tool, "path"): scope} if scope else {}))
+    try:
+        _check_rule(repr(written), rule)
+    except ValueError as error:
+        raise ConfigError(f"{error}.") from None
+    return rule
+
+
+def with_allowed(settings: Settings, written: str) -> Settings:
+    """The settings with what is allowed for this start; one rule a line."""
+    rules = [parse_allowed(line) for line in written.splitlines() if line.strip()]
+    if not rules:
+        return settings
+    permission = msgspec.structs.replace(settings.permission, rules=[*settings.permission.rules, *rules])
+    return msgspec.structs.replace(settings, permission=permission)
+
+
 # --- what the types alone cannot say
 
 

@@ -14,7 +14,7 @@ from crow.config.discovery import (
     split_model,
 )
 from crow.config.key_variables import key_variables
-from crow.config.load import load_settings
+from crow.config.load import ALLOW, load_settings, with_allowed
 from crow.config.settings import MODES, Limits, Mode, ProviderSettings, Settings
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
@@ -185,7 +185,7 @@ class Models:
         """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong."""
         if self._demo:
             return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
-        settings = load_settings(self._home)
+        settings = with_allowed(load_settings(self._home), self._environ.get(ALLOW, ""))
         found = await discover(settings, self._environ)
         if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=how_to_choose(found, self._environ))

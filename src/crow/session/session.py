@@ -16,6 +16,7 @@ from crow.events import (
     TurnStarted,
 )
 from crow.messages import StopReason
+from crow.session.builtins.rename import Rename
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
 from crow.session.mending import last_turn_number
@@ -168,6 +169,7 @@ class Session:
             raise
         except CrowError as error:
             answer = Reply(str(error))
+        self._titled = self._titled or isinstance(command, Rename)
         if isinstance(answer, Prompt):
             # What the person typed is in the journal already; this is what it stands for.
             self._name(sent)

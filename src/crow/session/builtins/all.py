@@ -9,6 +9,7 @@ from crow.session.builtins.init import Init
 from crow.session.builtins.mcp import Mcp
 from crow.session.builtins.options import Plan, mode_command, model_command
 from crow.session.builtins.permissions import Permissions
+from crow.session.builtins.rename import Rename
 from crow.session.builtins.undo import Undo
 from crow.session.commands import Command, Commands
 from crow.session.file_commands import FileCommands
@@ -38,6 +39,7 @@ def all_commands(
         Context(conversation),
         Mcp(servers),
         Export(archive, workspace.roots[0]),
+        Rename(conversation, archive),
         Undo(archive, conversation),
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}

@@ -1,0 +1,55 @@
+"""What goes with the prompt of `crow run`: what is piped in, and attached files."""
+
+import os
+import select
+import stat
+import sys
+
+from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
+from crow.errors import CrowError
+from crow.visible import one_line
+
+MOST_PIPED = 16 * 1024 * 1024
+SILENCE = 3.0
+"""Seconds without a byte on standard input after which we say what we are waiting for."""
+
+
+class WrongUsage(CrowError):
+    """The command line cannot be meant as it stands."""
+
+
+def piped() -> list[ContentBlock]:
+    """What comes through a pipe, or from a file that standard input was redirected to; nothing from a device."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- so it is when it was closed at the start
+        return []
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return []
+    text = standard_input()
+    return [EmbeddedResource(resource=ResourceContents(uri="standard input", text=text))] if text.strip() else []
+
+
+def standard_input() -> str:
+    """All of it; empty if it was closed at the start."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- as above
+        return ""
+    descriptor = sys.stdin.fileno()
+    if not sys.stdin.isatty() and not select.select([descriptor], [], [], SILENCE)[0]:
+        hint = "crow run: waiting for the end of standard input, which goes with the prompt (< /dev/null: none)"
+        print(hint, file=sys.stderr, flush=True)
+    content = bytearray()
+    while piece := os.read(descriptor, 1 << 20):
+        content += piece
+        if len(content) > MOST_PIPED:
+            raise WrongUsage(f"more than {MOST_PIPED >> 20} MB came from standard input; attach a file instead")
+    return content.decode("utf-8", "replace")
+
+
+def attached(path: str) -> ResourceLink:
+    """A link to the file, which the agent follows: it knows what the model can take."""
+    from urllib.request import pathname2url
+
+    whole = os.path.abspath(path)
+    if not os.path.exists(whole):
+        raise WrongUsage(f"--attach: there is no file {one_line(path)}")
+    return ResourceLink(uri=f"file://{pathname2url(whole)}", name=one_line(os.path.basename(whole)))
