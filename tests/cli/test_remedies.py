@@ -319,6 +319,25 @@ def test_an_agent_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     assert "/opt/wrapper" in path.read_text()
 
 
+def test_an_editor_is_given_uvx_where_uvx_started_us(tmp_path: Path) -> None:
+    """Its cache may be emptied at any time."""
+    inside = tmp_path / "uv" / "archive-v0" / "x" / "bin" / "crow-agent"
+    inside.parent.mkdir(parents=True)
+    inside.write_bytes(Path(CROW).read_bytes())
+    inside.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    uvx = tmp_path / "bin" / "uvx"
+    uvx.write_text("#!/bin/sh\n")
+    uvx.chmod(0o755)
+    env = environment(tmp_path, PATH=f"{uvx.parent}:{os.environ['PATH']}")
+    for _ in range(2):
+        said = subprocess.run([inside, "setup", "zed", "--write"], env=env, capture_output=True, text=True)
+        assert said.returncode == 0
+    assert "set up already" in said.stdout
+    entry = json.loads(zed_settings(tmp_path).read_text())["agent_servers"]["Crow"]
+    assert (entry["command"], entry["args"]) == (str(uvx), ["crow-agent", "acp"])
+
+
 @pytest.mark.parametrize("arguments", [("zed",), ("zed", "--write"), ("vscode",)])
 def test_a_key_that_a_graphical_editor_will_not_see(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     note = (

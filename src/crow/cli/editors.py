@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -54,8 +55,16 @@ def _own_command() -> list[str]:
     beside_python = os.path.join(os.path.dirname(sys.executable), "crow")
     for path in (called, beside_python):
         if os.path.basename(path) in COMMAND_NAMES and os.path.isfile(path) and os.access(path, os.X_OK):
-            return [path]
+            return _lasting(path)
     return [sys.executable, "-m", "crow"]
+
+
+def _lasting(path: str) -> list[str]:
+    """What `uvx` has made in uv's cache may be gone tomorrow: then it is `uvx` that is to be started."""
+    import shutil
+
+    uvx = shutil.which("uvx") if re.search(r"/archive-v\d+/", path) else None
+    return [uvx, "crow-agent"] if uvx else [path]
 
 
 def _home(environ: Mapping[str, str]) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from crow.actions import Filled, Form, Link
 from crow.cli.failure import in_a_folder
 from crow.cli.health import Check, failed, fine, warn
-from crow.config.home import log_path
 from crow.config.settings import Limits, McpServerSettings, Settings
 from crow.config.toml import toml_key
 from crow.mcp.using.wanted import Origin, Wanted, shown_name
@@ -37,8 +36,10 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     cause = one_line(server.cause or server.state, 500)
     if "crow mcp login" in cause:
         return warn(f"{name}: {cause}", "It can be used after that.")
+    from crow.mcp.using.stderr_log import stderr_path
+
     place = "It is at" if settings.url else "It is started with"
-    printed = "" if settings.url else f"What it printed is in {os.path.dirname(log_path(home))}.\n"
+    printed = "" if settings.url else f"What it printed is in {stderr_path(home, server.known_as)}.\n"
     return failed(
         f"{name}: {cause}",
         f"{place} {shown_settings(settings)}\n{printed}Mend [mcp_servers.{toml_key(server.name)}] in the config, then "

@@ -172,6 +172,8 @@ def _is_crow(agent: dict[str, object]) -> bool:
     match agent:
         case {"command": str(), "args": ["-m", "crow", "acp"]}:
             return True
+        case {"command": str(command), "args": ["crow-agent", "acp"]}:
+            return os.path.basename(command) == "uvx"
         case {"command": str(command), "args": ["acp"]}:
             return os.path.basename(command) in COMMAND_NAMES
         case _:

@@ -1,0 +1,138 @@
+"""The documentation says what the code does: every key and default, every variable, every link."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crow.config.settings import (
+    Limits,
+    McpServerSettings,
+    ModelSettings,
+    PermissionRule,
+    ProviderSettings,
+    Settings,
+    TerminalSettings,
+    WebSettings,
+)
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REPOSITORY: str = PROJECT["urls"]["Homepage"]
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "Top level": Settings,
+    "`[providers.NAME]`": ProviderSettings,
+    "`[providers.NAME.models.MODEL]`": ModelSettings,
+    "`[terminal]`": TerminalSettings,
+    "`[web]`": WebSettings,
+    "`[mcp_servers.NAME]`": McpServerSettings,
+    "`[[permission.rules]]`": PermissionRule,
+    "`[limits]`": Limits,
+}
+NOT_WRITTEN_BY_PEOPLE = {"digest"}
+
+
+def sections() -> dict[str, str]:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    parts = re.split(r"(?m)^## (.*)$", text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def written_default(field: msgspec.structs.FieldInfo) -> str:
+    default: Any = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    if field.required:
+        return "required"
+    if (
+        default in (None, "")
+        or isinstance(default, msgspec.Struct)
+        or (default == {} and "Settings" in str(field.type))
+    ):
+        return "-"
+    return f"`{msgspec.json.encode(default).decode()}`"
+
+
+@pytest.mark.parametrize("section", list(SECTIONS))
+def test_every_key_is_documented_with_its_default(section: str) -> None:
+    rows = re.findall(r"(?m)^\| `(\w+)` \| ([^|]*) \| (.+) \|$", sections()[section])
+    fields = [one for one in msgspec.structs.fields(SECTIONS[section]) if one.name not in NOT_WRITTEN_BY_PEOPLE]
+    assert {name: default.replace(".0`", "`") for name, default, _ in rows} == {
+        one.name: written_default(one).replace(".0`", "`") for one in fields
+    }
+
+
+def test_no_section_of_the_settings_is_missing() -> None:
+    """A struct that can be reached from the settings has its table."""
+
+    def structs(kind: Any) -> set[type]:
+        found = {kind} if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else set[type]()
+        inner = [field.type for one in found for field in msgspec.structs.fields(one)]
+        return found.union(*(structs(part) for part in (*getattr(kind, "__args__", ()), *inner)))
+
+    assert {kind.__name__ for kind in structs(Settings)} - {"PermissionSettings"} == {
+        kind.__name__ for kind in SECTIONS.values()
+    }
+
+
+def test_every_variable_is_documented() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    inner = {"CROW_TERMINAL"}  # set by Crow for what it starts
+    named = set(re.findall(r"\"(CROW_[A-Z_]+)\"", sources)) - inner
+    assert named - set(re.findall(r"`(CROW_[A-Z_]+)`", sections()["Variables"])) == set()
+
+
+# --- links
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.*)$", path.read_text())
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"(?s)```.*?```", "", path.read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        if name.startswith(REPOSITORY):
+            found = ROOT / re.sub(r"^/(blob|tree)/main/?", "", name.removeprefix(REPOSITORY))
+        elif name.startswith(("http:", "https:")):
+            continue
+        else:
+            found = path.parent / name if name else path
+        assert found.exists(), f"{path.name}: {target}"
+        assert not anchor or anchor in anchors(found), f"{path.name}: {target}"
+
+
+def test_the_readme_can_be_read_on_the_index() -> None:
+    """There, a link that is relative to the repository leads nowhere."""
+    relative = [
+        target for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()) if "//" not in target
+    ]
+    assert relative == []
+
+
+# --- the package
+
+
+def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        names = wheel.namelist()
+        metadata = next(name for name in names if name.endswith("/METADATA"))
+        about = wheel.read(metadata).decode()
+        commands = wheel.read(metadata.replace("METADATA", "entry_points.txt")).decode()
+    assert {"crow/py.typed", "crow/__main__.py", "crow/cli/demo.toml", "crow/model/demo.toml"} <= set(names)
+    assert not [name for name in names if name.startswith("tests")]
+    assert "crow = crow.__main__:main" in commands
+    assert "crow-agent = crow.__main__:main" in commands
+    assert f"Project-URL: Homepage, {REPOSITORY}" in about
