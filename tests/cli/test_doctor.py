@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.config.support import ModelServer, crow, write_config
+from tests.config.support import ModelServer, Terminal, crow, write_config
 
 KEY = "sk-right-key-1234"
 
@@ -247,3 +247,24 @@ def test_the_log_is_named(tmp_path: Path) -> None:
     os.chmod(tmp_path / "crow", 0o700)
     said = crow(tmp_path, "doctor", "--offline")
     assert f"✓ the log is {log} (4 kB)\n" in said.stdout
+
+
+def test_failures_are_repeated_where_the_reader_looks_last(tmp_path: Path) -> None:
+    said = crow(tmp_path, "doctor", "--offline")
+    failure = (
+        "✗ there is no model to talk to\n"
+        "    Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server.\n"
+    )
+    assert said.stdout.count(failure) == 2
+    assert said.stdout.endswith(f".\n{failure}")
+
+
+def test_only_a_terminal_gets_colours(tmp_path: Path) -> None:
+    assert "\x1b" not in crow(tmp_path, "doctor", "--offline").stdout
+    with Terminal(tmp_path, "doctor", "--offline", TERM="xterm") as terminal:
+        assert terminal.ended() == 1
+    assert "\x1b[0;32m✓ \x1b[0mPython" in terminal.output
+    assert "\x1b[0;31m✗ there is no model" in terminal.output
+    with Terminal(tmp_path, "doctor", "--offline", TERM="xterm", NO_COLOR="1") as terminal:
+        assert terminal.ended() == 1
+    assert "\x1b" not in terminal.output
