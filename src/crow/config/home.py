@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Mapping
 
 from crow.errors import ConfigError, CrowError
@@ -13,6 +14,10 @@ from crow.visible import one_line
 CONFIG_NAME = "config.toml"
 NO_FILE = "it is no plain file"
 """Of what cannot be read or written like one: a pipe, a device."""
+
+
+FRESH = 60
+"""Seconds for which a temporary file is left alone: it may be written just now, which takes a moment."""
 
 
 def home(environ: Mapping[str, str]) -> str:
@@ -97,6 +102,27 @@ def write_file(path: str, content: bytes, *, mode: int = 0o600) -> None:
         _sync_folder(os.path.dirname(target))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {reason(error)}.") from error
+
+
+def remove_temporaries(home: str) -> None:
+    """Removes what writes that were killed have left in the folder, and in those in it. Never fails."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(home):
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    for inner in os.scandir(entry):
+                        _remove_temporary(inner)
+                else:
+                    _remove_temporary(entry)
+
+
+def _remove_temporary(entry: "os.DirEntry[str]") -> None:
+    *name, digits, extension = entry.name.rsplit(".", 2) if entry.name.count(".") > 1 else ("", "")
+    if not name or extension != "tmp" or len(digits) != 8 or set(digits) - set("0123456789abcdef"):
+        return  # none of ours
+    with contextlib.suppress(OSError):
+        if time.time() - entry.stat(follow_symlinks=False).st_mtime > FRESH:
+            os.unlink(entry.path)
 
 
 def write_new_file(path: str, content: bytes) -> None:

@@ -1,8 +1,9 @@
 """Replacing a file as a whole: afterwards it holds the old bytes or the new ones, whatever happens in between.
 
 The new bytes go to a temporary file beside it, reach the disk, and take the old file's name. A write that was killed
-leaves that temporary file behind. It has one name for each file, so that the next write of that file finds it; a lock
-tells it from the one of a write that is still going on.
+leaves that temporary file behind. It has one name for each file, so that the next write of that file finds it, and so
+does whoever knows which files were being written (`remove_temporary`); a lock tells it from the one of a write that is
+still going on.
 """
 
 import contextlib
@@ -64,6 +65,12 @@ def remove_file(path: str, expected: bytes) -> None:
         raise _gone(path) from None
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def remove_temporary(path: str) -> None:
+    """Removes what a killed write of the file has left beside it. Never fails."""
+    with contextlib.suppress(OSError, WorkspaceError), Place(path) as place:
+        _sweep(place, temporary_name(place.name))
 
 
 def obstacle_to_writing(path: str) -> str:
@@ -170,44 +177,45 @@ class _Temporary:
             try:
                 fd = os.open(self._name, flags, mode, dir_fd=self._place.folder)
             except FileExistsError:
-                if not self._sweep():
+                if not _sweep(self._place, self._name):
                     if time.monotonic() > deadline:
                         raise WorkspaceError(f"{shown(self._place.path)} is being written by someone else.") from None
                     time.sleep(0.01)
                 continue
             _lock(fd, fcntl.LOCK_EX)
             # Before we had the lock, somebody may have taken the file for a left-over and removed it.
-            if self._is_named(fd):
+            if _is_named(self._place, self._name, fd):
                 return fd
             os.close(fd)
 
-    def _sweep(self) -> bool:
-        """Removes what a killed write has left; false if its writer is alive."""
-        folder = self._place.folder
-        try:
-            fd = os.open(self._name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            os.unlink(self._name, dir_fd=folder)  # a symbolic link: no write of ours
-            return True
-        try:
-            if not _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                return False
-            if self._is_named(fd):
-                os.unlink(self._name, dir_fd=folder)
-            return True
-        finally:
-            os.close(fd)
 
-    def _is_named(self, fd: int) -> bool:
-        try:
-            there = os.stat(self._name, dir_fd=self._place.folder, follow_symlinks=False)
-        except FileNotFoundError:
+def _sweep(place: Place, name: str) -> bool:
+    """Removes the temporary file that a killed write has left; false if its writer is alive."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        os.unlink(name, dir_fd=place.folder)  # a symbolic link: no write of ours
+        return True
+    try:
+        if not _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
             return False
-        return os.path.samestat(there, os.fstat(fd))
+        if _is_named(place, name, fd):
+            os.unlink(name, dir_fd=place.folder)
+        return True
+    finally:
+        os.close(fd)
+
+
+def _is_named(place: Place, name: str, fd: int) -> bool:
+    try:
+        there = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(fd))
 
 
 def temporary_name(name: str) -> str:
