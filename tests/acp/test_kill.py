@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.editor import Editor
+from crow.workspace.atomic import temporary_name
+from tests.support.editor import Editor, chose
 from tests.support.fold import Seen
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -140,3 +141,41 @@ def test_sessions_survive_being_killed_at_any_moment(tmp_path: Path):
             finally:
                 crow.kill()
     assert settled > KILLS * SESSIONS, "the kills came before anything had happened"
+
+
+def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_editor, tmp_path):
+    """In whichever session: the store knows which files were being written."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    calls = ", ".join(
+        f'{{ call = "write", arguments = {{ path = "{number}.txt", content = "{"x" * 3_000_000}" }} }}'
+        for number in range(8)
+    )
+    script = f"[[reply]]\nevents = [{calls}]"
+    crow = Editor(tmp_path / "killed", script=script, permit=lambda request: chose("once"))
+    crow.new_session(folder)
+    crow.start_prompt("go")
+    deadline = time.monotonic() + 30
+    while not any(name.endswith(".tmp") for name in os.listdir(folder)):
+        assert time.monotonic() < deadline, "nothing was written"
+        time.sleep(0.001)
+    crow.kill()
+    left = [path for path in folder.iterdir() if path.suffix == ".tmp"]
+    if not left:  # it was renamed in the moment before the kill: the same name, as a kill a moment earlier leaves it
+        left = [folder / temporary_name("0.txt")]
+        left[0].write_text("half")
+    home_file = crow.home / "config.toml.0123abcd.tmp"
+    home_file.write_text("half")
+    os.utime(home_file, (0, 0))
+    others = [folder / ".crow-00000000.tmp.txt", folder / "notes.tmp", crow.home / "mine.tmp"]
+    for path in others:
+        path.write_text("not ours")
+        os.utime(path, (0, 0))
+
+    again = open_editor(folder=crow.folder)
+    again.new_session()
+    deadline = time.monotonic() + 30
+    while any(path.exists() for path in (*left, home_file)):
+        assert time.monotonic() < deadline, f"{left} or {home_file} was not removed"
+        time.sleep(0.02)
+    assert all(path.exists() for path in others)

@@ -15,7 +15,7 @@ import pytest
 
 from crow.cli.sessions import short_ids
 from tests.config.support import CROW, PATIENCE, Terminal, crow
-from tests.support.editor import Editor, chose
+from tests.support.editor import SILENCE, Editor, ErrorAnswer, chose
 from tests.support.scripts import DONE, edit, reply, run, say
 
 SCRIPT = reply(say("Let me look."), edit("a.txt", "one", "two"), run("echo printed")) + DONE
@@ -312,6 +312,54 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
     assert "Let me look." in said(as_nobody("show", session))
     assert json.loads(said(as_nobody("export", session, "--format", "json")))["session"]["id"] == session
     assert "Sessions cannot be kept in" in complaint(as_nobody("delete", session, "--yes"))
+
+
+# --- stop
+
+
+def test_a_turn_that_nobody_answers_any_more_can_be_stopped_from_elsewhere(tmp_path):
+    """As when a line has died silently: the agent waits for an answer that never comes, and its session is busy."""
+    with conversation(tmp_path) as editor, conversation(tmp_path) as other:
+        editor.permit = lambda request: SILENCE
+        session = editor.new_session()
+        prompt = editor.start_prompt("change it")
+        editor.wait_for_call("session/request_permission")
+        editor.stop_reading()
+        with pytest.raises(ErrorAnswer, match=f"`crow sessions stop {session}`"):
+            other.load_session(session)
+        assert said(sessions(tmp_path, "stop", session[:16])) == f"Stopped {session} (change it).\n"
+        other.load_session(session)
+        assert other.text() == "Let me look."
+        assert other.prompt("go on") == {"stopReason": "end_turn"}
+        editor.read_on()
+        assert prompt.answer() == {"stopReason": "cancelled"}
+        assert said(sessions(tmp_path, "stop", session)) == f"No turn of {session} (change it) is running.\n"
+
+
+def test_a_turn_of_a_process_that_was_killed_does_not_run(tmp_path):
+    editor = Editor(tmp_path, script=SCRIPT, permit=lambda request: SILENCE)
+    session = editor.new_session()
+    editor.start_prompt("change it")
+    editor.wait_for_call("session/request_permission")
+    editor.kill()
+    assert said(sessions(tmp_path, "stop", session)) == f"No turn of {session} (change it) is running.\n"
+    assert "There is no session" in complaint(sessions(tmp_path, "stop", "nonsense"))
+
+
+def test_a_process_that_does_not_heed_is_named(tmp_path):
+    """Its file does not say that it does, as on another machine: no signal is sent, which might end it."""
+    with conversation(tmp_path) as editor:
+        editor.permit = lambda request: SILENCE
+        session = editor.new_session()
+        prompt = editor.start_prompt("change it")
+        editor.wait_for_call("session/request_permission")
+        [owner] = (tmp_path / "home" / "owners").iterdir()
+        owner.write_text("another machine\n")
+        told = complaint(sessions(tmp_path, "stop", session))
+        assert f"(process {editor.process.pid}) cannot be asked" in told
+        assert not prompt.done
+        editor.cancel()
+        assert prompt.answer() == {"stopReason": "cancelled"}
 
 
 def test_wrong_usage(tmp_path):

@@ -16,6 +16,7 @@ from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
+from crow.config.home import remove_temporaries
 from crow.errors import BacklogLost, SessionTaken, StorageFailed
 from crow.events import Event, Notice
 from crow.session.archive import Keeping, StoredArchive
@@ -27,6 +28,7 @@ from crow.session.session import Session
 from crow.session.unstored import in_memory
 from crow.store.base import EventLog
 from crow.store.store import open_store
+from crow.workspace.atomic import remove_temporary
 from crow.workspace.outputs import remove_left_behind, remove_outputs
 from crow.workspace.processes import Keeper
 
@@ -58,11 +60,12 @@ class Sessions:
         self._environ = environ
         self._set_up = set_up
         self._store = open_store(home)
+        self._store.on_stop(self.cancel)
         self._keeper = Keeper()
         self._open: dict[str, Session] = {}
         self._loading: dict[asyncio.Task[wire.LoadSessionResponse], str] = {}
         """The ids of sessions that are being loaded."""
-        self._swept = False
+        self._sweeping: asyncio.Task[None] | None = None
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, session_id: str) -> Session:
@@ -163,7 +166,8 @@ class Sessions:
             log = await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:])
         except StorageFailed as failed:
             return in_memory(), Notice("warning", f"Nothing of this session will be kept. {failed}")
-        return self._kept(session_id, log), None
+        remark = await self._store.remark()
+        return self._kept(session_id, log), Notice("warning", remark) if remark else None
 
     def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Keeping:
         return Keeping(log, StoredArchive(self._store, session_id, log), past)
@@ -191,9 +195,26 @@ class Sessions:
         """What the client can only understand once it has the answer."""
         call.afterwards(opened.session.welcome)
         call.afterwards(opened.sink.tell_usage)
-        if not self._swept:
-            self._swept = True
-            call.afterwards(threading.Thread(target=remove_left_behind, daemon=True).start)
+        if self._sweeping is None:
+            call.afterwards(self._sweep)
+
+    def _sweep(self) -> None:
+        """Once, beside everything else: what processes that were killed have left is removed."""
+        self._sweeping = self._sweeping or asyncio.ensure_future(self._remove_left_behind())
+
+    async def _remove_left_behind(self) -> None:
+        written: Sequence[str] = ()
+        with suppress(StorageFailed):
+            written = await self._store.cut_off()
+
+        def remove() -> None:
+            remove_left_behind()
+            remove_temporaries(self._home)
+            for path in written:
+                remove_temporary(path)
+
+        # A thread of its own that nobody waits for: a file system may hang.
+        threading.Thread(target=remove, daemon=True).start()
 
     # --- listing and ending
 

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable
 
-from crow.cli.health import Check, failed, fine
+from crow.cli.health import Check, failed, fine, warn
 from crow.errors import StorageFailed
 from crow.store.database import Database
+from crow.store.failures import on_a_network
+from crow.store.file_system import network_file_system
 from crow.store.schema import FILE_NAME
 
 MEND = (
@@ -19,6 +21,8 @@ def check_store(place: str) -> Iterable[Check]:
     if not os.path.lexists(path):
         yield fine("no sessions are stored yet")
         return
+    if network := network_file_system(place):
+        yield warn(*on_a_network(place, network))
     try:
         yield _look_at(path)
     except StorageFailed as error:

@@ -1,4 +1,4 @@
-"""`crow sessions`: the stored conversations, listed, shown, exported and deleted. Works while an agent uses them."""
+"""`crow sessions`: the stored conversations, listed, shown, exported, deleted and stopped, while agents use them."""
 
 import argparse
 import asyncio
@@ -53,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     delete.set_defaults(act=_delete)
+    stop = actions.add_parser("stop", help="end a turn that runs elsewhere, such as one whose editor is gone")
+    stop.add_argument("ids", metavar="ID", nargs="+", help="an id, or the beginning of it")
+    stop.set_defaults(act=_stop)
     _add_list(parser)  # without an action, they are listed
 
 
@@ -147,6 +150,25 @@ async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> 
             failed = 1
         else:
             print(f"Deleted {name}.")
+    return failed
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    return _with_store(lambda store: _stop_all(store, arguments.ids))
+
+
+async def _stop_all(store: SessionStore, ids: Sequence[str]) -> int:
+    entries = {entry.id: entry for entry in [await _find(store, id) for id in ids]}
+    failed = 0
+    for entry in entries.values():
+        name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
+        try:
+            stopped = await store.stop(entry.id)
+        except CrowError as error:
+            print(f"crow: {name} was not stopped. {error}", file=sys.stderr)
+            failed = 1
+        else:
+            print(f"Stopped {name}." if stopped else f"No turn of {name} is running.")
     return failed
 
 

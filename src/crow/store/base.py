@@ -1,7 +1,7 @@
 """What the rest of Crow knows of the store."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -105,6 +105,24 @@ class SessionStore(Protocol):
 
     async def delete(self, session_id: str) -> None:
         """If there was one, nothing is left of it. SessionBusy as for `claim`. Who has it open gets SessionTaken."""
+        ...
+
+    async def cut_off(self) -> Sequence[str]:
+        """The files that other processes were changing when they were killed, as far as this one found such."""
+        ...
+
+    async def remark(self) -> str:
+        """What the person should know of where sessions are kept, said once; empty if there is nothing to say."""
+        ...
+
+    async def stop(self, session_id: str) -> bool:
+        """Ends the turn that runs in the session, in whichever process; false if none runs. SessionUnknown; SessionBusy
+        if that process cannot be asked, or does not do it within ten seconds."""
+        ...
+
+    def on_stop(self, stop: Callable[[str], None]) -> None:
+        """From now on other processes can end turns of this one: `stop` is called with the session's id. To be called
+        before the store is used; without effect but in the program's main thread."""
         ...
 
     async def close(self) -> None:

@@ -21,6 +21,7 @@ from crow.store.failures import (
     storage_failed,
     written_by_a_newer_crow,
 )
+from crow.store.file_system import network_file_system
 from crow.store.layout import LAYOUT, Layout, run_statements
 from crow.store.schema import APPLICATION_ID
 
@@ -32,6 +33,8 @@ SMALLEST = 512
 
 LARGEST_LOG = 4 * 1024 * 1024
 """Bytes that the file beside the database keeps once what is in it has been moved there."""
+_QUICK, _SURE = "NORMAL", "FULL"
+"""How `synchronous` a write is: what must survive a power cut waits for the disk."""
 _INCREMENTAL = 2
 """The `auto_vacuum` with which a file can become smaller again."""
 
@@ -43,6 +46,8 @@ class Database:
         self, path: str, *, layout: Layout = LAYOUT, max_pages: int | None = None, patience: float = PATIENCE
     ) -> None:
         self.path = path
+        self.network = network_file_system(os.path.dirname(path))
+        """The kind of the network file system that the file lies on; empty if it lies on none."""
         self._layout = layout
         self._patience = patience
         with self.in_words(), self._opening_alone():
@@ -52,9 +57,7 @@ class Database:
             try:
                 if is_new(self._connection):
                     self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._choose_journal()
                 if max_pages is not None:
                     self._connection.execute(f"PRAGMA max_page_count = {max_pages}")
                 self._bring_up_to_date()
@@ -76,7 +79,7 @@ class Database:
             if _identity(self.path) != self._identity:
                 raise gone(self.path)
             if full:
-                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute(f"PRAGMA synchronous = {_SURE}")
             try:
                 with self._transaction("BEGIN IMMEDIATE"):
                     # Another process may have brought the file to a newer layout while this one runs.
@@ -84,7 +87,7 @@ class Database:
                     yield self._connection
             finally:
                 if full:
-                    self._connection.execute("PRAGMA synchronous = NORMAL")
+                    self._connection.execute(f"PRAGMA synchronous = {self._usual}")
 
     def give_back(self) -> None:
         """Makes the files as small as what is in them. They stay as they are if others are in the way."""
@@ -163,6 +166,13 @@ class Database:
         if found > self._layout.version:
             raise written_by_a_newer_crow(self.path, found, self._layout.version)
         return found
+
+    def _choose_journal(self) -> None:
+        """A write-ahead log, or what takes its place on a network. Its writes are safe only if each is waited for."""
+        self._usual = _SURE if self.network else _QUICK
+        self._connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if self.network else 'WAL'}")
+        self._connection.execute(f"PRAGMA journal_size_limit = {LARGEST_LOG}")
+        self._connection.execute(f"PRAGMA synchronous = {self._usual}")
 
     def _bring_up_to_date(self) -> None:
         is_old = not is_new(self._connection)

@@ -98,6 +98,14 @@ def gone(path: str) -> StorageFailed:
     )
 
 
+def on_a_network(folder: str, kind: str) -> tuple[str, str]:
+    """A warning, not a failure: what is so, and the remedy."""
+    return (
+        f"{folder} lies on a network file system ({kind}): sessions are kept there in a slower and safer way.",
+        "Use it from one machine at a time, or set CROW_HOME to a folder on a disk of this machine.",
+    )
+
+
 def _is_full(path: str) -> bool:
     try:
         disk = os.statvfs(os.path.dirname(path))

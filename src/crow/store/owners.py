@@ -2,32 +2,76 @@
 
 The system lets go of the lock when the process ends, however it ends. So whoever can take the lock of an owner knows
 that the owner is gone.
+
+The file also is where an owner can be asked to stop a turn. Its first line names the machine, if the owner heeds such
+requests; each further one is the id of a session. A signal tells the owner to look: nobody has to look all the time.
 """
 
 import contextlib
 import fcntl
 import os
+import signal
 
 from crow.config.home import create_folder
 
+_MOST_REQUESTS = 64 * 1024
+STOP = signal.SIGUSR1
+"""What an owner that heeds requests is sent."""
+
 
 class Owner:
-    """This process, or rather this store of it. The token names it in the rows of its sessions."""
+    """This process, or rather this store of it. The token names it in the rows of its sessions.
 
-    def __init__(self, folder: str) -> None:
+    `heeds`: it has a handler for the signal, and looks at its requests then.
+    """
+
+    def __init__(self, folder: str, *, heeds: bool = False) -> None:
         self._folder = folder
         create_folder(folder)
         sweep(folder)
         self.token, self._descriptor = _new_lock(folder)
+        if heeds:
+            os.write(self._descriptor, _machine() + b"\n")
+        self._seen = os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
     def lives_elsewhere(self, token: str) -> bool:
         """Whether it is somebody else, and still there."""
         return bool(token) and token != self.token and not _is_gone(self._folder, token)
 
+    def requests(self) -> list[str]:
+        """The ids of the sessions that it has been asked to stop since the last time."""
+        new = os.pread(self._descriptor, _MOST_REQUESTS, self._seen)
+        whole = new[: new.rfind(b"\n") + 1]
+        self._seen += len(whole)
+        return whole.decode("utf-8", "replace").split()
+
     def close(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self._folder, self.token))
         os.close(self._descriptor)
+
+
+def ask_to_stop(folder: str, token: str, session_id: str) -> bool:
+    """False if the owner cannot be asked: it is on another machine, another user's, or heeds no requests."""
+    try:
+        descriptor = os.open(os.path.join(folder, os.path.basename(token)), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.pread(descriptor, _MOST_REQUESTS, 0).partition(b"\n")[0] != _machine():
+            return False
+        os.write(descriptor, session_id.encode() + b"\n")
+        # The lock was held a moment ago: the number is still that of the process that made the file.
+        os.kill(int(process_of(token)), STOP)
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def lives(folder: str, token: str) -> bool:
+    return bool(token) and not _is_gone(folder, token)
 
 
 def process_of(token: str) -> str:
@@ -39,6 +83,15 @@ def sweep(folder: str) -> None:
     """Removes the files of owners that did not come to do it themselves."""
     for name in os.listdir(folder):
         _is_gone(folder, name)
+
+
+def _machine() -> bytes:
+    """This machine, since it was started: a process's number means nothing elsewhere, or later."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().strip()
+    except OSError:
+        return os.uname().nodename.encode()
 
 
 def _new_lock(folder: str) -> tuple[str, int]:

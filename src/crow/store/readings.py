@@ -2,12 +2,16 @@
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 
+import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+
+import msgspec
 
 from crow.errors import SessionUnknown
 from crow.events import Event
+from crow.results import Location
 from crow.store.base import Page, SessionEntry
 from crow.store.contents import reading_pieces
 from crow.store.listing import ENTRY, entry_of, read_page
@@ -44,9 +48,37 @@ class Readings:
             contents = {digest: piece for row in waiting for digest, piece in row.contents.items()}
             return events_of(rows, session_id, reading_pieces(connection, contents))
 
+    def is_running(self, session_id: str) -> bool:
+        """Whether a turn of the session runs, or did so when its process was killed."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT running FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
+            return row is not None and row[0] != 0
+
     def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         with self._reading() as connection:
             return read_page(connection, cwd, cursor, size)
+
+
+class _Named(msgspec.Struct):
+    """Of a record: which files it is about."""
+
+    path: str = ""
+    locations: tuple[Location, ...] = ()
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+def changed_paths(connection: sqlite3.Connection, key: int, since: int) -> Iterator[str]:
+    """The files that the session was about to change, or said it would, since a moment."""
+    query = """
+        SELECT body FROM former_texts WHERE session = ?1 AND time >= ?2
+        UNION ALL SELECT body FROM records WHERE session = ?1 AND time >= ?2 AND tag = 'call_described'
+    """
+    for (body,) in connection.execute(query, (key, since)):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeError):  # one that is damaged is found when it is needed
+            record = _named.decode(body)
+            yield from filter(None, (record.path, *(location.path for location in record.locations)))
 
 
 def key_of(connection: sqlite3.Connection, session_id: str) -> int | None:

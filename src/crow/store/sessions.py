@@ -15,9 +15,10 @@ from crow.errors import SessionBusy, SessionTaken, StorageFailed
 from crow.store.contents import copy_uses, pack_missing, store_contents
 from crow.store.copies import delete_from_copies, remove_session
 from crow.store.database import Database
-from crow.store.owners import Owner, process_of
+from crow.store.failures import on_a_network
+from crow.store.owners import Owner, ask_to_stop, lives, process_of
 from crow.store.pending import Pending
-from crow.store.readings import ROW, Readings, clean, key_of, unknown
+from crow.store.readings import ROW, Readings, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG
 from crow.store.schema import FILE_NAME
 
@@ -34,11 +35,21 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
 
 
 class SessionRows:
-    def __init__(self, home: str, *, max_pages: int | None = None) -> None:
+    def __init__(self, home: str, *, max_pages: int | None = None, heeds: bool = False) -> None:
+        """`heeds`: this process looks at `requests` when it gets the signal for it."""
+        self._heeds = heeds
         self._database = Database(os.path.join(home, FILE_NAME), max_pages=max_pages)
         self._owners = os.path.join(home, OWNERS_NAME)
         self._owner: Owner | None = None
+        self.cut_off: tuple[str, ...] = ()
+        """The files that were being changed by processes that were killed, known from the first session on."""
         self.readings = Readings(self._database.reading)
+
+    @property
+    def remark(self) -> str:
+        """What the person should know of where the store lies; empty if there is nothing to say."""
+        network = self._database.network
+        return " ".join(on_a_network(os.path.dirname(self._database.path), network)) if network else ""
 
     # --- making, owning, removing
 
@@ -94,6 +105,29 @@ class SessionRows:
         self._database.give_back()
         delete_from_copies(self._database.path, session_id)
 
+    # --- stopping
+
+    def ask_to_stop(self, session_id: str) -> str:
+        """Asks the process in which a turn of the session runs to cancel it. That process; empty if no turn runs."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT owner, running FROM sessions WHERE id = ?", (clean(session_id),)
+            ).fetchone()
+        if row is None:
+            raise unknown(session_id)
+        owner, running = row
+        with self._database.in_words():
+            if not running or not lives(self._owners, owner):
+                return ""
+            if not ask_to_stop(self._owners, owner, session_id):
+                raise cannot_be_asked(process_of(owner))
+        return process_of(owner)
+
+    def requests(self) -> list[str]:
+        """The ids of the sessions that this process has been asked to stop since the last time."""
+        with self._database.in_words():
+            return self._owner.requests() if self._owner is not None else []
+
     # --- writing
 
     def store(self, session_id: str, pending: Pending, *, full: bool = False) -> None:
@@ -132,9 +166,20 @@ class SessionRows:
     def _this_owner(self) -> Owner:
         if self._owner is None:
             with self._database.in_words():
-                self._owner = Owner(self._owners)
+                self._owner = Owner(self._owners, heeds=self._heeds)
+            self.cut_off = self._cut_off(self._owner)
             self._purge(self._owner)
         return self._owner
+
+    def _cut_off(self, owner: Owner) -> tuple[str, ...]:
+        """The files that turns were about when their process was killed: what they wrote last may be half done."""
+        with self._database.reading() as connection:
+            running = connection.execute("SELECT key, owner, running FROM sessions WHERE running != 0").fetchall()
+            paths: dict[str, None] = {}
+            for key, other, since in running:
+                if not owner.lives_elsewhere(other):
+                    paths.update(dict.fromkeys(changed_paths(connection, key, since)))
+        return tuple(paths)
 
     def _purge(self, owner: Owner) -> None:
         """Removes the sessions in which nothing was ever said, a day later, unless somebody has them open."""
@@ -164,7 +209,7 @@ class SessionRows:
             since = time.strftime("%H:%M:%S", time.localtime(running / 1000))
             raise SessionBusy(
                 f"A turn of this session is running in another Crow (process {process_of(other)}) since {since}.",
-                remedy="Wait for its end, cancel it there, or end that process; then try again.",
+                remedy=f"Wait for its end, cancel it there, or end it with `crow sessions stop {session_id}`.",
             )
         return key
 
@@ -196,6 +241,14 @@ class SessionRows:
             (clean(session_id), clean(cwd), _json_of(roots), title, now, now, listed, owner.token),
         )
         return Pending(row.lastrowid or 0, 1, 0)
+
+
+def cannot_be_asked(process: str) -> SessionBusy:
+    return SessionBusy(
+        f"The Crow in which the turn runs (process {process}) cannot be asked to stop it: "
+        "it is on another machine, or another user's.",
+        remedy="End that process.",
+    )
 
 
 def _insert_rows(connection: sqlite3.Connection, pending: Pending) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.clock import milliseconds_now
-from crow.errors import SessionTaken, StorageFailed
+from crow.errors import SessionBusy, SessionTaken, StorageFailed
 from crow.events import Event
 from crow.store.base import PASSING, EventLog, Page, SessionEntry, SessionStore
+from crow.store.owners import STOP
 from crow.store.schema import FILE_NAME, LayoutOutdated
 from crow.store.worker import Worker
 
@@ -26,6 +27,10 @@ Job = Callable[["SessionRows"], T]
 READ_AFTER = 0.5
 """Seconds for which who reads waits for what is being stored. A write that takes longer is held up by somebody."""
 
+STOPPED_AFTER = 10.0
+"""Seconds that another process gets to end a turn."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks whether it did."""
 DELAY = 0.5
 """Seconds after which streamed text is stored, and what could not be stored is tried again."""
 
@@ -104,6 +109,9 @@ class _Store:
         self._handles: dict[str, _Handle] = {}
         self._unstored: set[_Handle] = set()
         self._flush_timer: asyncio.TimerHandle | None = None
+        self._heeds = False
+        self._remarked = False
+        self._heeding: set[asyncio.Task[None]] = set()
 
     # --- what SessionStore promises
 
@@ -151,6 +159,41 @@ class _Store:
     async def delete(self, session_id: str) -> None:
         await self._run(lambda sessions: sessions.delete(session_id))
         self._handles.pop(session_id, None)
+
+    async def cut_off(self) -> Sequence[str]:
+        return await self._run(lambda sessions: sessions.cut_off)
+
+    async def remark(self) -> str:
+        remark = "" if self._remarked else await self._run(lambda sessions: sessions.remark)
+        self._remarked = True
+        return remark
+
+    async def stop(self, session_id: str) -> bool:
+        process = await self._run(lambda sessions: sessions.ask_to_stop(session_id))
+        if not process:
+            return False
+        deadline = asyncio.get_running_loop().time() + STOPPED_AFTER
+        while await self._read(lambda readings: readings.is_running(session_id)):
+            if asyncio.get_running_loop().time() > deadline:
+                raise SessionBusy(
+                    f"The Crow in which the turn runs (process {process}) did not end it.", remedy="End that process."
+                )
+            await asyncio.sleep(LOOK_EVERY)
+        return True
+
+    def on_stop(self, stop: Callable[[str], None]) -> None:
+        async def heed() -> None:
+            for session_id in await self._run(lambda sessions: sessions.requests()):
+                stop(session_id)
+
+        def look() -> None:
+            task = asyncio.ensure_future(heed())
+            self._heeding.add(task)
+            task.add_done_callback(self._heeding.discard)
+
+        with contextlib.suppress(ValueError, RuntimeError):  # only a program's main thread gets signals
+            asyncio.get_running_loop().add_signal_handler(STOP, look)
+            self._heeds = True
 
     async def close(self) -> None:
         if self._flush_timer is not None:
@@ -239,7 +282,7 @@ class _Store:
         if self._sessions is None:
             from crow.store.sessions import SessionRows
 
-            self._sessions = SessionRows(self._home, max_pages=self._max_pages)
+            self._sessions = SessionRows(self._home, max_pages=self._max_pages, heeds=self._heeds)
         return self._sessions
 
     def _close(self, storings: "list[Job[None]]") -> None:
