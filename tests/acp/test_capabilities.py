@@ -80,12 +80,12 @@ def test_a_question_is_a_form_only_if_the_client_says_that_it_has_forms(open_edi
 
 @pytest.mark.rule("R119")
 def test_a_client_that_offers_a_terminal_and_has_none(open_editor):
-    """A wrong offer costs that call; the model is told and goes on."""
+    """A wrong offer costs nothing: the command runs on this machine."""
     refusal = {"terminal/create": lambda params: ErrorAnswer(-32601, "Method not found")}
     zed = work(open_editor, FILES | TERMINAL, answers=refusal)
     assert asked_for(zed) == READS | WRITES | {"terminal/create"}
-    assert zed.thread.calls["t1-c3"]["status"] == "failed"
-    assert "could not open a terminal" in zed.thread.calls["t1-c3"]["content"][0]["content"]["text"]
+    assert "exit 3" in zed.thread.calls["t1-c3"]["content"][0]["content"]["text"]
+    assert "The editor could not open a terminal" in zed.text()
 
 
 @pytest.mark.rule("R68", "R69", "R70")

@@ -16,18 +16,21 @@ import msgspec
 import pytest
 
 from crow.acp import terminal as client_terminal
-from crow.acp import translate, wire
+from crow.acp import terminal_check, translate, wire
 from crow.acp.connection import Call, Connection, Route
 from crow.acp.jsonrpc import RpcError
 from crow.acp.terminal import ClientCommands
+from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.errors import WorkspaceError
-from crow.events import CallSettled, Event
+from crow.events import CallSettled, Event, Notice
 from crow.messages import ToolCall
 from crow.results import HiddenOutput, TerminalBlock, TextBlock, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.terminal import RunCommand
 from crow.workspace.base import TerminalExit
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.processes import Keeper
+from crow.workspace.terminal import LocalCommands
 from crow.workspace.terminals import Terminals
 from tests.support.recording import RecordingJournal
 
@@ -207,6 +210,7 @@ def _impatience(monkeypatch):
     """A client that never answers is given up soon, so that the tests end soon."""
     for bound in ("CREATION", "ANSWER", "AFTER_KILL"):
         monkeypatch.setattr(client_terminal, bound, 0.2)
+    monkeypatch.setattr(client_terminal, "FIRST_LOOK", DEADLINE)  # of these tests, only some are about the looks
 
 
 # --- as it should be
@@ -226,7 +230,7 @@ def test_a_command_runs_in_the_clients_terminal_in_the_order_that_clients_need(t
             str(tmp_path),
         )
         assert create["sessionId"] == "s1"
-        assert create["outputByteLimit"] == 256 * 1024
+        assert create["outputByteLimit"] == 4 * 1024 * 1024
         environment = {entry["name"]: entry["value"] for entry in create["env"]}
         assert environment["PAGER"] == "cat"
         assert environment["OPENAI_API_KEY"] == ""
@@ -297,6 +301,40 @@ def test_what_the_terminal_dropped_and_what_we_dropped_is_told_apart(tmp_path):
     on_stage(tmp_path, story)
 
 
+def test_the_beginning_is_kept_while_the_client_still_has_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_terminal, "FIRST_LOOK", 0.001)
+
+    async def story(stage: Stage) -> None:
+        client = stage.client
+        client.output = "first\r\n"
+        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        await eventually(lambda: client.methods.count("output") >= 2)
+        client.output = "".join(f"{number:03}\r\n" for number in range(500))
+        await eventually(terminal._looking.done)  # it has seen enough
+        looks = client.methods.count("output")
+        client.output, client.truncated = "the end\r\n", True
+        output = await terminal.output()
+        assert output.text.startswith("000\n001\n002\n")
+        assert output.text.endswith("\n[… what came here was left out by the terminal …]\nthe end\n")
+        assert len(output.text) < 1100
+        assert client.methods.count("output") == looks + 1
+        await terminal.release()
+
+    on_stage(tmp_path, story)
+
+
+def test_a_large_output_is_shown_by_its_two_ends(tmp_path):
+    async def story(stage: Stage) -> None:
+        terminal = await stage.commands.open_terminal("x", cwd="/", environ={}, output_limit=1000)
+        stage.client.output = "a\r\n" * 100_000 + "b\r\n" * 100_000
+        output = await terminal.output()
+        assert output.truncated
+        assert output.text == "a\n" * 250 + "[… about 599.0 kB left out here …]\n" + "b\n" * 250
+        await terminal.release()
+
+    on_stage(tmp_path, story)
+
+
 # --- clients that misbehave
 
 BROKEN = {
@@ -357,6 +395,50 @@ def test_a_client_that_leaves_ends_the_call(tmp_path):
     on_stage(tmp_path, story)
 
 
+def test_a_client_that_never_opens_its_first_terminal_is_given_up_soon(tmp_path, monkeypatch):
+    """No command was sent to it by then, so that none can run twice."""
+    monkeypatch.setattr(terminal_check, "PATIENCE", 0.1)
+
+    async def story(stage: Stage) -> None:
+        stage.client.answers["create"] = SILENCE
+        keeper = Keeper()
+        local = LocalCommands(keeper, str(tmp_path / "outputs"), {"PATH": os.defpath})
+        check = TerminalCheck(str(tmp_path), "silent 1.0")
+        terminals = Terminals(CheckedCommands(stage.commands, local, check))
+        try:
+            for number in range(2):
+                result = await stage.call(RunCommand(terminals, DEADLINE), command=f"echo {number}")
+                assert result.text == f"{number}\n[exit code 0]"
+        finally:
+            await terminals.close()
+            await keeper.close()
+        [notice] = [event for event in stage.events if isinstance(event, Notice)]
+        assert notice.title.startswith("The editor's terminal did not answer")
+        assert stage.client.methods.count("create") == 1
+        assert not (tmp_path / "terminals.json").exists()
+
+    on_stage(tmp_path, story)
+
+
+def test_a_command_that_may_yet_be_started_in_the_client_is_not_run_here(tmp_path):
+    async def story(stage: Stage) -> None:
+        stage.client.answers["create"] = SILENCE
+        (tmp_path / "terminals.json").write_text('{"version": 1, "clients": {"silent 1.0": true}}')
+        keeper = Keeper()
+        local = LocalCommands(keeper, str(tmp_path / "outputs"), {"PATH": os.defpath})
+        terminals = Terminals(CheckedCommands(stage.commands, local, TerminalCheck(str(tmp_path), "silent 1.0")))
+        try:
+            with pytest.raises(WorkspaceError, match="did not open a terminal"):
+                await stage.call(RunCommand(terminals, DEADLINE), command="echo 1")
+            result = await stage.call(RunCommand(terminals, DEADLINE), command="echo 2")
+            assert result.text == "2\n[exit code 0]"
+        finally:
+            await terminals.close()
+            await keeper.close()
+
+    on_stage(tmp_path, story)
+
+
 # --- cancelled
 
 
@@ -397,7 +479,7 @@ def test_a_cancelled_wait_is_withdrawn(tmp_path):
         running.cancel()
         await asyncio.wait([running])
         await stage.all_released()
-        assert stage.client.methods == ["create", "update", "wait_for_exit", "kill", "release"]
+        assert stage.client.methods == ["create", "update", "wait_for_exit", "output", "kill", "release"]
 
     on_stage(tmp_path, story)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support import judge
-from tests.support.terminals import Terminals, UnknownTerminal
+from tests.support.terminals import Terminal, Terminals, UnknownTerminal
 
 CROW = str(Path(sys.executable).with_name("crow"))
 DEADLINE = 30.0
@@ -40,6 +40,10 @@ EVERYTHING: Json = {
     "elicitation": {"form": {}, "url": {}},
     "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
 }
+
+KNOWN_CLIENT = {"name": "test-editor", "version": "1"}
+TERMINAL_IS_KNOWN = '{"version": 1, "clients": {"test-editor 1": true}}'
+"""Its terminal was found to run commands as they are sent. See test_terminal_check.py for those that are not known."""
 
 CONFIG = """\
 model = "scripted/test"
@@ -164,6 +168,8 @@ class Editor:
         config: str = "",
         images: bool = False,
         capabilities: Json | None = NOTHING,
+        client_info: Json | None = KNOWN_CLIENT,
+        terminal: type[Terminal] = Terminal,
         initialize: bool = True,
         permit: Callable[[Json], Any] = lambda request: chose("reject"),
         answers: Mapping[str, Callable[[Json], Any]] | None = None,
@@ -186,7 +192,10 @@ class Editor:
         self.permit = permit
         self.answers = dict(answers or {})
         """What the editor says to other requests, by method: a result, SILENCE, Later, or an ErrorAnswer."""
-        self.terminals = Terminals(clean_environment(self.home, folder))
+        self.terminals = Terminals(clean_environment(self.home, folder), terminal)
+        self._client_info = client_info
+        if client_info is KNOWN_CLIENT and (capabilities or {}).get("terminal"):
+            (self.home / "terminals.json").write_text(TERMINAL_IS_KNOWN)
         self.permissions: list[Json] = []
         """The permission requests that came."""
         self.conversation: list[Entry] = []
@@ -214,7 +223,8 @@ class Editor:
     # --- the conversation
 
     def initialize(self, capabilities: Json | None = NOTHING, version: Any = 1) -> Any:
-        return self.request("initialize", {"protocolVersion": version, "clientCapabilities": capabilities})
+        params = {"protocolVersion": version, "clientCapabilities": capabilities}
+        return self.request("initialize", params | ({"clientInfo": self._client_info} if self._client_info else {}))
 
     def new_session(self, cwd: Path | str | None = None, **more: Any) -> str:
         """Opens a session, which the methods below then use by default."""

@@ -46,7 +46,7 @@ def whole_transcript(
     crow: Editor, *folders: Path, is_left_out: Callable[[Json], bool], names: dict[str, str] | None = None
 ) -> list[str]:
     lines: list[Json] = []
-    for entry in _in_order(crow.conversation):
+    for entry in _in_order(_without_looks(crow.conversation)):
         message = {
             key: value for key, value in entry.message.items() if key not in ("jsonrpc", "method of the request")
         }
@@ -58,6 +58,7 @@ def whole_transcript(
     for folder in folders:
         text = text.replace(str(folder), f"/{folder.name}")
     text = re.sub(r'"updatedAt": "[^"]*"', '"updatedAt": "TIME"', text)
+    text = re.sub(r'"CROW_TERMINAL", "value": "[0-9a-f]*"', '"CROW_TERMINAL", "value": "MARK"', text)
     for id, name in (names or {}).items():
         text = text.replace(id, name)
     version = crow.initialized["agentInfo"]["version"]
@@ -71,10 +72,41 @@ def is_aside(message: Json) -> bool:
 
 
 def _without_choices(message: Json) -> Json:
+    message.get("params", {}).pop("clientInfo", None)
     result = message.get("result")
     if isinstance(result, dict) and "configOptions" in result:
         message["result"] = {key: value for key, value in result.items() if key not in ("modes", "configOptions")}
     return message
+
+
+def _without_looks(conversation: list[Entry]) -> list[Entry]:
+    """How often a running command's output is looked at is a matter of time: only the last look at each is kept.
+
+    Crow's requests are numbered anew, as if there had been no others.
+    """
+    asked = [
+        entry.message for entry in conversation if entry.sender == "crow" and {"id", "method"} <= set(entry.message)
+    ]
+    looks = [message for message in asked if message["method"] == "terminal/output"]
+    last = {message["params"]["terminalId"]: message["id"] for message in looks}
+    dropped = {message["id"] for message in looks} - set(last.values())
+    kept = [message["id"] for message in asked if message["id"] not in dropped]
+    numbers = {id: number for number, id in enumerate(kept, start=1)}
+    return [_numbered(entry, numbers) for entry in conversation if not _is_of(entry, dropped)]
+
+
+def _is_of(entry: Entry, requests: set[int]) -> bool:
+    """Whether a message is one of these requests of Crow's, or the answer to one."""
+    asks, message = "method" in entry.message, entry.message
+    return message.get("id") in requests and (entry.sender == "crow") == asks
+
+
+def _numbered(entry: Entry, numbers: dict[int, int]) -> Entry:
+    message = entry.message
+    if message.get("method") == "$/cancel_request" and entry.sender == "crow":
+        params = message["params"]
+        return entry._replace(message=message | {"params": params | {"requestId": numbers[params["requestId"]]}})
+    return entry._replace(message=message | {"id": numbers[message["id"]]}) if _is_of(entry, set(numbers)) else entry
 
 
 def _in_order(conversation: list[Entry]) -> list[Entry]:

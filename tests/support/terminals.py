@@ -28,7 +28,7 @@ class Terminal:
         self._truncated = False
         self._lock = threading.Lock()
         self.process = subprocess.Popen(
-            [request["command"], *request.get("args", [])],
+            self.arguments(request),
             cwd=request.get("cwd"),
             env=environment | {variable["name"]: variable["value"] for variable in request.get("env", [])},
             stdin=subprocess.DEVNULL,
@@ -38,6 +38,10 @@ class Terminal:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def arguments(self, request: Json) -> list[str]:
+        """What is run for a request: a client that takes the protocol at its word runs what it was sent."""
+        return [request["command"], *request.get("args", [])]
 
     @property
     def exit_status(self) -> Json | None:
@@ -84,11 +88,34 @@ class Terminal:
             self._kept = self._kept[-self._limit :].decode("utf-8", "ignore").encode()  # cut between characters
 
 
+class JoiningTerminal(Terminal):
+    """As in VS Code's ACP Client: command and arguments are joined by blanks and given to a shell, unquoted, and a
+    kill ends that shell alone.
+    """
+
+    def arguments(self, request: Json) -> list[str]:
+        return ["/bin/sh", "-c", " ".join(super().arguments(request))]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class CarelessTerminal(Terminal):
+    """As in Toad and the SDK's example client: a kill ends the shell alone, and what it has started goes on."""
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
 class Terminals:
     """What an editor knows of its terminals. `complaints` is what the agent did wrong with them."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], kind: type[Terminal] = Terminal) -> None:
         self._environment = environment
+        self._kind = kind
+        self.requests: list[Json] = []
         self._open: dict[str, Terminal] = {}
         self.created: list[Terminal] = []
         self.released: list[str] = []
@@ -101,7 +128,8 @@ class Terminals:
             self.complaints.append("terminal/create without an absolute cwd")
         if not request.get("outputByteLimit"):
             self.complaints.append("terminal/create without an output limit")
-        terminal = Terminal(f"terminal-{len(self.created) + 1}", request, self._environment)
+        self.requests.append(request)
+        terminal = self._kind(f"terminal-{len(self.created) + 1}", request, self._environment)
         self.created.append(terminal)
         self._open[terminal.id] = terminal
         return {"terminalId": terminal.id}
@@ -131,7 +159,7 @@ class Terminals:
     def end(self) -> None:
         """Takes away whatever is left."""
         for terminal in self.created:
-            terminal.kill()
+            Terminal.kill(terminal)
 
 
 def processes_of(session: int) -> list[int]:

@@ -72,7 +72,7 @@ class Session(RecordingJournal):
         return await (await self.prepare(StopCommand(self.terminals), id=id)).perform(self)
 
     def processes(self) -> list[int]:
-        return [pid for mark in self.marks for pid in marked(mark)]
+        return [process.id for mark in self.marks for process in marked(mark)]
 
 
 def in_a_session(folder: Path, story: Callable[[Session], Awaitable[None]]) -> None:

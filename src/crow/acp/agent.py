@@ -52,8 +52,8 @@ class Agent:
         self._models = Models(home, environ)
         self._logged_out = False
         self._connection: Connection | None = None
-        self._client: wire.ClientCapabilities | None = None
-        """What the client can do; None before `initialize`."""
+        self._client: wire.InitializeRequest | None = None
+        """What the client said of itself; None before `initialize`."""
         self._methods: SessionMethods | None = None
 
     def connect(self, reader: int, writer: int) -> Connection:
@@ -80,11 +80,11 @@ class Agent:
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
         client = request.client_capabilities or wire.ClientCapabilities()
-        self._client = client
+        self._client = request
         if self._methods is None:
             call.afterwards(self._load_session_methods)
         else:
-            self._methods.meet(client)
+            self._methods.meet(request)
         here = wire.Empty()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
@@ -162,7 +162,7 @@ class Agent:
             self._methods = SessionMethods(self._home, self._environ, self._setup, self._connection, client)
         return self._methods
 
-    def _initialized(self) -> wire.ClientCapabilities:
+    def _initialized(self) -> wire.InitializeRequest:
         if self._client is None:
             raise RpcError(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` must come first")
         return self._client

@@ -1,16 +1,19 @@
 """What the client offers, and what a session gets of it: decided once, so that no tool asks for an editor."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from crow.acp import wire
 from crow.acp.connection import Connection
 from crow.acp.person import ClientPerson
 from crow.acp.sink import UpdateSink
 from crow.acp.terminal import ClientCommands
+from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
 from crow.config.settings import McpServerSettings
 from crow.session.models import SessionSetup
 from crow.session.surroundings import Surroundings
+from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.environment import git_settings, seen_by_commands
 from crow.workspace.local import LocalWorkspace
@@ -18,13 +21,16 @@ from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import LocalCommands
 
+LONGEST_NAME = 200
+
 
 class Offers:
     """One client's capabilities. What it left out counts as not offered."""
 
-    def __init__(self, connection: Connection, client: wire.ClientCapabilities) -> None:
+    def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
         self._connection = connection
-        self._client = client
+        self._client = request.client_capabilities or wire.ClientCapabilities()
+        self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
     def sink(self, session_id: str) -> UpdateSink:
         takes = self._client.session or wire.ClientSessionCapabilities()
@@ -67,7 +73,18 @@ class Offers:
 
     def _commands(self, session_id: str, setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
         seen = seen_by_commands(environ, setup.key_variables)
-        if self._client.terminal and setup.settings.terminal.use_client:
-            withheld = [name for name in environ if name not in seen]
-            return ClientCommands(self._connection, session_id, withheld=withheld, added=git_settings(environ))
-        return LocalCommands(keeper, outputs_folder(session_id), seen)
+        local = LocalCommands(keeper, outputs_folder(session_id), seen)
+        if not (self._client.terminal and setup.settings.terminal.use_client):
+            return local
+        withheld = [name for name in environ if name not in seen]
+        client = ClientCommands(self._connection, session_id, withheld, git_settings(environ))
+        return CheckedCommands(client, local, self._check)
+
+
+def _name_and_version(client: Mapping[str, Any]) -> str:
+    """Who the client says it is; empty unless it says both."""
+    match client:
+        case {"name": str(name), "version": str(version)} if name and version:
+            return one_line(f"{name} {version}", LONGEST_NAME)
+        case _:
+            return ""

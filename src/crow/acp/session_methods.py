@@ -26,11 +26,12 @@ class SessionMethods:
         environ: Mapping[str, str],
         set_up: Callable[[], Awaitable[SessionSetup]],
         connection: Connection,
-        client: wire.ClientCapabilities,
+        client: wire.InitializeRequest,
     ) -> None:
         self._sessions = Sessions(home, environ, set_up)
+        self._home = home
         self._connection = connection
-        self._offers = Offers(connection, client)
+        self._offers = Offers(connection, client, home)
         self._handlers: dict[str, Callable[..., object]] = {
             "session/new": self._new,
             "session/load": self._load,
@@ -44,9 +45,9 @@ class SessionMethods:
             "session/set_config_option": self._set_option,
         }
 
-    def meet(self, client: wire.ClientCapabilities) -> None:
+    def meet(self, client: wire.InitializeRequest) -> None:
         """The client has introduced itself once more: what it offers now counts for sessions that are opened later."""
-        self._offers = Offers(self._connection, client)
+        self._offers = Offers(self._connection, client, self._home)
 
     def answer(self, method: str, request: object, call: Call) -> object:
         return self._handlers[method](request, call)

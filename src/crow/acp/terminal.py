@@ -7,7 +7,10 @@ cancelled: every terminal that the client created is released exactly once.
 
 import asyncio
 import logging
+import os
+import re
 from collections.abc import Collection, Mapping
+from typing import Literal
 
 from crow.acp import wire
 from crow.acp.connection import Connection, ConnectionLost
@@ -18,6 +21,7 @@ from crow.visible import one_line
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.place import refuse_link
+from crow.workspace.processes import MARK, end_marked
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +31,25 @@ ANSWER = 5
 """Seconds for every other request. Only the wait for the exit has no bound of its own; its caller has one."""
 AFTER_KILL = 2
 """Seconds to wait for the exit of a killed command: a client may never report it, if a child holds the terminal."""
-KEPT_BY_CLIENT = 256 * 1024
-"""Bytes that the client keeps, more than the model gets: a client drops the beginning, we would drop the middle."""
+KEPT_BY_CLIENT = 4 * 1024 * 1024
+"""Bytes that the client keeps: a client drops the beginning, so that it should hardly ever have to. Six times as many
+still fit into a message, if each of them is a control character."""
+FIRST_LOOK = 0.03
+LONGEST_PAUSE = 4.0
+"""Seconds until a running command's output is looked at, and then between two looks, until its beginning is known."""
+LARGE = 256 * 1024
+"""Characters of output from which on only the parts that may be shown are looked at."""
+
+_REFUSAL = re.compile(r"permission|denie|deny|refus|reject|declin|not allowed|forbid|unauthori|cancel", re.IGNORECASE)
+_CANCELLED = -32800
+
+
+class TerminalNotOpened(WorkspaceError):
+    """The client opened no terminal: the person or the client would not have it, it failed, or nothing was said."""
+
+    def __init__(self, why: Literal["refused", "failed", "silent", "gone"], message: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 class ClientCommands:
@@ -51,8 +72,9 @@ class ClientCommands:
         self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
     ) -> "ClientTerminal":
         refuse_link(cwd)  # it was judged as what it was then
+        mark = os.urandom(16).hex()
         # The list cannot take a variable away, but it can empty it.
-        variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(environ)
+        variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(environ) | {MARK: mark}
         request = wire.CreateTerminalRequest(
             session_id=self._session_id,
             command="bash",  # with arguments: some clients run a bare command line by a shell, some by none
@@ -61,27 +83,34 @@ class ClientCommands:
             cwd=cwd,
             output_byte_limit=max(output_limit, KEPT_BY_CLIENT),
         )
-        creation = asyncio.get_running_loop().create_task(self._create(request, output_limit))
+        creation = asyncio.get_running_loop().create_task(self._create(request, mark, output_limit))
         try:
             async with timeout(CREATION):
                 return await asyncio.shield(creation)
         except TimeoutError:
             self._release_when_created(creation)
-            raise WorkspaceError(f"The editor did not open a terminal within {CREATION} seconds.") from None
+            late = f"The editor did not open a terminal within {CREATION} seconds."
+            raise TerminalNotOpened("silent", late) from None
         except asyncio.CancelledError:
             self._release_when_created(creation)
             raise
         except RpcError as error:
-            raise WorkspaceError(f"The editor could not open a terminal: {one_line(error.message)}.") from None
+            raise _not_opened(error) from None
         except ConnectionLost:
-            raise WorkspaceError("The editor is gone: no terminal could be opened.") from None
+            raise TerminalNotOpened("gone", "The editor is gone: no terminal could be opened.") from None
 
     async def close(self) -> None:
         """Nothing to do: a terminal that comes late is released even now, and with the connection all waiting ends."""
 
-    async def _create(self, request: wire.CreateTerminalRequest, output_limit: int) -> "ClientTerminal":
+    def release_soon(self, terminal: "ClientTerminal") -> None:
+        """In the background, for whoever has no time to wait for it."""
+        task = asyncio.get_running_loop().create_task(terminal.release())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _create(self, request: wire.CreateTerminalRequest, mark: str, output_limit: int) -> "ClientTerminal":
         answer = await self._connection.request("terminal/create", request, wire.CreateTerminalResponse)
-        return ClientTerminal(self._connection, self._session_id, answer.terminal_id, output_limit)
+        return ClientTerminal(self._connection, self._session_id, answer.terminal_id, mark, output_limit)
 
     def _release_when_created(self, creation: "asyncio.Task[ClientTerminal]") -> None:
         """We have given up; if the terminal comes after all, nobody else knows of it."""
@@ -98,13 +127,30 @@ class ClientCommands:
         task.add_done_callback(self._late.discard)
 
 
+def _not_opened(error: RpcError) -> TerminalNotOpened:
+    if error.code == _CANCELLED or _REFUSAL.search(error.message):
+        return TerminalNotOpened("refused", f"The editor refused to open a terminal: {one_line(error.message)}.")
+    return TerminalNotOpened("failed", f"The editor could not open a terminal: {one_line(error.message)}.")
+
+
 class ClientTerminal:
-    def __init__(self, connection: Connection, session_id: str, terminal_id: str, output_limit: int) -> None:
+    """A command in a terminal of the client's.
+
+    `mark` is in the command's environment. Clients often end the shell alone when they are told to kill it; what still
+    carries the mark then, and runs on this machine, is ended from here.
+    """
+
+    def __init__(self, connection: Connection, session_id: str, terminal_id: str, mark: str, output_limit: int) -> None:
         self.client_id = terminal_id
+        self.remark = ""
         self._connection = connection
         self._request = wire.TerminalRequest(session_id=session_id, terminal_id=terminal_id)
+        self._mark = mark
         self._limit = output_limit
         self._may_run = True
+        self._beginning = ""
+        """What the command printed first, as long as the client still had it."""
+        self._looking = asyncio.get_running_loop().create_task(self._keep_beginning())
         self._exit: asyncio.Task[TerminalExit] | None = None
         self._releasing: asyncio.Task[None] | None = None
 
@@ -118,15 +164,11 @@ class ClientTerminal:
         return await asyncio.shield(self._waiting())
 
     async def output(self, since: int = 0) -> TerminalOutput:
-        try:
-            async with timeout(ANSWER):
-                answer = await self._connection.request("terminal/output", self._request, wire.TerminalOutputResponse)
-        except (RpcError, ConnectionLost, TimeoutError) as error:
-            logger.warning("no output from the client's terminal: %r", error)
+        answer = await self._fetch()
+        if answer is None:
             return TerminalOutput("[… the editor did not hand over the output …]\n", truncated=True, exit=self._known())
-        if answer.exit_status is not None:
-            self._may_run = False
-        text, truncated = _readable(answer, since, self._limit)
+        beginning = self._beginning if since == 0 else ""
+        text, truncated = _readable(answer, since, self._limit, beginning)
         ending = _as_exit(answer.exit_status) if answer.exit_status is not None else self._known()
         return TerminalOutput(text, truncated, ending, len(answer.output))
 
@@ -134,6 +176,7 @@ class ClientTerminal:
         if self._may_run and self._releasing is None:
             self._may_run = False
             await self._ask("terminal/kill")
+            await asyncio.to_thread(end_marked, self._mark)
             await asyncio.wait([self._waiting()], timeout=AFTER_KILL)
 
     async def release(self) -> None:
@@ -142,11 +185,38 @@ class ClientTerminal:
         await asyncio.shield(self._releasing)  # once begun, it goes on without us
 
     async def _release(self) -> None:
+        self._looking.cancel()
         if self._may_run:
             await self._ask("terminal/kill")
         if self._exit is not None:
             self._exit.cancel()  # which tells the client that we wait no longer
         await self._ask("terminal/release")
+        await asyncio.to_thread(end_marked, self._mark)
+
+    async def _fetch(self) -> wire.TerminalOutputResponse | None:
+        """The output that the client has now; None if it does not say."""
+        try:
+            async with timeout(ANSWER):
+                answer = await self._connection.request("terminal/output", self._request, wire.TerminalOutputResponse)
+        except (RpcError, ConnectionLost, TimeoutError) as error:
+            logger.warning("no output from the client's terminal: %r", error)
+            return None
+        if answer.exit_status is not None:
+            self._may_run = False
+        return answer
+
+    async def _keep_beginning(self) -> None:
+        """A client that has to drop something drops the beginning, so it is fetched while it is there."""
+        enough, pause = 2 * self._limit, FIRST_LOOK
+        while len(self._beginning) < enough:
+            await asyncio.sleep(pause)
+            if not self._may_run:
+                return
+            answer = await self._fetch()
+            if answer is None or answer.truncated:
+                return
+            self._beginning = answer.output[:enough]
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _ask(self, method: str) -> None:
         """Something whose answer tells us nothing, be it null or an error."""
@@ -183,13 +253,31 @@ def _as_exit(status: wire.TerminalExitStatus) -> TerminalExit:
     return TerminalExit(status.exit_code, status.signal or None)
 
 
-def _readable(answer: wire.TerminalOutputResponse, since: int, limit: int) -> tuple[str, bool]:
-    lost = bool(answer.truncated)
-    # Positions mean nothing any more once the client has begun to drop the beginning.
-    text = texts.plain(answer.output if lost else answer.output[since:])
-    beginning = "[… the beginning was left out by the terminal …]\n" if lost else ""
+def _readable(answer: wire.TerminalOutputResponse, since: int, limit: int, beginning: str) -> tuple[str, bool]:
+    """The output as text within the limit, and whether something of it was left out."""
+    if answer.truncated:
+        # Positions mean nothing any more once the client has begun to drop the beginning.
+        return _without_middle(beginning, answer.output, limit), True
+    output = answer.output[since:]
+    if len(output) > LARGE:
+        left_out = texts.in_words(len(output.encode("utf-8", "replace")) - limit)
+        return texts.joined(_both_ends(output, output, limit), f"about {left_out} left out here"), True
+    text = texts.plain(output)
     pieces = texts.split_to_fit(text, limit)
     if pieces is None:
-        return beginning + text, lost
+        return text, False
     left_out = len(text.encode("utf-8", "replace")) - sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
-    return beginning + texts.joined(pieces, f"{texts.in_words(left_out)} left out here"), True
+    return texts.joined(pieces, f"{texts.in_words(left_out)} left out here"), True
+
+
+def _without_middle(beginning: str, end: str, limit: int) -> str:
+    """What came first and last, of an output that the client did not keep as a whole."""
+    if not beginning:
+        note = "the beginning was left out by the terminal"
+        return texts.joined(("", texts.last_part(texts.plain(end[-4 * limit :]), limit)), note)
+    return texts.joined(_both_ends(beginning, end, limit), "what came here was left out by the terminal")
+
+
+def _both_ends(first: str, last: str, limit: int) -> texts.Pieces:
+    beginning = texts.first_part(texts.plain(first[: 4 * limit]), limit // 2)
+    return beginning, texts.last_part(texts.plain(last[-4 * limit :]), limit // 2)

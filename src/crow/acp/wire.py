@@ -64,7 +64,7 @@ class InitializeRequest(Wire, frozen=True):
     protocol_version: int
     client_capabilities: ClientCapabilities | None = None
     client_info: dict[str, Any] | None = None
-    """Not used, so not judged: a client that leaves out its version is as welcome as any."""
+    """Not judged: a client that leaves out its version is as welcome as any."""
 
 
 class PromptCapabilities(Wire, frozen=True):

@@ -5,6 +5,7 @@ What it leaves in the background is the business of `crow.tools.background`.
 """
 
 import asyncio
+import contextlib
 import time
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
-from crow.events import CallProgressed, Journal
+from crow.events import CallProgressed, Journal, Notice
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
@@ -120,6 +121,8 @@ class CommandAction:
         self._cwd = cwd
         self._timeout = timeout
         self._unknown = unknown
+        self._broken_off: tuple[str, str] | None = None
+        """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = as_code(arguments.command)
         self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=cwd)
         self.locations: tuple[Location, ...] = ()
@@ -134,6 +137,8 @@ class CommandAction:
         terminal = await self._terminals.open(
             self._command, cwd=self._cwd, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
         )
+        if terminal.remark:
+            journal.append(Notice("warning", terminal.remark))
         try:
             ending = await self._watch(terminal, journal)
             if ending is None and self._background:
@@ -147,10 +152,30 @@ class CommandAction:
             result = self._ended(terminal, output.text, ended, journal)
             self._terminals.release_soon(terminal)
         except BaseException:
-            self._terminals.release_soon(terminal)
-            await self._terminals.released(PROMPTLY)
+            await self._break_off(terminal)
             raise
         return result
+
+    def interrupted(self, reason: str) -> ToolResult:
+        """What the command had printed by then is worth as much as what a whole one prints."""
+        if self._broken_off is None:
+            return ToolResult.failed(reason)
+        client_id, output = self._broken_off
+        seen = followed_by(output, reason)
+        display: tuple[DisplayBlock, ...] = (TextBlock(seen),)
+        if client_id:
+            display = (TerminalBlock(client_id), TextBlock(reason), HiddenOutput(output))
+        return ToolResult(ok=False, text=followed_by(output, f"[{reason}]"), message=reason, display=display)
+
+    async def _break_off(self, terminal: Terminal) -> None:
+        """Keeps what was printed so far, then ends the command. Neither is waited for longer than a moment."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with timeout(PROMPTLY):
+                    self._broken_off = terminal.client_id, (await terminal.output()).text
+        finally:
+            self._terminals.release_soon(terminal)
+            await self._terminals.released(PROMPTLY)
 
     def _ended(self, terminal: Terminal, output: str, ended: "Ended", journal: Journal) -> ToolResult:
         result = self._result(terminal, output, ended.for_model(), ended.for_person(), ok=ended.well)

@@ -73,6 +73,11 @@ class Terminal(Protocol):
         """The id under which the client shows the terminal by itself; empty if we have to show the output."""
         ...
 
+    @property
+    def remark(self) -> str:
+        """What the person should know of the way in which it was opened; mostly empty."""
+        ...
+
     async def grew(self) -> None:
         """Returns when there is more output than at the last call, or the command has ended."""
         ...

@@ -22,7 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def outputs_folder(session_id: str) -> str:
     """Where what a session's commands print is kept for as long as it is open: nobody else's to read."""
-    return os.path.join(_temporary(), f"crow-{session_id}")
+    return os.path.join(temporary_folder(), f"crow-{session_id}")
 
 
 def was_output(path: str) -> bool:
@@ -70,7 +70,7 @@ class OutputFolder:
 
 def remove_left_behind(folder: str = "") -> None:
     """Takes away what agents that were killed have left in a folder for temporary files. Never fails."""
-    folder = folder or _temporary()
+    folder = folder or temporary_folder()
     with contextlib.suppress(OSError):
         for name in filter(_NAME.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def remove_outputs(session_id: str) -> None:
             _remove_if_left_behind(outputs_folder(session_id), 0)
 
 
-def _temporary() -> str:
+def temporary_folder() -> str:
     return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 -- `tempfile` would cost a tenth of our start-up to import
 
 

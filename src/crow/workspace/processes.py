@@ -7,6 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout
@@ -15,6 +18,11 @@ from crow.workspace.base import TerminalExit
 
 MARK = "CROW_TERMINAL"
 """Set in the environment of every command: whoever looks at a process can tell where it came from."""
+
+MOST_ROUNDS = 100
+"""Looks for marked processes, as long as each finds some that the last one did not."""
+LOOK_EVERY = 0.01
+"""Seconds between two looks whether marked processes have ended."""
 
 PATIENCE = 10
 """Seconds that the keeper gets to start a command."""
@@ -193,20 +201,68 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+class MarkedProcess(NamedTuple):
+    """A process that carries a command's mark. Its id may be another's soon; together with its start it may not."""
+
+    id: int
+    started: bytes
+
+
 def kill_marked(mark: str) -> None:
-    """The last resort, for a command whose supervisor and keeper were killed both: found by its environment."""
-    for pid in marked(mark):
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    """Kills every process that carries a command's mark. They are stopped first, so that none of them forks away."""
+    stopped: set[MarkedProcess] = set()
+    for _ in range(MOST_ROUNDS):
+        fresh = set(marked(mark)) - stopped
+        if not fresh:
+            break
+        _signal_all(fresh, signal.SIGSTOP)
+        stopped |= fresh
+    _signal_all(stopped, signal.SIGKILL)
 
 
-def marked(mark: str) -> list[int]:
-    """The living processes that carry a command's mark."""
-    entry = f"{MARK}={mark}\0".encode()
-    found: list[int] = []
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-                if entry in file.read():  # empty for one that is dead and not yet buried
-                    found.append(int(name))
+def end_marked(mark: str, grace: float = keeper.GRACE) -> None:
+    """Asks every process that carries a command's mark to end, and kills what is still there after the grace."""
+    found = marked(mark)
+    if not found:
+        return
+    _signal_all(found, signal.SIGTERM)
+    grace_ends = time.monotonic() + grace
+    while any(_start_of(process.id) == process.started for process in found) and time.monotonic() < grace_ends:
+        time.sleep(LOOK_EVERY)
+    kill_marked(mark)
+
+
+def marked(mark: str) -> list[MarkedProcess]:
+    """The living processes of this user that carry a command's mark in their environment."""
+    if not os.path.isdir("/proc/self"):
+        return []
+    entry, user = f"\0{MARK}={mark}\0".encode(), os.getuid()
+    found: list[MarkedProcess] = []
+    with os.scandir("/proc") as folders:
+        for folder in folders:
+            with contextlib.suppress(OSError):  # it ended in the meantime
+                if not folder.name.isdigit() or folder.stat().st_uid != user:
+                    continue
+                started = _start_of(int(folder.name))
+                with open(f"/proc/{folder.name}/environ", "rb") as file:
+                    if started and entry in b"\0" + file.read():
+                        found.append(MarkedProcess(int(folder.name), started))
     return found
+
+
+def _start_of(process: int) -> bytes:
+    """When a process started, as the system counts it; empty if there is none that lives."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            # The name in parentheses may contain anything, a parenthesis too.
+            state, *rest = file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return b""
+    return b"" if state in (b"Z", b"X") else rest[18]
+
+
+def _signal_all(processes: Iterable[MarkedProcess], number: signal.Signals) -> None:
+    for process in processes:
+        if _start_of(process.id) == process.started:
+            with contextlib.suppress(OSError):
+                os.kill(process.id, number)

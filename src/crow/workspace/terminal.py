@@ -72,6 +72,7 @@ class LocalTerminal:
 
     def __init__(self, mark: str, folder: OutputFolder, output_limit: int) -> None:
         self.mark = mark
+        self.remark = ""
         self._news = asyncio.Event()
         self._recording = Recording(folder, f"{mark}.txt", output_limit, self._news.set)
         self._process: Supervised | None = None

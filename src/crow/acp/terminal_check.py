@@ -1,0 +1,203 @@
+"""Whether a client's terminal runs commands as they are sent: tested once, before the first command is given to it.
+
+Some clients join command and arguments and hand the line to a shell, unquoted: then other commands run than those that
+the person agreed to. So one harmless command tests that arguments, folder, environment and exit code arrive. What came
+of it is stored for each client and version in `$CROW_HOME/terminals.json`; a client that does not say who it is, is
+tested on every connection.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Generator, Mapping
+
+import msgspec
+
+from crow.acp.terminal import ClientCommands, TerminalNotOpened
+from crow.config.locking import locked
+from crow.config.versioned_json import Versioned, read_versioned, write_versioned
+from crow.errors import ConfigError
+from crow.timeouts import timeout
+from crow.workspace.base import Terminal, TerminalExit
+from crow.workspace.outputs import temporary_folder
+from crow.workspace.place import refuse_link
+from crow.workspace.terminal import LocalCommands
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME = "terminals.json"
+_VERSION = 1
+MOST_STORED = 100
+"""Clients and versions that are remembered; the oldest are tested again."""
+
+PATIENCE = 10.0
+"""Seconds for the whole test. A client that takes longer is not trusted on this connection."""
+EXIT_CODE = 7
+"""Not zero: a client that always reports success would pass for one that reports the truth."""
+VALUE = 'two  blanks; "quotes" $HOME * \\'
+"""What a shell takes apart if it is not quoted."""
+GREETING = "Crow has tested this terminal:"
+LINE = (
+    f"value='{VALUE}'; "
+    '[ "$value" = "$CROW_CHECK_VALUE" ] && [ "$(pwd -P)" = "$CROW_CHECK_FOLDER" ] && '
+    f'echo "{GREETING} $CROW_CHECK_ID"; exit {EXIT_CODE}'
+)
+"""Harmless however it is taken apart: it assigns, compares, prints, and writes nothing."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a test of a client's terminal has found."""
+
+    as_sent: bool
+    """Commands arrive as they are sent."""
+    trouble: str = ""
+    """What went wrong, as the beginning of a sentence; empty if the person knows already."""
+    lasting: bool = False
+    """It will be the same the next time: worth storing."""
+
+
+class _Stored(Versioned, frozen=True):
+    clients: dict[str, bool]
+    """Whether commands arrive as they are sent, by the client's name and version."""
+
+
+class TerminalCheck:
+    """The test of one connection's client. `client` is its name and version; empty if it does not say them."""
+
+    def __init__(self, home: str, client: str) -> None:
+        self._path = os.path.join(home, FILE_NAME)
+        self._client = client
+        self._known: Finding | None = None
+        self._testing: asyncio.Task[Finding] | None = None
+        self._told = False
+
+    async def passes(self, commands: ClientCommands) -> bool:
+        """Whether the client runs commands as they are sent; found out now if it is not known. TerminalNotOpened if
+        the test was refused: then so is every command.
+
+        Whoever waits may be cancelled: the test goes on and serves the next one.
+        """
+        if self._known is None:
+            if self._testing is None:
+                self._testing = asyncio.get_running_loop().create_task(self._find_out(commands))
+                self._testing.add_done_callback(self._learn)
+            return (await asyncio.shield(self._testing)).as_sent
+        return self._known.as_sent
+
+    def give_up(self, trouble: str) -> None:
+        """For the rest of this connection: the client has shown that its terminal does not work."""
+        self._known = Finding(as_sent=False, trouble=trouble)
+
+    def remark(self) -> str:
+        """What the person is to be told of it: once."""
+        if self._told or self._known is None or not self._known.trouble:
+            return ""
+        self._told = True
+        return f"{self._known.trouble}. Crow runs them itself instead, and shows what they print."
+
+    def _learn(self, test: "asyncio.Task[Finding]") -> None:
+        self._testing = None
+        if not test.cancelled() and test.exception() is None:
+            self._known = self._known or test.result()
+
+    async def _find_out(self, commands: ClientCommands) -> Finding:
+        stored = await asyncio.to_thread(self._stored) if self._client else None
+        if stored is not None:
+            return Finding(as_sent=stored)
+        found = await _test(commands)
+        if self._client and found.lasting:
+            await asyncio.to_thread(self._store, as_sent=found.as_sent)
+        return found
+
+    def _stored(self) -> bool | None:
+        try:
+            return self._read().clients.get(self._client)
+        except ConfigError as error:
+            logger.warning("%s", error)
+            return None
+
+    def _store(self, *, as_sent: bool) -> None:
+        try:
+            with locked(self._path):
+                others = {name: known for name, known in self._read().clients.items() if name != self._client}
+                kept = dict(list(others.items())[-MOST_STORED + 1 :])
+                write_versioned(self._path, _Stored(_VERSION, {**kept, self._client: as_sent}))
+        except ConfigError as error:  # it is tested again the next time
+            logger.warning("%s", error)
+
+    def _read(self) -> _Stored:
+        return read_versioned(self._path, _Stored(_VERSION, {}), "the terminals of clients are tested anew")
+
+
+class CheckedCommands:
+    """Commands in the client's terminal, once that has shown to run them as they are sent; else on this machine."""
+
+    def __init__(self, client: ClientCommands, local: LocalCommands, check: TerminalCheck) -> None:
+        self._client = client
+        self._local = local
+        self._check = check
+
+    async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
+        refuse_link(cwd)  # it was judged as what it was then
+        if await self._check.passes(self._client):
+            try:
+                return await self._client.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+            except TerminalNotOpened as error:
+                if error.why == "silent":  # it may yet be started there: it must not run twice
+                    self._check.give_up("The editor's terminal did not answer when it was to run commands")
+                if error.why != "failed":
+                    raise
+                self._check.give_up("The editor could not open a terminal for commands")
+        terminal = await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+        terminal.remark = self._check.remark()
+        return terminal
+
+    async def close(self) -> None:
+        await self._client.close()
+        await self._local.close()
+
+
+async def _test(commands: ClientCommands) -> Finding:
+    """Runs the harmless command in the client's terminal. TerminalNotOpened if that was refused."""
+    try:
+        async with timeout(PATIENCE):
+            return await _run_harmless_command(commands)
+    except TimeoutError:
+        return Finding(as_sent=False, trouble="The editor's terminal did not answer when it was to run commands")
+    except (TerminalNotOpened, OSError) as error:
+        if isinstance(error, TerminalNotOpened) and error.why in ("refused", "gone"):
+            raise
+        logger.warning("the client's terminal could not be tested: %s", error)
+        return Finding(as_sent=False, trouble="The editor could not open a terminal for commands")
+
+
+async def _run_harmless_command(commands: ClientCommands) -> Finding:
+    id = os.urandom(8).hex()
+    with _folder(id) as folder:
+        variables = {"CROW_CHECK_VALUE": VALUE, "CROW_CHECK_FOLDER": folder, "CROW_CHECK_ID": id}
+        terminal = await commands.open_terminal(LINE, cwd=folder, environ=variables, output_limit=4096)
+        try:
+            ending = await terminal.wait()
+            output = await terminal.output()
+        finally:
+            commands.release_soon(terminal)
+    if ending == TerminalExit():
+        return Finding(as_sent=False, trouble="The editor's terminal does not say how commands end")
+    as_sent = ending.code == EXIT_CODE and f"{GREETING} {id}" in output.text.splitlines()
+    if not as_sent:
+        logger.warning("the client's terminal altered the test: %r, %r", ending, output.text[:1000])
+    trouble = "" if as_sent else "The editor's terminal does not run commands as they are sent"
+    return Finding(as_sent, trouble, lasting=True)
+
+
+@contextlib.contextmanager
+def _folder(id: str) -> Generator[str]:
+    """A folder that no client would run a command in by itself, with a blank in its name."""
+    folder = os.path.join(os.path.realpath(temporary_folder()), f"crow terminal test {id}")
+    os.mkdir(folder, 0o700)
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
