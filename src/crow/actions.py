@@ -41,6 +41,8 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     """What "allow for this session" would cover, in words; empty if that is not on offer."""
     project_scope: str = ""
     """The same for "allow in this project", which outlives the session."""
+    takes_reason: bool = False
+    """Somebody wants to know why, if it is rejected."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):

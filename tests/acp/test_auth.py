@@ -13,7 +13,7 @@ SCRIPTED = '[providers.mine]\ntype = "scripted"\nscript = "script.toml"\n[provid
 @pytest.mark.rule("R17", "R25", "R26", "R27", "R29", "R170")
 def test_the_methods_on_offer(open_editor):
     methods = {method["id"]: method for method in open_editor(capabilities=EVERYTHING).initialized["authMethods"]}
-    assert list(methods) == ["crow-demo", "crow-configured", "crow-login"]
+    assert list(methods) == ["crow-configured", "crow-demo", "crow-login"]
     assert all(method["name"] and method["description"] for method in methods.values())
     assert "type" not in methods["crow-demo"]
     assert methods["crow-login"]["type"] == "terminal"
@@ -37,7 +37,7 @@ def test_a_login_that_cannot_ask_anyone_fails_and_stores_nothing(tmp_path):
 @pytest.mark.parametrize("auth", [None, {}, {"terminal": False}, {"terminal": None}])
 def test_a_login_in_a_terminal_is_offered_only_to_clients_that_have_one(open_editor, auth):
     methods = open_editor(capabilities={"auth": auth, "terminal": True}).initialized["authMethods"]
-    assert [method["id"] for method in methods] == ["crow-demo", "crow-configured"]
+    assert [method["id"] for method in methods] == ["crow-configured", "crow-demo"]
 
 
 @pytest.mark.rule("R24")
@@ -137,3 +137,15 @@ def test_a_logout_forgets_the_choice_of_the_demo(open_editor):
     assert error.code == -32000
     crow.request("authenticate", {"methodId": "crow-demo"})
     crow.new_session()
+
+
+@pytest.mark.rule("R25")
+def test_the_demo_never_takes_the_place_of_a_configured_model(open_editor):
+    """Some clients take a method of the list without asking anyone."""
+    crow = open_editor(script=HELLO)
+    assert crow.initialized["authMethods"][0]["id"] == "crow-configured"
+    for method in ("crow-demo", "crow-configured", "crow-demo"):
+        assert crow.request("authenticate", {"methodId": method}) == {}
+    crow.new_session()
+    assert crow.prompt("hi") == {"stopReason": "end_turn"}
+    assert crow.text() == "Hello there."

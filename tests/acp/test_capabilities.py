@@ -70,12 +70,12 @@ def test_a_question_is_a_form_only_if_the_client_says_that_it_has_forms(open_edi
         Zed,
         script=reply(call("ask", question="Which?", options=["red", "blue"])) + DONE,
         capabilities={"elicitation": elicitation},
-        permit=lambda request: chose("answer-0"),
     )
     crow.new_session()
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert asked_for(crow) == set()
-    assert crow.model_requests()[-1]["messages"][-1]["text"] == "The user answered: red"
+    assert crow.permissions == []
+    assert crow.text() == "Which?\n- red\n- blue"
 
 
 @pytest.mark.rule("R119")

@@ -68,26 +68,19 @@ def test_a_client_with_forms_gets_a_form(open_editor, answer, told):
     assert crow.model_requests()[-1]["messages"][-1]["text"] == told
 
 
-def test_a_client_without_forms_gets_options(open_editor):
+def test_a_client_that_approves_everything_does_not_answer_for_the_person(open_editor):
+    """A question is no permission: without forms it ends the turn, and the answer is what the person says next."""
     crow = open_editor(
-        script=call("ask", question="Which colour?", options=["red", "blue"]) + DONE,
-        permit=lambda params: {"outcome": {"outcome": "selected", "optionId": "answer-1"}},
+        script=call("ask", question="Delete the production database?", options=["Yes", "No"]) + DONE,
+        permit=lambda params: {"outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}},
     )
     crow.new_session()
     assert crow.prompt("go") == {"stopReason": "end_turn"}
-    (asked,) = crow.permissions
-    assert [option["name"] for option in asked["options"]] == ["red", "blue", "None of these"]
-    assert crow.model_requests()[-1]["messages"][-1]["text"] == "The user answered: blue"
-
-
-def test_a_dismissed_question_ends_the_turn(open_editor):
-    crow = open_editor(
-        script=call("ask", question="Which?", options=["a", "b"]) + DONE,
-        permit=lambda params: {"outcome": {"outcome": "cancelled"}},
-    )
-    crow.new_session()
-    assert crow.prompt("go") == {"stopReason": "cancelled"}
-    assert crow.the_call()["status"] == "failed"
+    assert crow.permissions == []
+    assert crow.text() == "Delete the production database?\n- Yes\n- No"
+    assert len(crow.model_requests()) == 1
+    crow.prompt("No!")
+    assert "The user answered" not in str(crow.model_requests()[-1])
 
 
 @pytest.mark.parametrize("capabilities", [NOTHING, EVERYTHING])

@@ -70,43 +70,18 @@ def test_a_question_in_a_subagents_call_is_asked_in_the_call_that_the_editor_kno
     assert form["message"] == "Subagent “buy bread”: The MCP server good asks: What shall it be?"
 
 
-def test_where_there_are_no_forms_a_single_choice_is_asked_plainly(tmp_path):
+def test_where_there_are_no_forms_a_single_choice_is_declined_and_never_a_permission(tmp_path):
+    """A client that approves everything would have answered it in the person's name."""
+
     def permit(request: dict) -> dict:
-        ids = {option["name"]: option["optionId"] for option in request["options"]}
-        return chose(ids.get("wheat", "once"))
+        return chose(request["options"][0]["optionId"])
 
     _, editor = one_call(tmp_path / "own", good(), "choose", {"permit": permit})
-    assert told_model(editor) == "accept Flavour(flavour='wheat')"
+    assert told_model(editor).startswith("decline")
+    assert len(editor.permissions) == 1, "that of the call"
+    assert "Your editor cannot show this question" in notice_about(editor, "good asks")
     editor = in_a_subagent(tmp_path / "subagent", "choose", permit=permit)
-    [asked] = editor.permissions
-    assert asked["toolCall"]["toolCallId"] == "t1-c1"
-    assert asked["toolCall"]["title"] == "Subagent “buy bread”: The MCP server good asks: Which one?"
-    assert editor.tool_calls()["t1-c1"]["title"] == "Work: buy bread"
-
-
-def test_after_a_plain_question_the_call_has_its_title_and_kind_back_and_is_still_running(tmp_path):
-    def permit(request: dict) -> dict:
-        ids = {option["name"]: option["optionId"] for option in request["options"]}
-        return chose(ids.get("Wheat", "once"))
-
-    _, editor = one_call(tmp_path, asking("plainly"), "go", {"permit": permit})
-    assert told_model(editor) == '{"action": "accept", "content": {"flavour": "w"}}'
-    *_, question = [
-        number
-        for number, message in enumerate(editor.received)
-        if message.get("method") == "session/request_permission"
-    ]
-    assert editor.received[question]["params"]["toolCall"]["title"] == "The MCP server asking asks: Which one?"
-    updates = [message.get("params", {}).get("update", {}) for message in editor.received]
-    before, after = {}, {}
-    for number, update in enumerate(updates):
-        if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
-            (before if number < question else after).setdefault(update["toolCallId"], []).append(update)
-    [shown_before], [shown_after] = before.values(), after.values()
-    assert "asking: go" in [update.get("title") for update in shown_before]
-    assert [update["status"] for update in shown_before if "status" in update][-1] == "in_progress"
-    assert (shown_after[0]["title"], shown_after[0]["kind"]) == ("asking: go", "other")
-    assert [update["status"] for update in shown_after if "status" in update] == ["completed"]
+    assert editor.permissions == []
 
 
 def test_the_titles_that_a_server_gives_to_values_are_shown_in_a_form(tmp_path):

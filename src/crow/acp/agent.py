@@ -176,16 +176,17 @@ def _import_session_methods() -> None:
 
 
 def _auth_methods(client: wire.ClientCapabilities) -> list[wire.AuthMethod]:
+    """The configured model comes first: some clients take the first method without asking."""
     methods = [
-        wire.AuthMethod(
-            id=TRY_WITHOUT_KEY,
-            name="Try without a key",
-            description="Talk to a scripted model that shows how Crow works. Nothing leaves this machine.",
-        ),
         wire.AuthMethod(
             id=CONFIGURED,
             name="I have configured it",
             description="Reads the configuration and the environment's keys again.",
+        ),
+        wire.AuthMethod(
+            id=TRY_WITHOUT_KEY,
+            name="Try without a key",
+            description="Talk to a scripted model that shows how Crow works. Nothing leaves this machine.",
         ),
     ]
     if client.auth is not None and client.auth.terminal:

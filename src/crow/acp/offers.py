@@ -30,6 +30,7 @@ class Offers:
     def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
         self._connection = connection
         self._client = request.client_capabilities or wire.ClientCapabilities()
+        self._name = _named(request.client_info or {}, "name")
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
     def sink(self, session_id: str) -> UpdateSink:
@@ -56,7 +57,11 @@ class Offers:
             workspace=self._workspace(session_id, roots),
             commands=self._commands(session_id, setup, keeper, environ),
             person=ClientPerson(
-                self._connection, session_id, has_forms=shows.form is not None, has_links=shows.url is not None
+                self._connection,
+                session_id,
+                has_forms=shows.form is not None,
+                has_links=shows.url is not None,
+                client=self._name,
             ),
             sink=sink,
             keeper=keeper,
@@ -83,8 +88,10 @@ class Offers:
 
 def _name_and_version(client: Mapping[str, Any]) -> str:
     """Who the client says it is; empty unless it says both."""
-    match client:
-        case {"name": str(name), "version": str(version)} if name and version:
-            return one_line(f"{name} {version}", LONGEST_NAME)
-        case _:
-            return ""
+    name, version = _named(client, "name"), _named(client, "version")
+    return f"{name} {version}" if name and version else ""
+
+
+def _named(client: Mapping[str, Any], key: str) -> str:
+    value = client.get(key)
+    return one_line(value, LONGEST_NAME) if isinstance(value, str) else ""

@@ -6,6 +6,7 @@ from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
+from crow.timeouts import timeout
 from crow.visible import one_line
 
 _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
@@ -17,15 +18,28 @@ _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
 """By the ids that `translate.permission_request` gives its options: an id is text from outside, a choice is ours."""
 
 
+FOR_A_REASON = 120.0
+"""Seconds that the person has to say why they rejected something, before the turn goes on without it."""
+LONGEST_REASON = 4000
+WITHOUT_OUR_LABELS = ("codecompanion",)
+"""Clients, by the beginning of their names, that show words of their own for each kind of option: two options of one
+kind look the same there."""
+
+
 class ClientPerson(Person):
-    def __init__(self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False) -> None:
+    """`client` is the name of the program that asks them; empty if it does not say it."""
+
+    def __init__(
+        self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False, client: str = ""
+    ) -> None:
         self.can_visit = has_links
+        self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
         self._session_id = session_id
         self._has_forms = has_forms
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
-        request = translate.permission_request(self._session_id, question)
+        request = translate.permission_request(self._session_id, question, one_of_each_kind=not self._shows_labels)
         try:
             response = await self._connection.request(
                 "session/request_permission", request, wire.RequestPermissionResponse
@@ -34,23 +48,36 @@ class ClientPerson(Person):
             return PermissionAnswer("reject", f"the editor could not ask the user ({one_line(error.message)}).")
         except ConnectionLost:
             return PermissionAnswer("reject", "the editor is gone, so the user could not be asked.")
-        return _answer(response.outcome, request.options)
+        answer = _answer(response.outcome, request.options)
+        if answer.choice == "reject" and not answer.reason and (reason := await self._reason_for(question)):
+            return PermissionAnswer("reject", f"the user rejected it and said: {reason}")
+        return answer
 
     async def ask(self, question: Question) -> Answer | None:
-        """By a form where the client has forms, else by options to choose from, else not at all."""
+        """By a form where the client has forms, else not at all: then the question goes into the chat.
+
+        Never as a permission to be given: a client that approves everything would answer in the person's name.
+        """
+        if not self._has_forms:
+            return None
+        form = translate.question_as_form(self._session_id, question)
         try:
-            if self._has_forms:
-                form = translate.question_as_form(self._session_id, question)
-                return _filled_in(await self._connection.request("elicitation/create", form, wire.FormResponse))
-            if not question.options:
-                return None
-            choice = translate.question_as_options(self._session_id, question)
-            response = await self._connection.request(
-                "session/request_permission", choice, wire.RequestPermissionResponse
-            )
+            return _filled_in(await self._connection.request("elicitation/create", form, wire.FormResponse))
         except (RpcError, ConnectionLost):
             return None
-        return _chosen(response.outcome, question)
+
+    async def _reason_for(self, question: PermissionQuestion) -> str:
+        """Why they said no, if they want to say it; they need not, and the turn does not wait for ever."""
+        if not (self._has_forms and question.takes_reason):
+            return ""
+        form = translate.reason_form(self._session_id, question)
+        try:
+            async with timeout(FOR_A_REASON):
+                response = await self._connection.request("elicitation/create", form, wire.FormResponse)
+        except (RpcError, ConnectionLost, TimeoutError):
+            return ""
+        reason = (response.content or {}).get("reason") if response.action == "accept" else ""
+        return reason.strip()[:LONGEST_REASON] if isinstance(reason, str) else ""
 
     async def fill_in(self, form: Form) -> Filled | None:
         if not self._has_forms:
@@ -86,13 +113,6 @@ class ClientPerson(Person):
 def _filled_in(form: wire.FormResponse) -> Answer:
     answer = (form.content or {}).get("answer")
     return Answer(answer if form.action == "accept" and isinstance(answer, str) else "")
-
-
-def _chosen(outcome: wire.PermissionOutcome, question: Question) -> Answer:
-    if outcome.outcome == "cancelled":
-        return Answer("", cancelled=True)
-    answers = {f"answer-{number}": option for number, option in enumerate(question.options)}
-    return Answer(answers.get(outcome.option_id or "", "") if outcome.outcome == "selected" else "")
 
 
 def _answer(outcome: wire.PermissionOutcome, options: list[wire.PermissionOption]) -> PermissionAnswer:

@@ -208,13 +208,20 @@ def _command(command: events.CommandInfo) -> wire.AvailableCommand:
 # --- questions to the person
 
 
-def permission_request(session_id: str, question: PermissionQuestion) -> wire.RequestPermissionRequest:
-    """The question with everything in it that is needed to answer: some clients show nothing else of the call."""
+def permission_request(
+    session_id: str, question: PermissionQuestion, *, one_of_each_kind: bool = False
+) -> wire.RequestPermissionRequest:
+    """The question with everything in it that is needed to answer: some clients show nothing else of the call.
+
+    `one_of_each_kind`: the client shows no labels of ours, so that of two options that look the same only the narrower
+    is offered.
+    """
     options = [wire.PermissionOption(option_id="once", name=one_line(question.yes), kind="allow_once")]
     if question.session_scope:
         label = one_line(question.session_scope)
         options.append(wire.PermissionOption(option_id="session", name=label, kind="allow_always"))
-    if question.project_scope:
+    alike = question.session_scope and (one_of_each_kind or question.session_scope == question.project_scope)
+    if question.project_scope and not alike:
         label = one_line(question.project_scope)
         options.append(wire.PermissionOption(option_id="project", name=label, kind="allow_always"))
     options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
@@ -236,25 +243,6 @@ def permission_request(session_id: str, question: PermissionQuestion) -> wire.Re
     )
 
 
-def question_as_options(session_id: str, question: Question) -> wire.RequestPermissionRequest:
-    """For clients without forms: the possible answers as the options of a permission."""
-    options = [
-        wire.PermissionOption(option_id=f"answer-{number}", name=one_line(option), kind="allow_once")
-        for number, option in enumerate(question.options)
-    ]
-    options.append(wire.PermissionOption(option_id="none", name="None of these", kind="reject_once"))
-    return wire.RequestPermissionRequest(
-        session_id=session_id,
-        tool_call=wire.ToolCallFields(
-            tool_call_id=question.call_id,
-            title=one_line(question.text),
-            kind="other",
-            content=[wire.ContentToolContent(content=wire.TextContent(text=question.text))],
-        ),
-        options=options,
-    )
-
-
 def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
     answer: dict[str, Any] = {"type": "string", "title": "Answer"}
     if question.options:
@@ -265,6 +253,18 @@ def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
         mode="form",
         message=question.text,
         requested_schema={"type": "object", "properties": {"answer": answer}, "required": ["answer"]},
+    )
+
+
+def reason_form(session_id: str, question: PermissionQuestion) -> wire.FormRequest:
+    """For a person who has just said no: what the model should do instead, if they want to say it."""
+    reason = {"type": "string", "title": "Reason", "description": "Optional: the model is told what you write."}
+    return wire.FormRequest(
+        session_id=session_id,
+        tool_call_id=question.call_id,
+        mode="form",
+        message=f"Rejected: {one_line(question.title)}. Why, or what instead?",
+        requested_schema={"type": "object", "properties": {"reason": reason}},
     )
 
 

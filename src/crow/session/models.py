@@ -175,7 +175,8 @@ class Models:
         self._demo = False
 
     def use_demo(self) -> None:
-        """From now on new sessions talk to the script, also if a model is configured: that one may not work."""
+        """From now on new sessions talk to the script if no model is set up, or its key is missing: the script never
+        takes the place of one that can be used."""
         self._demo = True
 
     def use_configured(self) -> None:
@@ -183,8 +184,14 @@ class Models:
 
     async def setup(self) -> SessionSetup:
         """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong."""
-        if self._demo:
-            return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
+        try:
+            return await self._configured_setup()
+        except SetupNeeded:
+            if not self._demo:
+                raise
+        return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
+
+    async def _configured_setup(self) -> SessionSetup:
         settings = with_allowed(load_settings(self._home), self._environ.get(ALLOW, ""))
         found = await discover(settings, self._environ)
         if not found.default:

@@ -22,6 +22,7 @@ from crow.session.surroundings import Surroundings
 from crow.session.toolset import file_tools, session_tools
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
+from crow.tools.background import ends_to_tell
 from crow.tools.leave_plan import LeavePlan
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
@@ -55,6 +56,7 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
         history=journal.history,
         limits=settings.limits,
         system_prompt=prompt.text,
+        news=lambda: ends_to_tell(terminals),
         patience=patience,
     )
     options = Options(conversation, setup)

@@ -1,14 +1,12 @@
 """What MCP servers ask the person, brought to them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from crow.actions import Filled, Form, Link, Question
-from crow.events import CallDescribed, Notice
-from crow.results import ToolKind
+from crow.actions import Filled, Form, Link
+from crow.events import Notice
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.naming import named
@@ -40,7 +38,8 @@ class Asker:
         return self._person.can_visit
 
     async def fill_in(self, form: Form) -> Filled:
-        """As a form where the client has forms; a single choice also as a plain question; else it is declined."""
+        """As a form where the client has forms; else it is declined. Never as a permission, which some clients give by
+        themselves."""
         if not form.call_id:
             async with self._outside_calls:
                 with waiting(self._conversation, f"your answer to {form.who}"):
@@ -49,7 +48,7 @@ class Asker:
         if errand is not None:
             form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
         async with self._conversation.dialog:
-            return await self._person.fill_in(form) or await self._as_question(form, errand)
+            return await self._person.fill_in(form) or self._declined(form)
 
     async def visit(self, link: Link) -> bool:
         if not link.call_id:
@@ -72,34 +71,3 @@ class Asker:
                 Notice("warning", f"{asked} Your editor cannot show this question, so it was told no.")
             )
         return Filled("decline")
-
-    async def _as_question(self, form: Form, errand: Errand | None) -> Filled:
-        fields = list(form.schema["properties"].items())
-        if len(fields) != 1:
-            return self._declined(form)
-        name, field = fields[0]
-        values = _choices(field)
-        if not values:
-            return self._declined(form)
-        kind, title = (form.kind, form.title) if errand is None else (ToolKind.OTHER, errand.title)
-        try:
-            answer = await self._person.ask(Question(form.call_id, form.text, tuple(values)))
-        finally:  # a question is shown in the call's place: the call takes it back
-            self._conversation.journal.append(CallDescribed(form.call_id, kind, title))
-        if answer is not None and answer.cancelled:
-            return Filled("cancel")
-        return Filled("accept", {name: values[answer.text]}) if answer and answer.text in values else Filled("decline")
-
-
-def _choices(field: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be answered, by what the person reads; empty if it is not one of a few values."""
-    match field:
-        case {"type": "boolean"}:
-            return {"yes": True, "no": False}
-        case {"type": "string", "oneOf": [*choices]}:
-            titled = {choice.get("title") or choice["const"]: choice["const"] for choice in choices}
-            return titled if len(titled) == len(choices) else {choice["const"]: choice["const"] for choice in choices}
-        case {"type": "string", "enum": [*values]}:
-            return {value: value for value in values}
-        case _:
-            return {}

@@ -24,9 +24,10 @@ from crow.session.options import Options
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import title_of
+from crow.tools.background import end_of
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
-from crow.workspace.terminals import Terminals
+from crow.workspace.terminals import BackgroundCommand, Terminals
 
 LOOK_EVERY = 2.0
 """Seconds between two looks for new commands while nothing else happens: some dates of files."""
@@ -49,6 +50,9 @@ class Session:
         self.id = id
         self.options = options
         self._terminals = terminals
+        terminals.on_end = self._background_ended
+        self._ended: list[BackgroundCommand] = []
+        """Commands in the background that ended during a turn: the person is told at its end."""
         self._conversation = conversation
         self._journal = journal
         self._commands = commands
@@ -153,6 +157,19 @@ class Session:
             return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
         finally:
             self._tell_commands()
+            self._tell_ended()
+
+    def _background_ended(self, command: BackgroundCommand) -> None:
+        self._ended.append(command)
+        if self._turn is None or self._turn.over:
+            self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        """The person is told of the commands that have ended, unless they have seen it in a call."""
+        ended, self._ended = self._ended, []
+        for command in ended:
+            if not command.read_to_end:
+                self._journal.append(Notice("info", end_of(command)))
 
     async def _obey(
         self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent], command: Command, arguments: str

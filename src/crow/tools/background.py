@@ -48,6 +48,20 @@ def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
     return f"{verb} {id} {as_code(known[0].command)}" if known else f"{verb} a background command"
 
 
+def end_of(command: BackgroundCommand) -> str:
+    """A sentence about a command that has ended in the background."""
+    how = how_it_ended(command.exit or TerminalExit())
+    return f"The background command {command.id} {as_code(command.command)} has ended: {how}."
+
+
+def ends_to_tell(terminals: Terminals) -> list[str]:
+    """What the model does not know yet of the commands that have ended since it was last asked."""
+    ended = [command for command in terminals.background() if command.exit is not None and not command.model_knows]
+    for command in ended:
+        command.model_knows = True
+    return [f"[{end_of(command)} Its output is still there for terminal_read.]" for command in ended]
+
+
 # --- terminal_read
 
 
@@ -83,6 +97,8 @@ class ReadCommandAction:
         output = await self._output()
         ending = output.exit or self._command.exit
         state = _state(ending)
+        if ending is not None:
+            self._command.read_to_end = self._command.model_knows = True
         text = followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
         # The person has the client's terminal before them, where there is one.
         display = () if terminal.client_id else (TextBlock(followed_by(output.text, state)),)

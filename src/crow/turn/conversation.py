@@ -38,6 +38,9 @@ class Conversation(msgspec.Struct):
     prepare: "Callable[[TurnIds], Awaitable[None]] | None" = None
     """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust.
     Whoever does it names the wait."""
+    news: Callable[[], list[str]] = list
+    """What has happened between the turns that the model should know, such as the end of a command: told once, with
+    the next prompt."""
     patience: float = 5.0
     """Seconds after which a wait is named to the person."""
 

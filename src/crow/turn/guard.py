@@ -16,6 +16,8 @@ from crow.turn.waits import waiting
 from crow.visible import one_line
 
 TIMES = 5
+MOST_GO_ONS = 2
+"""How often a turn may go on with the same call after the person was asked: who always says so is no person."""
 GO_ON = "Go on"
 STOP = "Stop"
 
@@ -37,6 +39,8 @@ class LoopGuard:
         """Of each call: its last result."""
         self._times: dict[str, int] = {}
         """And how often that came in a row, with nothing new done between."""
+        self._went_on: dict[str, int] = {}
+        """How often the turn went on with a call after the person was asked."""
         self._deeds: set[tuple[str, bool, str]] = set()
         """Everything that was done in this turn: only what is not among it is new."""
 
@@ -45,7 +49,7 @@ class LoopGuard:
         for call, result in outcomes:
             if self._count(call, result) < TIMES:
                 continue
-            answer = await self._ask(call)
+            answer = await self._ask(call) if self._went_on.get(_canonical(call), 0) < MOST_GO_ONS else ""
             if answer != GO_ON:
                 last_words = (
                     f"I stopped: {self._named(call)} was called {TIMES} times with the same result, "
@@ -53,6 +57,7 @@ class LoopGuard:
                 )
                 # Only a person can say that this was enough; with nobody there, the work was broken off.
                 return Stop(last_words, StopReason.END_TURN if answer == STOP else StopReason.MAX_TURN_REQUESTS)
+            self._went_on[_canonical(call)] = self._went_on.get(_canonical(call), 0) + 1
         return None
 
     def _count(self, call: ToolCall, result: ToolResult) -> int:

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from crow import events
 from crow.errors import ContextOverflow, TurnCancelled
-from crow.messages import StopReason
+from crow.messages import StopReason, Text
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper
 from crow.turn.conversation import Conversation, TurnIds
@@ -88,7 +88,8 @@ async def _take_prompt(
     except asyncio.CancelledError:
         journal.append(events.UserSaid(message_id, shown, unread(prompt)))
         raise
-    await journal.record(events.UserSaid(message_id, shown, parts))
+    news = tuple(Text(text) for text in conversation.news())
+    await journal.record(events.UserSaid(message_id, shown, parts + news))
     for remark in composer.remarks:
         journal.append(events.Notice("warning", remark))
 

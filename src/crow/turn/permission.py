@@ -39,6 +39,7 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         display=action.display,
         session_scope=ask.session.label if ask.session else "",
         project_scope=ask.project.label if ask.project else "",
+        takes_reason=True,
     )
     if two_yeses is not None:
         question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)

@@ -1,7 +1,7 @@
 """The terminals of a session: those of running tool calls, those that go on in the background, and their releases."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from crow.errors import WorkspaceError
 from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
@@ -18,12 +18,19 @@ class BackgroundCommand:
         self.id = id
         self.command = command
         self.terminal = terminal
+        self.read_to_end = False
+        """The model has read of its end in a call, which the person sees too."""
+        self.model_knows = False
+        """The model has been told of its end, in a call or otherwise."""
         self._watch = asyncio.get_running_loop().create_task(terminal.wait())
 
     @property
     def exit(self) -> TerminalExit | None:
         """None while it runs."""
         return self._watch.result() if self._watch.done() and not self._watch.cancelled() else None
+
+    def when_ended(self, tell: Callable[[], None]) -> None:
+        self._watch.add_done_callback(lambda watch: None if watch.cancelled() else tell())
 
     def forget(self) -> None:
         self._watch.cancel()
@@ -38,6 +45,8 @@ class Terminals:
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
         self._last_id = 0
+        self.on_end: Callable[[BackgroundCommand], None] | None = None
+        """Told of each command in the background that ends by itself."""
 
     async def open(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
@@ -78,7 +87,12 @@ class Terminals:
         self._last_id += 1
         kept = BackgroundCommand(f"b{self._last_id}", command, terminal)
         self._background[kept.id] = kept
+        kept.when_ended(lambda: self._tell_end(kept))
         return kept.id
+
+    def _tell_end(self, command: BackgroundCommand) -> None:
+        if self.on_end is not None and command.id in self._background:
+            self.on_end(command)
 
     def need_room(self) -> None:
         """Raises WorkspaceError if there are enough of them."""
