@@ -291,7 +291,7 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
     code = (
         "import argparse, importlib, os, sys\n"
         # another user may not read Python's files
-        "import crow.cli.failure, crow.cli.sessions, crow.store.sessions, crow.store.read_only\n"
+        "import crow.cli.failure, crow.cli.parsing, crow.cli.sessions, crow.store.sessions, crow.store.read_only\n"
         "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
         "sys.argv = ['crow', 'sessions', *sys.argv[1:]]\n"
         "from crow.__main__ import main\n"
@@ -364,7 +364,7 @@ def test_a_process_that_does_not_heed_is_named(tmp_path):
 
 def test_wrong_usage(tmp_path):
     for arguments in (
-        *((), ("nonsense",), ("show",), ("delete",), ("list", "extra"), ("list", "--limit", "0")),
+        *(("nonsense",), ("show",), ("delete",), ("list", "extra"), ("list", "--limit", "0")),
         *(("list", "--limit", "many"), ("list", "--all", "--limit", "3"), ("export", "x", "--format", "pdf")),
     ):
         done = sessions(tmp_path, *arguments)
