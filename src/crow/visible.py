@@ -18,6 +18,8 @@ _DECEIVING = re.compile(
     "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
     "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
 )
+JOINERS = "\u200c\u200d"
+"""They belong to the writing of some languages, and to some pictures."""
 HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
 """Said beside a text that is shown as it is, if `hidden_in` it."""
 _NAMES = {"\n": "⏎", "\t": " "}
@@ -35,6 +37,18 @@ def hidden_in(text: str) -> bool:
     Controls but line ends, tabs and form feeds; what has no width; tags; what turns the direction of writing.
     """
     return _DECEIVING.search(text) is not None
+
+
+def hidden_characters(text: str) -> list[str]:
+    """Those in a text that a reader does not see and that are no part of anyone's writing, each once."""
+    if text.isascii() and text.isprintable():  # as nearly all texts are
+        return []
+    return [character for character in dict.fromkeys(text) if character not in JOINERS and hidden_in(character)]
+
+
+def made_visible(text: str) -> str:
+    """Prose, with its line ends, and everything else in it to be seen."""
+    return text.translate({ord(character): one_line(character) for character in hidden_characters(text)})
 
 
 def _name(match: re.Match[str]) -> str:

@@ -100,7 +100,10 @@ def test_a_session_without_servers_never_loads_the_library(tmp_path):
     editor.new_session()
     editor.prompt("Hi.")
     editor.prompt("/mcp")
-    maps = Path(f"/proc/{editor.process.pid}/maps").read_text()
+    try:
+        maps = Path(f"/proc/{editor.process.pid}/maps").read_text()
+    except PermissionError:
+        pytest.skip("only root may look into the agent")
     assert "msgspec" in maps
     assert "pydantic_core" not in maps
     editor.close()

@@ -69,6 +69,31 @@ def is_there(path: str) -> bool:
     return True
 
 
+def tighten(home: str) -> None:
+    """Takes from others what they may do with Crow's folder and the files in it. ConfigError if the folder, or the
+    configuration in it, is another user's: whoever owns it decides where the person's keys and prompts go.
+    """
+    for path in (home, config_path(home)):
+        try:
+            owner = os.stat(path).st_uid
+        except OSError:
+            continue  # there is none yet, or whoever reads it says what is wrong
+        if owner not in (os.geteuid(), 0):
+            remedy = "Name a folder of your own in CROW_HOME, or take this one over with chown."
+            raise ConfigError(f"{path} belongs to another user, and is not used.", remedy=remedy)
+    _take_from_others(home)
+    with contextlib.suppress(OSError), os.scandir(home) as entries:
+        for entry in entries:
+            _take_from_others(entry.path)
+
+
+def _take_from_others(path: str) -> None:
+    with contextlib.suppress(OSError):  # one that is not ours to change, or has gone
+        status = os.lstat(path)
+        if status.st_mode & 0o077 and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.geteuid():
+            os.chmod(path, stat.S_IMODE(status.st_mode) & 0o700)
+
+
 def read_file(path: str, most: int = -1, *, links: bool = True) -> bytes:
     """Up to so many bytes of a plain file. OSError for anything else: a pipe would make us wait for whoever writes to
     it, a device could go on for ever. `links`: whether a symbolic link is followed."""

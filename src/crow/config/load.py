@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from crow.config.home import config_path, read_file, reason
+from crow.config.home import config_path, read_file, reason, tighten
 from crow.config.hosts import check_host, check_url
 from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
@@ -15,6 +15,7 @@ from crow.errors import ConfigError
 
 def load_settings(home: str) -> Settings:
     """What the user's file says, checked and completed; the defaults if there is none."""
+    tighten(home)
     path = config_path(home)
     text = read_config(path)
     return Settings() if text is None else parse_settings(text, path)

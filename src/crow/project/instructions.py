@@ -2,21 +2,25 @@
 
 They are read as text, always, and read again when they change; nothing in them is a permission. One that is a link
 out of the project, or to a file that may hold secrets, is not read: cloning a repository must not hand over a key.
+Nor is one above the workspace that is another user's, who could put it there for everyone who works below. What cannot
+be seen in the text is made visible to the model: what nobody can read is nobody's instruction.
 """
 
 import os
 from collections.abc import Callable, Sequence
 
 from crow.paths import is_inside, shown
+from crow.visible import hidden_characters, made_visible
 
 NAME = "AGENTS.md"
 LARGEST = 64 * 1024
 
 
-def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) -> tuple[list[str], list[str]]:
-    """The files there are, and those that lead astray: from each root's repository down, general before special."""
+def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) -> tuple[list[str], dict[str, str]]:
+    """The files there are, from each root's repository down, general before special; and those that are not read, each
+    with why."""
     found: dict[str, None] = {}
-    astray: dict[str, None] = {}
+    refused: dict[str, str] = {}
     for root in roots:
         folders = _from_repository(root)
         for folder in folders:
@@ -24,10 +28,21 @@ def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) ->
             target = os.path.realpath(path)
             if is_secret(target) or not is_inside(target, os.path.realpath(folders[0])):
                 if os.path.lexists(path):
-                    astray[path] = None
+                    refused[path] = "it leads out of the project or to a secret"
             elif os.path.isfile(target):
-                found[target] = None
-    return list(found), list(astray)
+                if folder != root and _is_strangers(target, root):
+                    refused[path] = "it lies above the workspace and belongs to another user"
+                else:
+                    found[target] = None
+    return list(found), refused
+
+
+def _is_strangers(path: str, root: str) -> bool:
+    """Whether a file belongs neither to the person, nor to the system, nor to whom the workspace belongs."""
+    try:
+        return os.stat(path).st_uid not in (os.geteuid(), 0, os.stat(root).st_uid)
+    except OSError:
+        return True
 
 
 def _from_repository(folder: str) -> list[str]:
@@ -49,9 +64,15 @@ class Instructions:
         self._state: tuple[tuple[str, int, int], ...] = ()
         self._text = ""
 
-    def astray(self) -> list[str]:
-        """Links that are not followed."""
-        return instruction_files(self._roots, self._is_secret)[1]
+    def remarks(self) -> list[str]:
+        """What the person should know: files that are not read, and what cannot be seen in those that are."""
+        found, refused = instruction_files(self._roots, self._is_secret)
+        not_read = [f"{shown(path)} was not read: {reason}." for path, reason in refused.items()]
+        return not_read + [
+            f"{shown(path)} holds characters that cannot be seen. The model gets them made visible, like ⟨U+E0041⟩."
+            for path in found
+            if _hides_something(path)
+        ]
 
     def text(self) -> str:
         found, _ = instruction_files(self._roots, self._is_secret)
@@ -70,13 +91,25 @@ def _state(path: str) -> tuple[str, int, int]:
     return path, status.st_mtime_ns, status.st_size
 
 
+def _hides_something(path: str) -> bool:
+    try:
+        return bool(hidden_characters(_read(path)[0]))
+    except OSError:
+        return False  # said to the model, in place of its text
+
+
 def _quoted(path: str) -> str:
     try:
-        # The target itself, and no link that may have taken its place since.
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            content = file.read(LARGEST + 1)
+        text, cut = _read(path)
     except OSError as error:
         return f"\n{shown(path)} could not be read: {error.strerror}.\n"
-    text = content[:LARGEST].decode("utf-8", "replace").strip()
-    cut = f"\n(cut: only the first {LARGEST // 1024} kB are shown)" if len(content) > LARGEST else ""
-    return f"\nFrom {shown(path)}:\n\n{text}{cut}\n" if text else ""
+    note = f"\n(cut: only the first {LARGEST // 1024} kB are shown)" if cut else ""
+    return f"\nFrom {shown(path)}:\n\n{made_visible(text)}{note}\n" if text else ""
+
+
+def _read(path: str) -> tuple[str, bool]:
+    """The text, and whether there is more of it. OSError if it cannot be read."""
+    # The target itself, and no link that may have taken its place since.
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        content = file.read(LARGEST + 1)
+    return content[:LARGEST].decode("utf-8-sig", "replace").strip(), len(content) > LARGEST

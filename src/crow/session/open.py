@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from crow.config.settings import PermissionRule
 from crow.events import Event, Notice, TurnStarted
-from crow.paths import shown
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt
@@ -95,9 +94,7 @@ def _begin(
     notices += options.restore(past)
     if policy.warning:
         notices.append(Notice("warning", policy.warning))
-    for path in prompt.instructions.astray():
-        notices.append(Notice("warning", f"{shown(path)} leads out of the project or to a secret, and was not read."))
-    return notices
+    return notices + [Notice("warning", remark) for remark in prompt.instructions.remarks()]
 
 
 def _policy(id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> RulePolicy:

@@ -1,21 +1,8 @@
-"""Characters in a server's words that cannot be seen: made visible, and named to the person."""
+"""Characters in a server's words that cannot be seen: named to the person."""
 
-from crow.visible import hidden_in, one_line
+from crow.visible import one_line
 
-JOINERS = "\u200c\u200d"
-"""They belong to the writing of some languages, and to some pictures."""
 MOST_NAMED = 5
-
-
-def hidden_characters(text: str) -> list[str]:
-    if text.isascii() and text.isprintable():  # as nearly all texts are
-        return []
-    return [character for character in dict.fromkeys(text) if character not in JOINERS and hidden_in(character)]
-
-
-def made_visible(text: str) -> str:
-    """Prose, with its line ends."""
-    return text.translate({ord(character): one_line(character) for character in hidden_characters(text)})
 
 
 def remark_on(characters: list[str]) -> str:

@@ -10,10 +10,10 @@ from typing import Any, cast
 import msgspec
 
 from crow.mcp.using.argument_names import is_plain, plain_name
-from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.keywords import LARGEST_INTEGER, ONE_SCHEMA, PROSE, SCHEMA_LISTS, is_known, is_pattern, well_formed
 from crow.mcp.using.references import target_of
 from crow.mcp.using.unions import NoObject, as_one_object
+from crow.visible import hidden_characters, made_visible
 
 LARGEST = 32 * 1024
 """Bytes of a schema; its description is cut apart from it."""

@@ -15,14 +15,13 @@ from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.digests import tool_digest
 from crow.mcp.using.failures import NotCalled, ServerFailed
-from crow.mcp.using.hidden import hidden_characters, made_visible
 from crow.mcp.using.schemas import fit_for_models
 from crow.mcp.using.telling import gave_no
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import tokens_of_tool
 from crow.tools.base import BadArguments, arguments_object
-from crow.visible import one_line
+from crow.visible import hidden_characters, made_visible, one_line
 from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
