@@ -14,8 +14,12 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, cast
 
-LONG = 8 * 1024
-"""Characters. A shorter text stays in its record."""
+LONG = 32 * 1024
+"""Characters. A shorter text stays in its record: unpacking many small ones would make loading slower."""
+LONG_FORMER_TEXT = 4 * 1024
+"""The same for the former text of a file, of which there are many that hardly differ, and which is seldom read."""
+_LEVEL = 1
+"""How hard it is tried to make a piece small: harder takes several times as long, and saves a fifth."""
 MARK = "$kept"
 """In place of a long text a record has an object with this key, and the digests of the text's pieces."""
 
@@ -49,19 +53,20 @@ def pieces(data: bytes) -> Iterator[bytes]:
     yield data[start:]
 
 
-def take_out(value: Any, into: MutableMapping[str, bytes]) -> Any:
-    """The value with a mark in place of each long text. The texts' pieces are added to `into`, by digest."""
+def take_out(value: Any, into: MutableMapping[str, bytes], long: int = LONG) -> Any:
+    """The value with a mark in place of each text of so many characters. The texts' pieces are added to `into`, by
+    digest."""
     match value:
-        case str() if len(value) >= LONG:
+        case str() if len(value) >= long:
             digests: list[str] = []
             for piece in pieces(value.encode("utf-8", "surrogatepass")):
                 digests.append(_digest(piece))
                 into[digests[-1]] = piece
             return {MARK: digests}
         case list() | tuple():
-            return [take_out(item, into) for item in cast("list[Any]", value)]
+            return [take_out(item, into, long) for item in cast("list[Any]", value)]
         case dict():
-            return {key: take_out(item, into) for key, item in cast("dict[str, Any]", value).items()}
+            return {key: take_out(item, into, long) for key, item in cast("dict[str, Any]", value).items()}
         case _:
             return value
 
@@ -113,7 +118,7 @@ def pack_missing(
     missing = contents.keys() - packed.keys()
     missing -= _stored(connection, missing)
     for digest in missing:
-        packed[digest] = zlib.compress(contents[digest])
+        packed[digest] = zlib.compress(contents[digest], _LEVEL)
 
 
 def store_contents(
@@ -122,7 +127,8 @@ def store_contents(
     stored = _stored(connection, contents)
     # What was there when it was to be packed may have gone with another session since.
     added = (
-        (_key(digest), packed.get(digest) or zlib.compress(contents[digest])) for digest in contents.keys() - stored
+        (_key(digest), packed.get(digest) or zlib.compress(contents[digest], _LEVEL))
+        for digest in contents.keys() - stored
     )
     connection.executemany("INSERT INTO contents (digest, data) VALUES (?, ?)", added)
     connection.executemany(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from crow.store.contents import LONG, store_contents
+from crow.store.contents import LONG_FORMER_TEXT, store_contents
 from crow.store.records import repacked
 from crow.store.schema import CONTENTS, RECORDS
 
@@ -44,13 +44,13 @@ def _from_1_to_2(connection: sqlite3.Connection) -> None:
 
 def _repack(connection: sqlite3.Connection, table: str) -> None:
     long_ones = connection.execute(
-        f"SELECT session, seq FROM {table} WHERE length(body) >= ? AND typeof(body) = 'text'", (LONG,)
+        f"SELECT session, seq, tag FROM {table} WHERE length(body) >= ? AND typeof(body) = 'text'", (LONG_FORMER_TEXT,)
     ).fetchall()
-    for session, seq in long_ones:
+    for session, seq, tag in long_ones:
         place = (session, seq)
         [body] = connection.execute(f"SELECT body FROM {table} WHERE session = ? AND seq = ?", place).fetchone()
         contents: dict[str, bytes] = {}
-        shorter = repacked(body, contents)
+        shorter = repacked(body, tag, contents)
         if contents:
             store_contents(connection, session, contents, {})
             connection.execute(

@@ -45,7 +45,7 @@ from crow.events import (
     UserSaid,
 )
 from crow.store.base import RECORD_VERSION
-from crow.store.contents import put_back, take_out
+from crow.store.contents import LONG, LONG_FORMER_TEXT, put_back, take_out
 
 STORED: tuple[type[Event], ...] = (
     *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
@@ -89,8 +89,8 @@ class Row(msgspec.Struct, frozen=True):
 
 def row_of(event: Event, seq: int, time: int) -> Row:
     contents: dict[str, bytes] = {}
-    body = _encode(take_out(msgspec.to_builtins(event), contents))
     kind = type(event)
+    body = _encode(take_out(msgspec.to_builtins(event), contents, _long_in(_TAGS[kind])))
     return Row(seq, RECORD_VERSION, _TAGS[kind], kind in OPTIONAL, time, body, bool(contents), contents)
 
 
@@ -102,10 +102,14 @@ def events_of(rows: Iterable[Row], session_id: str, piece: Callable[[str], bytes
     return list(merged(_read(rows, session_id, piece)))
 
 
-def repacked(body: str, contents: MutableMapping[str, bytes]) -> str:
+def _long_in(tag: str) -> int:
+    return LONG_FORMER_TEXT if tag == FORMER_TEXT_TAG else LONG
+
+
+def repacked(body: str, tag: str, contents: MutableMapping[str, bytes]) -> str:
     """The body of a record from which nothing was taken out yet, without its long texts. One that is damaged stays."""
     try:
-        return _encode(take_out(_loaded(body), contents))
+        return _encode(take_out(_loaded(body), contents, _long_in(tag)))
     except (ValueError, RecursionError):
         contents.clear()
         return body
