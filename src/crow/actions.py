@@ -33,6 +33,7 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     kind: ToolKind
     title: str
     reason: str
+    """Why they are asked; empty if what would be done is reason enough."""
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
     yes: str = "Allow once"
@@ -81,8 +82,6 @@ class Form(msgspec.Struct, frozen=True):
     title: str = ""
     """The call's own, and its kind: a plain question is shown in their place, and they come back after it."""
     kind: ToolKind = ToolKind.OTHER
-    who: str = ""
-    """Whoever wants to know."""
 
 
 class Filled(msgspec.Struct, frozen=True):

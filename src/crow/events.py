@@ -102,6 +102,8 @@ class CallOpened(Event, frozen=True, tag="call_opened"):
     own: bool = False
     """Not the session's model does this but Crow itself, such as taking back a change, or a subagent: shown like any
     call, not for the model."""
+    quiet: bool = False
+    """What it does shows itself, such as a plan: as a call it is shown only if it fails."""
 
 
 class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):

@@ -2,6 +2,7 @@
 
 import re
 
+_SUFFIX = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
 _TICKS = re.compile("`{3,}")
 
 
@@ -10,3 +11,9 @@ def fence(text: str, language: str = "") -> str:
     ticks = "`" * (max((len(run) for run in _TICKS.findall(text)), default=2) + 1)
     newline = "" if text.endswith("\n") or not text else "\n"
     return f"{ticks}{language}\n{text}{newline}{ticks}"
+
+
+def language_of(path: str) -> str:
+    """What the fence of a file's text is marked with: its suffix, which editors and highlighters know languages by."""
+    suffix = _SUFFIX.search(path)
+    return suffix[1].lower() if suffix else ""

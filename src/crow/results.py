@@ -41,6 +41,8 @@ class TextBlock(msgspec.Struct, frozen=True, tag="text", tag_field="block"):
     text: str
     prose: bool = False
     """Markdown of the model's, to be shown as such; other text is shown letter by letter."""
+    language: str = ""
+    """What other text is written in, by a name or a file's suffix; empty if that is plain text."""
 
 
 class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="block"):
@@ -70,6 +72,15 @@ class HiddenOutput(msgspec.Struct, frozen=True, tag="hidden", tag_field="block")
 DisplayBlock = TextBlock | ImageBlock | DiffBlock | TerminalBlock | HiddenOutput
 
 
+class CommandEnd(msgspec.Struct, frozen=True):
+    """How a command ended, for programs; `ToolResult.text` begins with what it printed."""
+
+    printed: int
+    """Characters of the result's text that are the command's output."""
+    code: int | None = None
+    signal: str | None = None
+
+
 class ToolResult(msgspec.Struct, frozen=True):
     ok: bool
     text: str
@@ -83,10 +94,16 @@ class ToolResult(msgspec.Struct, frozen=True):
     """Said to the person as the end of the turn: it is theirs to go on."""
     still_running: bool = False
     """What it tells of goes on: asking again is waiting, not going round in circles."""
+    brief: str = ""
+    """What the title of the call says of it in the end, in a word or two: `+3 -1`, `exit 3`. Many clients show titles
+    alone."""
+    locations: tuple[Location, ...] = ()
+    """The places that it found."""
+    command: CommandEnd | None = None
 
     @classmethod
     def refused(cls, reason: str) -> "ToolResult":
-        return cls(ok=False, text=f"Not done: {reason}", message=reason)
+        return cls(ok=False, text=f"Not done: {reason}", message=reason, brief="refused")
 
     @classmethod
     def failed(cls, text: str, message: str = "") -> "ToolResult":

@@ -6,7 +6,7 @@ from tests.support.editor import NOTICES, TERMINAL, Editor, chose
 from tests.support.scripts import DONE, call, reply, run
 
 COMMAND = "until [ -e stop ]; do sleep 0.05; done; exit 3"
-END = "The background command b1 `until [ -e stop ]; do sleep 0.05; done; exit 3` has ended: exit code 3."
+END = "The background command b1 (until [ -e stop ]; do sleep 0.05; done; exit 3) has ended: exit code 3."
 
 
 def opened(open_editor, *replies: str, capabilities=NOTICES) -> Editor:

@@ -55,6 +55,7 @@ def test_a_session_is_replayed_in_order_and_answered_after_its_last_update(open_
         ("agent_thought_chunk", "t1-m2"),
         ("agent_message_chunk", "t1-m3"),
         ("tool_call", "t1-c1"),
+        ("tool_call_update", "t1-c1"),
         ("agent_message_chunk", "t1-m4"),
         ("user_message_chunk", "t2-m1"),
         ("agent_message_chunk", "t2-m2"),

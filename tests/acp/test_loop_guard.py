@@ -79,7 +79,7 @@ def test_a_command_is_named_in_its_own_marks(open_editor):
     crow.new_session()
     crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "auto"})
     crow.prompt("Run.")
-    assert "I stopped: “`` echo `date +%Y` ``” was called 5 times" in crow.text()
+    assert "I stopped: “echo `date +%Y`” was called 5 times" in crow.text()
 
 
 def test_waiting_for_a_command_in_the_background_is_no_circle(open_editor):

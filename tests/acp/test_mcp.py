@@ -52,8 +52,8 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
         assert opened < told, "the session was there before anything was known of any server"
 
         first, second, third = editor.tool_calls().values()
-        assert (first["status"], shown(first)) == ("completed", "```\nthe sum is 3\n```")
-        assert (second["status"], shown(second)) == ("completed", "```\nthe sum is 7\n```")
+        assert (first["status"], shown(first)) == ("completed", "```text\nthe sum is 3\n```")
+        assert (second["status"], shown(second)) == ("completed", "```text\nthe sum is 7\n```")
         assert third["status"] == "failed"
         assert "exit status 3" in shown(third)
         assert "the oven exploded" in shown(third)
@@ -134,8 +134,8 @@ def test_three_hundred_tools_cost_a_tenth_of_the_window_at_most_and_the_one_that
     assert "mcp__many__weigh_elephant" in offered(requests[1])
     found, elephant, by_name = editor.tool_calls().values()
     assert "mcp__many__weigh_elephant" in shown(found).splitlines()[1]
-    assert shown(elephant) == "```\ncalled weigh_elephant\n```"
-    assert shown(by_name) == "```\ncalled bake_7\n```"
+    assert shown(elephant) == "```text\ncalled weigh_elephant\n```"
+    assert shown(by_name) == "```text\ncalled bake_7\n```"
 
 
 @pytest.mark.timeout(120)
@@ -168,7 +168,7 @@ def test_the_clients_server_takes_the_place_of_the_configured_one_of_its_name(tm
     editor = editing(tmp_path, calling(("mcp__mine__add", {"a": 2, "b": 2})), config=config)
     editor.new_session(mcpServers=[good("mine")])
     editor.prompt("Go.")
-    assert shown(editor.the_call()) == "```\nthe sum is 4\n```"
+    assert shown(editor.the_call()) == "```text\nthe sum is 4\n```"
     assert "(from your configuration)" in notice_about(editor, "`other`", "no flour in the house")
     editor.prompt("/mcp")
     assert "**mine** (from your editor): ready" in editor.text()

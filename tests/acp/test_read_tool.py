@@ -43,10 +43,11 @@ def test_a_read_is_reported_from_beginning_to_end(open_editor):
         {
             "sessionUpdate": "tool_call",
             "toolCallId": "t1-c1",
-            "title": "Read",
+            "title": "Read a.txt",
             "name": "read",
             "kind": "read",
             "status": "pending",
+            "locations": [{"path": str(path)}],
         },
         {"sessionUpdate": "tool_call_update", "toolCallId": "t1-c1", "rawInput": {"path": "a.txt"}},
         {
@@ -60,8 +61,11 @@ def test_a_read_is_reported_from_beginning_to_end(open_editor):
         {
             "sessionUpdate": "tool_call_update",
             "toolCallId": "t1-c1",
+            "title": "Read a.txt · 2 lines",
             "status": "completed",
-            "content": [{"type": "content", "content": {"type": "text", "text": "```\n     1\tone\n     2\ttwo\n```"}}],
+            "content": [
+                {"type": "content", "content": {"type": "text", "text": "```txt\n     1\tone\n     2\ttwo\n```"}}
+            ],
             "rawOutput": {"ok": True, "message": "2 lines"},
         },
     ]
@@ -178,7 +182,7 @@ def test_an_error_instead_of_an_answer_is_a_no(open_editor, outside):
     crow.new_session()
     assert crow.prompt("read it") == {"stopReason": "end_turn"}
     result = result_for_model(crow)
-    assert "could not ask the user (Method not found" in result["text"]
+    assert "could not ask for permission (Method not found" in result["text"]
     assert len(result["text"]) < 1000
 
 

@@ -34,7 +34,7 @@ def test_a_rejection_carries_its_reason_to_the_model(open_editor):
     assert form["toolCallId"] == "t1-c1"
     assert list(form["requestedSchema"]["properties"]) == ["reason"]
     assert "required" not in form["requestedSchema"]
-    assert told(crow).endswith("the user rejected it and said: Call it b.txt.")
+    assert told(crow).endswith("permission was refused, with these words: Call it b.txt.")
     assert not (crow.workspace / "a.txt").exists()
 
 

@@ -8,16 +8,25 @@ import msgspec
 import pytest
 
 from crow.acp import wire
+from crow.acp.shown_calls import MOMENT
 from crow.acp.sink import UpdateSink
 from crow.events import (
+    CallOpened,
+    CallPreviewed,
+    CallProgressed,
+    CallRequested,
+    CallSettled,
     Choice,
     CompactionEnded,
     CompactionStarted,
     Event,
     FileWritten,
     OptionsChanged,
+    PlanChanged,
+    PlanEntry,
     SessionOption,
     StillWaiting,
+    TextDelta,
     TurnStarted,
     UsageReported,
 )
@@ -75,8 +84,17 @@ def with_sink(use: Callable[[UpdateSink], Any], *, notices: bool = True, compact
 def test_a_wait_is_named_with_its_time():
     wait = StillWaiting("the model", 15)
     assert told(wait) == [{"sessionUpdate": "notice", "severity": "info", "title": "Waiting for the model (15 s)"}]
-    [update] = told(TurnStarted("t1"), wait, notices=False)
-    assert (update["messageId"], update["content"]["text"]) == ("notice-1", "> Waiting for the model (15 s)\n\n")
+    assert told(TurnStarted("t1"), wait, notices=False) == []
+
+
+def test_a_wait_of_a_call_that_shows_nothing_is_named_in_it_for_a_client_without_notices():
+    opened, wait = CallOpened("c1", "docs", ToolKind.OTHER, "docs: look"), StillWaiting("“docs: look”", 15, "c1")
+    _, update = told(TurnStarted("t1"), opened, CallRequested("c1", "docs", "{}"), wait, notices=False)
+    text = "Waiting for “docs: look” (15 s)…"
+    content = [{"type": "content", "content": {"type": "text", "text": text}}]
+    assert update == {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "content": content}
+    shows = CallProgressed("c1", (TextBlock("half"),))
+    assert len(told(opened, CallRequested("c1", "docs", "{}"), shows, wait, notices=False)) == 2
 
 
 @pytest.mark.rule("R158", "R159")
@@ -172,16 +190,16 @@ def test_a_compaction_is_replayed_once_and_only_to_those_who_know_them():
 
 @pytest.mark.rule("R43")
 def test_a_terminal_is_never_replayed():
-    [call] = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"), HiddenOutput("out\nexit 0")))))
-    assert [block["content"]["text"] for block in call["content"]] == ["```\nout\nexit 0\n```"]
-    [call] = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"),))))
+    _, call = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"), HiddenOutput("out\nexit 0")))))
+    assert [block["content"]["text"] for block in call["content"]] == ["```text\nout\nexit 0\n```"]
+    _, call = replay(past_call(ToolResult(True, "", "exit 0", (TerminalBlock("t"),))))
     assert [block["content"]["text"] for block in call["content"]] == ["exit 0"]
 
 
 @pytest.mark.rule("R40")
 def test_long_outputs_are_cut_and_say_so_and_diffs_are_not():
     long = "x" * 100_000
-    [call] = replay(past_call(ToolResult(True, "", display=(TextBlock(long), DiffBlock("/a", "add", "", long)))))
+    _, call = replay(past_call(ToolResult(True, "", display=(TextBlock(long), DiffBlock("/a", "add", "", long)))))
     output, diff = call["content"]
     assert 64 * 1024 < len(output["content"]["text"]) < 65 * 1024 + 100
     assert "100,000 characters" in output["content"]["text"]
@@ -190,8 +208,16 @@ def test_long_outputs_are_cut_and_say_so_and_diffs_are_not():
 
 @pytest.mark.rule("R42")
 def test_a_call_without_an_end_is_shown_as_failed():
-    [call] = replay(past_call(None))
-    assert call["status"] == "failed"
+    assert [update["status"] for update in replay(past_call(None))] == ["failed", "failed"]
+
+
+@pytest.mark.rule("R40")
+def test_a_call_is_replayed_as_a_call_and_as_an_update_that_has_its_content():
+    """Emacs' agent-shell shows content that comes with an update, and no other."""
+    call, update = replay(past_call(ToolResult(True, "", "2 lines", (TextBlock("one"),), brief="2 lines")))
+    assert (call["sessionUpdate"], update["sessionUpdate"]) == ("tool_call", "tool_call_update")
+    assert call["title"].endswith(" · 2 lines")
+    assert update["content"] == [{"type": "content", "content": {"type": "text", "text": "```text\none\n```"}}]
 
 
 @pytest.mark.rule("R40")
@@ -229,3 +255,70 @@ def test_others_get_their_turn_during_a_long_replay():
         return turns
 
     assert asyncio.run(run()) > 20
+
+
+# --- calls: the first title is often the last that a client shows
+
+
+OPENED = CallOpened("c1", "write", ToolKind.EDIT, "Write")
+
+
+def kinds_and_titles(updates: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    return [(update["sessionUpdate"], update.get("title")) for update in updates]
+
+
+def test_a_call_is_first_shown_with_its_title():
+    updates = told(OPENED, CallPreviewed("c1", "Write a.py"), CallRequested("c1", "write", "{}"))
+    assert kinds_and_titles(updates) == [("tool_call", "Write a.py"), ("tool_call_update", None)]
+
+
+def test_or_once_its_arguments_are_complete():
+    [update] = told(OPENED, CallRequested("c1", "write", '{"path": 1}'))
+    assert (update["title"], update["rawInput"]) == ("Write", {"path": 1})
+
+
+def test_or_before_whatever_comes_next():
+    updates = told(OPENED, TextDelta("m1", "Hm."))
+    assert [update["sessionUpdate"] for update in updates] == ["tool_call", "agent_message_chunk"]
+
+
+def test_calls_are_shown_in_the_order_in_which_they_began():
+    second = CallOpened("c2", "write", ToolKind.EDIT, "Write")
+    titles = [CallPreviewed("c2", "Write b.py"), CallPreviewed("c1", "Write a.py")]
+    updates = told(OPENED, second, *titles)
+    assert kinds_and_titles(updates) == [("tool_call", "Write a.py"), ("tool_call", "Write b.py")]
+    updates = told(OPENED, second, CallRequested("c2", "write", "{}"))
+    assert [update["toolCallId"] for update in updates] == ["c1", "c2"]
+
+
+def test_or_after_a_moment_however_slow_the_model_is():
+    async def wait(sink: UpdateSink) -> None:
+        sink.take(OPENED)
+        await asyncio.sleep(2 * MOMENT)
+        sink.take(CallPreviewed("c1", "Write a.py"))
+
+    assert kinds_and_titles(with_sink(wait).updates) == [("tool_call", "Write"), ("tool_call_update", "Write a.py")]
+
+
+@pytest.mark.parametrize(
+    ("title", "brief", "told_title"),
+    [
+        ("Edit a.py", "+3 -1", "Edit a.py +3 -1"),
+        ("npm test", "exit 3", "npm test · exit 3"),
+        ("x" * 1000, "exit 3", "x" * 200 + "… · exit 3"),
+    ],
+)
+def test_the_last_title_says_what_came_of_it(title, brief, told_title):
+    *_, last = told(CallOpened("c1", "t", ToolKind.OTHER, title), CallSettled("c1", ToolResult(True, "", brief=brief)))
+    assert last["title"] == told_title
+
+
+def test_a_quiet_call_is_no_call_unless_it_fails():
+    opened = CallOpened("c1", "plan", ToolKind.THINK, "Plan", quiet=True)
+    plan = PlanChanged((PlanEntry("look"),))
+    asked = CallRequested("c1", "plan", "{}")
+    shown = told(opened, plan, asked, plan, CallSettled("c1", ToolResult(True, "")))
+    assert [update["sessionUpdate"] for update in shown] == ["plan"]  # once, although it is told twice
+    failed = told(opened, asked, CallSettled("c1", ToolResult.failed("no")))
+    assert kinds_and_titles(failed) == [("tool_call", "Plan"), ("tool_call_update", None)]
+    assert told(opened, CallSettled("c1", ToolResult.failed("cut off"))) == []

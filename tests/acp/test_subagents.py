@@ -295,7 +295,7 @@ def test_two_at_once_one_asks_one_is_cancelled_and_a_load_shows_the_same(open_cr
     }
     assert {request["toolCall"]["title"] for request in crow.permissions} == {
         "Subagent “Pears”: Edit fruit.txt",
-        f"Subagent “Server”: `{SERVER}`",
+        f"Subagent “Server”: {SERVER}",
     }
     done = [line.partition(" (")[0] for line in steps(crow, "t1-c1") if line.startswith("✓")]
     assert done == ["✓ Read fruit.txt", "✓ Edit fruit.txt"]

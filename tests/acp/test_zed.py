@@ -63,7 +63,11 @@ def test_an_edit_is_shown_asked_about_and_made_in_the_buffer(open_zed):
     change = {"type": "diff", "path": str(path), "oldText": "one\ntwo\n", "newText": "one\n2\n"}
     assert diffs(zed.permissions[0]["toolCall"]["content"]) == [change]
     assert zed.thread.shown(id) == [change]
-    assert (zed.thread.shown_title(id), shown["kind"], shown["status"]) == ("Edit a.py", "edit", "completed")
+    assert (zed.thread.shown_title(id), shown["kind"], shown["status"]) == (
+        "Edit a.py +1 −1",  # noqa: RUF001 -- a minus sign
+        "edit",
+        "completed",
+    )
     assert methods(zed)[-4:] == [
         "session/request_permission",
         "fs/read_text_file",  # the person may have typed meanwhile
@@ -82,7 +86,7 @@ def test_a_rejected_edit_changes_nothing_and_is_told_to_the_model(open_zed):
     assert "fs/write_text_file" not in methods(zed)
     [shown] = zed.thread.calls.values()
     assert shown["status"] == "rejected"
-    assert told(zed) == ["Not done: the user rejected it."]
+    assert told(zed) == ["Not done: permission was asked for, and refused."]
 
 
 @pytest.mark.rule("R93", "R122")

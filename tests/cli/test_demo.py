@@ -27,7 +27,7 @@ def temporary(tmp_path: Path) -> Path:
 
 
 TESTS_PASS = """\
-✓ `python3 test_nest.py` · exit 0 · TIME
+✓ python3 test_nest.py · exit 0 · TIME
   │ pass hedge > nest
   │ pass hill > nest
   │ pass field > hedge > nest
@@ -46,15 +46,14 @@ Plan · 0 of 4 done
   ☐ Mend it
   ☐ See it pass
 
-? Permission needed: `python3 test_nest.py`
-  REASON
+? Permission needed: python3 test_nest.py
   y  Allow once
   a  Allow `python3 test_nest.py` for this session
   p  Allow `python3 test_nest.py` in this project
   n  Reject
   → Allow `python3 test_nest.py` for this session (the demo answered by itself)
 
-✗ `python3 test_nest.py` · exit 1 · TIME
+✗ python3 test_nest.py · exit 1 · TIME
   │ pass hedge > nest
   │ pass hill > nest
   │ FAIL field > river > hill > nest
@@ -88,14 +87,13 @@ Plan · 2 of 4 done
             if way[-1] == "nest":
                 return way
             ways += [[*way, place] for place in NEIGHBOURS[way[-1]]]
-  REASON
   y  Allow once
   a  Allow edits of nest.py for this session
   p  Allow edits of nest.py in this project
   n  Reject
   → Allow once (the demo answered by itself)
 
-✓ Edit nest.py · +1 −1
+✓ Edit nest.py +1 −1
 
 Plan · 3 of 4 done
   ☑ Mend it
@@ -112,7 +110,7 @@ Mended: one line in `nest.py`. You had allowed the tests for this session, so th
 REFUSED = """\
 There is a `build` folder. I would remove it:
 
-? Permission needed: `rm -rf build`
+? Permission needed: rm -rf build
   REASON
   y  Allow once
   a  Allow `rm -rf build` for this session
@@ -120,7 +118,7 @@ There is a `build` folder. I would remove it:
   n  Reject
   → Reject (the demo answered by itself)
 
-✗ `rm -rf build` · the user rejected it.
+✗ rm -rf build · rejected
 
 Then I only look; that needs no permission.
 
@@ -143,7 +141,7 @@ In plan mode I only look. I would change one line:
   → Yes, and edit files without asking (the demo answered by itself)
 
 ✓ Carry out the plan · Agreed; the mode is now edit.
-✓ Edit nest.py · +1 −1
+✓ Edit nest.py +1 −1
 """  # noqa: RUF001 -- a minus sign
 
 TAKEN_BACK = """\
@@ -164,7 +162,7 @@ def without_chance(output: str, folder: Path) -> str:
     output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
     output = re.sub(r"(exit \d+ · )[\d.]+ s", r"\1TIME", output)
     output = re.sub(r"^(✓ (?:Search|Read|Find|Edit) .*?) · [\d.]+ s$", r"\1", output, flags=re.MULTILINE)
-    return re.sub(r"^  .*\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
+    return re.sub(r"^  [^ ].*\.\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
 
 
 def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
@@ -188,7 +186,7 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
         "| What the model said | ",
-        f"i {len(SCENES)} prompts, 13 messages and 16 calls came back",
+        f"i {len(SCENES)} prompts, 13 messages and 11 calls came back",
         "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",
@@ -226,7 +224,7 @@ def test_tests_that_fail_in_the_end_are_exit_code_1(tmp_path: Path) -> None:
 
     assert (said.returncode, said.stderr) == (1, "")
     assert "✓ Edit nest.py" in said.stdout
-    assert "✗ `python3 test_nest.py` · exit 1 · " in said.stdout.partition("run once more without Crow?")[2]
+    assert "✗ python3 test_nest.py · exit 1 · " in said.stdout.partition("run once more without Crow?")[2]
     assert os.listdir(folder) == []
 
 
@@ -274,17 +272,17 @@ def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(support, "CROW", program(tmp_path, "demo_person.COUNTDOWN = 3600", "demo_person"))
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
-        terminal.expect("Permission needed: `python3 test_nest.py`")
+        terminal.expect("Permission needed: python3 test_nest.py")
         terminal.expect("press y a p n, or wait: the demo chooses a")
         terminal.press(b"y")
         terminal.expect("Allow once\r\n")
         terminal.expect("  │ pass hill > nest")  # while it runs
-        terminal.expect("✗ `python3 test_nest.py` · exit 1 · ")
+        terminal.expect("✗ python3 test_nest.py · exit 1 · ")
         terminal.expect("  -         way = ways.pop()\r\n")
         terminal.press(b"n")
         terminal.expect("Reject (the model is only a script: what it says next may not fit)")
         terminal.expect("✗ Edit nest.py")
-        terminal.expect("Permission needed: `python3 test_nest.py`")  # as the first yes was for once
+        terminal.expect("Permission needed: python3 test_nest.py")  # as the first yes was for once
         terminal.press(b"\x03")
         assert terminal.ended() == 130
     assert os.listdir(folder) == []

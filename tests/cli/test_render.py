@@ -8,6 +8,7 @@ import termios
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from crow.acp.wire import (
     AgentMessageChunk,
@@ -415,7 +416,7 @@ def test_a_diff_that_was_asked_about_is_not_shown_again() -> None:
 
 
 def command_question(command: str, title: str) -> RequestPermissionRequest:
-    content = [*shown(f"```\n{command}\n```"), *shown("Commands are asked about.")]
+    content = [*shown(f"```bash\n{command}\n```"), *shown("A rule wants it.")]
     call = ToolCallFields(tool_call_id="c1", title=title, kind="execute", content=content)
     return RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS)
 
@@ -423,13 +424,13 @@ def command_question(command: str, title: str) -> RequestPermissionRequest:
 @pytest.mark.parametrize(
     ("command", "title", "asked"),
     [
-        ("make test", "`make test`", "`make test`\n  Commands are asked about.\n"),
-        ("echo `date`", "`` echo `date` ``", "`` echo `date` ``\n  Commands are asked about.\n"),
-        ("one\ntwo", "`one⏎two`", "`one⏎two`\n  │ one\n  │ two\n  Commands are asked about.\n"),
+        ("make test", "make test", "make test\n  A rule wants it.\n"),
+        ("echo `date`", "echo `date`", "echo `date`\n  A rule wants it.\n"),
+        ("one\ntwo", "one⏎two", "one⏎two\n  │ one\n  │ two\n  A rule wants it.\n"),
         (
             "echo " + "x" * 500 + "; rm -rf .",
-            "`echo xxx…`",
-            "`echo xxx…`\n  │ echo " + "x" * 500 + "; rm -rf .\n  Commands are asked about.\n",
+            "echo xxx…",
+            "echo xxx…\n  │ echo " + "x" * 500 + "; rm -rf .\n  A rule wants it.\n",
         ),
     ],
 )
@@ -459,32 +460,42 @@ def ended(output: str, message: str, *, ok: bool) -> ToolCallUpdate:
 def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())
-    renderer.update(ToolCall(tool_call_id="c1", title="`true`", kind="execute", status="in_progress"))
+    renderer.update(ToolCall(tool_call_id="c1", title="true", kind="execute", status="in_progress"))
     renderer.update(ended("", "exit 0 · 0.1 s", ok=True))
-    renderer.update(ToolCall(tool_call_id="c1", title="`make`", kind="execute", status="in_progress"))
-    renderer.update(ended(NUMBERS, "exit 2 · 0.2 s", ok=False))
-    renderer.update(ToolCall(tool_call_id="c1", title="`rm x`", kind="execute", status="pending"))
-    refused = {"ok": False, "message": "the user rejected it."}
-    renderer.update(
-        ToolCallUpdate(tool_call_id="c1", status="failed", content=shown("the user rejected it."), raw_output=refused)
-    )
+    renderer.update(ToolCall(tool_call_id="c1", title="make", kind="execute", status="in_progress"))
+    renderer.update(replace(ended(NUMBERS, "exit 2 · 0.2 s", ok=False), title="make · exit 2"))
     lines = paper.getvalue().splitlines()
     assert lines == [
-        "✓ `true` · exit 0 · 0.1 s",
-        "✗ `make` · exit 2 · 0.2 s",
+        "✓ true · exit 0 · 0.1 s",
+        "✗ make · exit 2 · 0.2 s",
         "  │ … 30 lines before",
         *(f"  │ line {number}" for number in range(31, 41)),
-        "✗ `rm x` · the user rejected it.",
     ]
+
+
+def test_what_was_rejected_is_not_shown_again() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    content = shown("```bash\nrm x\n```")
+    call = ToolCallFields(tool_call_id="c1", title="rm x", kind="execute", content=content)
+    renderer.ask(RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS))
+    renderer.answered("Reject")
+    rejected = {"ok": False, "message": "rejected"}
+    renderer.update(
+        ToolCallUpdate(
+            tool_call_id="c1", title="rm x · rejected", status="failed", content=content, raw_output=rejected
+        )
+    )
+    assert paper.getvalue().splitlines() == ["? Permission needed: rm x", "  → Reject", "", "✗ rm x · rejected"]
 
 
 def test_output_grows_below_the_live_line_and_is_replaced() -> None:
     renderer, clock, paper = live_renderer()
     renderer.begin_turn()
-    renderer.ask(command_question("make", "`make`"), [("y", "Allow once")])
+    renderer.ask(command_question("make", "make"), [("y", "Allow once")])
     renderer.answered("Allow once")
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="in_progress"))
-    before = ["? Permission needed: make", "  Commands are asked about.", "  y  Allow once", "  → Allow once"]
+    before = ["? Permission needed: make", "  A rule wants it.", "  y  Allow once", "  → Allow once"]
 
     def grown_to(output: str) -> list[str]:
         renderer.update(ToolCallUpdate(tool_call_id="c1", content=shown(f"```\n{output}```")))
@@ -708,12 +719,12 @@ def test_subagents_that_work_at_once_are_all_to_be_seen() -> None:
 def test_what_a_subagents_command_prints_stands_above_its_steps() -> None:
     renderer, _, paper = live_renderer()
     renderer.update(working("c1", "Work: Pears", "… `make`"))
-    command = ToolCall(tool_call_id="c1_t1-c1", title="Subagent “Pears”: `make`", kind="execute", status="in_progress")
+    command = ToolCall(tool_call_id="c1_t1-c1", title="Subagent “Pears”: make", kind="execute", status="in_progress")
     renderer.update(command)
     renderer.update(ToolCallUpdate(tool_call_id="c1_t1-c1", content=shown("```\none\n```")))
     renderer.tick()
     first, *below = paper.picture()
-    assert first[2:] == "Subagent “Pears”: `make`"
+    assert first[2:] == "Subagent “Pears”: make"
     assert below == ["  │ one", "  Work: Pears", "  │ … `make`"]
 
 
@@ -729,7 +740,7 @@ def test_the_last_word_before_a_call_does_not_wait_for_its_end() -> None:
 def test_a_subagents_command_is_shown_once_in_the_question() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())
-    renderer.ask(command_question("make", "Subagent “Pears”: `make`"), [("y", "Yes")])
+    renderer.ask(command_question("make", "Subagent “Pears”: make"), [("y", "Yes")])
     assert paper.getvalue().count("make") == 1
 
 

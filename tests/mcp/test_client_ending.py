@@ -77,5 +77,5 @@ def test_one_that_does_not_say_goodbye_can_be_started_again(tmp_path):
         editor.prompt("/mcp restart web")
         notice_about(editor, "`web`", "is ready now")
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\ngone\n```"
+        assert shown(editor.the_call()) == "```text\ngone\n```"
         editor.close()

@@ -113,7 +113,7 @@ def test_what_was_allowed_for_the_project_counts_in_the_next_session_only_if_the
         editor.new_session(mcpServers=[bad("changing", version)])
         editor.prompt("Go.")
         *_, done = editor.tool_calls().values()
-        assert shown(done) == "```\nshifted\n```"
+        assert shown(done) == "```text\nshifted\n```"
         editor.close()
 
     session()
@@ -133,7 +133,7 @@ def test_a_tool_keeps_its_name_when_another_comes_that_would_be_called_the_same(
     editor.prompt("Go.")
     become(path, "twins")
     editor.prompt("Once more.")
-    assert [shown(one) for one in editor.tool_calls().values()] == ["```\ncalled g_o with {}\n```"] * 2
+    assert [shown(one) for one in editor.tool_calls().values()] == ["```text\ncalled g_o with {}\n```"] * 2
     assert len(person.asked) == 1
     names = [name for name in offered(editor.model_requests()[-1]) if name.startswith("mcp__")]
     assert len(names) == 2

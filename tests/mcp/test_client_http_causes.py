@@ -62,7 +62,7 @@ def test_in_a_call_the_model_is_not_told_where_a_redirect_leads(tmp_path):
 def test_a_call_in_a_session_that_the_server_forgot_is_made_in_a_new_one(tmp_path):
     with wrong() as root:
         done, _ = one_call(tmp_path, over_http(f"{root}/forgets"), "go")
-    assert shown(done) == "```\nin session 2\n```"
+    assert shown(done) == "```text\nin session 2\n```"
 
 
 @pytest.mark.parametrize(

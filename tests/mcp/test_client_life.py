@@ -91,7 +91,7 @@ def test_an_endless_answer_over_http_fails_the_call_before_it_fills_the_memory(t
 def test_an_answer_with_what_is_no_text_is_used_all_the_same(tmp_path, behaviour):
     call, _ = one_call(tmp_path, bad(behaviour), "go")
     read = {"half-character": "\\ud83d 🥐 \ufffd!", "no-text": "caf\ufffd"}
-    assert shown(call) == f"```\n{read[behaviour]}\n```"
+    assert shown(call) == f"```text\n{read[behaviour]}\n```"
 
 
 def test_a_tool_whose_description_holds_half_a_character_can_be_used(tmp_path):
@@ -175,7 +175,7 @@ def test_one_over_http_that_was_started_anew_is_reached_again(tmp_path, kind):
     with listening(kind) as (url, _):
         editor.new_session(mcpServers=[over_http(url, kind=kind)])
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\nthe sum is 2\n```"
+        assert shown(editor.the_call()) == "```text\nthe sum is 2\n```"
     port = int(url.split(":")[2].split("/")[0])
     with listening(kind, port):
         end = time.monotonic() + 30
@@ -213,7 +213,7 @@ def test_one_that_speaks_only_the_newer_protocol_is_used_and_its_changes_are_not
     editor = editing(tmp_path, first + calling(("mcp__newer__shifted", {})))
     editor.new_session(mcpServers=[newer()])
     editor.prompt("Go.")
-    assert shown(editor.the_call()) == "```\ndone\n```"
+    assert shown(editor.the_call()) == "```text\ndone\n```"
 
     def has_both() -> bool:
         editor.prompt("/mcp")
@@ -283,7 +283,7 @@ def test_a_call_right_after_a_server_was_lost_waits_for_its_next_life(tmp_path):
     editor.prompt("Go.")
     until(lambda: state_of(editor, "closes-output") == "waiting to be started again", "the end was noticed")
     editor.prompt("Go on.")
-    assert [shown(call) for call in editor.tool_calls().values()] == ["```\ngone\n```"] * 2
+    assert [shown(call) for call in editor.tool_calls().values()] == ["```text\ngone\n```"] * 2
     editor.close()
 
 
@@ -316,7 +316,7 @@ def test_where_a_server_cannot_be_started_for_a_call_the_model_is_told_that_noth
 @pytest.mark.parametrize("behaviour", ["progress", "blank-lines"])
 def test_a_burst_of_what_is_thrown_away_anyway_is_no_flood(tmp_path, behaviour):
     call, _ = one_call(tmp_path, restless(behaviour), "go")
-    assert shown(call) == "```\ngone\n```"
+    assert shown(call) == "```text\ngone\n```"
 
 
 def test_arguments_that_are_nested_too_deeply_are_told_in_plain_words(tmp_path):

@@ -63,7 +63,7 @@ def test_the_client_shows_the_login_page_and_learns_when_it_is_done(tmp_path):
         )
         editor.new_session(mcpServers=[over_http(url)])
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\na cake\n```"
+        assert shown(editor.the_call()) == "```text\na cake\n```"
         [link] = links
         assert link["mode"] == "url"
         assert link["message"] == "Log in to the MCP server web."
@@ -99,7 +99,7 @@ def test_a_token_that_the_server_no_longer_takes_is_renewed_within_the_call(tmp_
         editor.prompt("Go.")
         (tmp_path / "refused").write_text("secret-access-0")
         editor.prompt("Go on.")
-        assert [shown(one) for one in editor.tool_calls().values()][1] == "```\na cake\n```"
+        assert [shown(one) for one in editor.tool_calls().values()][1] == "```text\na cake\n```"
         assert len(logins) == 1
         editor.close()
         [tokens] = (editor.home / "mcp" / "tokens").iterdir()
@@ -116,7 +116,7 @@ def test_a_login_that_cannot_be_renewed_is_told_with_what_to_do_and_other_tools_
         editor = editing(tmp_path, two_calls("mcp__web__open_safe"))
         editor.new_session(mcpServers=[over_http(url), bad("plain")])
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\na cake\n```"
+        assert shown(editor.the_call()) == "```text\na cake\n```"
         (tmp_path / "refused").write_text("secret-access-0")
         (tmp_path / "closed").touch()
         editor.prompt("Go on.")
@@ -149,7 +149,7 @@ def test_sessions_share_what_one_of_them_has_renewed(tmp_path):
         shutil.copytree(first.home / "mcp", second.home / "mcp", dirs_exist_ok=True)
         second.prompt("Go on.")
         for one in (first, second):
-            assert [shown(each) for each in one.tool_calls().values()][1] == "```\na cake\n```"
+            assert [shown(each) for each in one.tool_calls().values()][1] == "```text\na cake\n```"
             one.close()
 
 
@@ -180,7 +180,7 @@ def test_a_server_that_has_forgotten_this_client_gets_to_know_it_anew(tmp_path):
         notice_about(editor, "`web`", "is ready now")
         editor.prompt("Once more.")
         first, lost, waiting, last = (shown(one) for one in editor.tool_calls().values())
-        assert first == last == "```\na cake\n```"
+        assert first == last == "```text\na cake\n```"
         assert "it wants you to log in first" in lost
         assert "it waits for you to log in, on the page that your editor was asked to show" in waiting
         editor.close()
@@ -241,7 +241,7 @@ def test_a_prompt_does_not_wait_for_a_login_for_ever_and_the_tools_come_when_it_
         browse(page)
         notice_about(editor, "`web`", "is ready now")
         editor.prompt("Go on.")
-        assert shown(editor.the_call()) == "```\na cake\n```"
+        assert shown(editor.the_call()) == "```text\na cake\n```"
         editor.close()
 
 
@@ -270,7 +270,7 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
         editor = editing(tmp_path, calling(("mcp__cakes__open_safe", {})), config=config)
         editor.new_session()
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\na cake\n```"
+        assert shown(editor.the_call()) == "```text\na cake\n```"
         editor.close()
 
 
@@ -313,7 +313,7 @@ def test_what_follows_the_path_of_an_address_is_told_nobody_and_a_login_works_wi
         editor = editing(tmp_path, script)
         editor.new_session(mcpServers=[over_http(f"{url}?project=flour")])
         editor.prompt("Go.")
-        assert shown(editor.the_call()) == "```\na cake\n```"
+        assert shown(editor.the_call()) == "```text\na cake\n```"
         editor.close()
 
 

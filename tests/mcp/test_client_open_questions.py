@@ -8,7 +8,6 @@ from tests.mcp.guests import (
     bad,
     calling,
     editing,
-    notice_about,
     one_call,
     restless,
     shown,
@@ -61,8 +60,7 @@ def test_a_form_ends_with_its_call_and_the_next_question_is_asked(tmp_path):
 
 
 def test_forms_outside_any_call_hold_up_nothing_and_most_of_many_are_declined(tmp_path):
-    environment = {"CROW_PATIENCE": "0.2"}
-    editor = editing(tmp_path, calling(("mcp__asking__go", {})), environment=environment, **OPEN)
+    editor = editing(tmp_path, calling(("mcp__asking__go", {})), **OPEN)
     answers = tmp_path / "answers"
     editor.new_session(mcpServers=[asking("at-once", answers)])
     until(lambda: answers.exists() and answers.read_text() == "496 answers: {'decline'}", "all but four are declined")
@@ -70,7 +68,6 @@ def test_forms_outside_any_call_hold_up_nothing_and_most_of_many_are_declined(tm
     assert len(editor.permissions) == 1
     assert len(forms(editor)) == 1
     assert "toolCallId" not in forms(editor)[0]["params"]
-    assert "Waiting for your answer to the MCP server asking" in notice_about(editor, "your answer")
     editor.request("session/close", {"sessionId": editor.session_id})
     assert withdrawn(editor) == [forms(editor)[0]["id"]]
     editor.close()

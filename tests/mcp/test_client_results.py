@@ -80,7 +80,7 @@ def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_
 
 def test_a_diff_of_a_relative_path_is_not_trusted(tmp_path):
     call, _ = one_call(tmp_path, good(), "diff", path="bread.txt")
-    assert shown(call) == "```\nchanged\n```"
+    assert shown(call) == "```text\nchanged\n```"
 
 
 def test_tools_with_unfit_schemas_are_left_out_or_mended_and_the_others_stay(tmp_path):

@@ -354,7 +354,7 @@ def test_a_tool_of_several_forms_and_odd_names_is_called_with_the_servers_own_na
     assert "anyOf" not in tool["schema"]
     assert tool["description"] == "A tool.\n\nThe arguments take one of these forms: a; or b."
     called, missing = editor.tool_calls().values()
-    assert shown(called) == '```\ncalled go with {"user id": "me"}\n```'
+    assert shown(called) == '```text\ncalled go with {"user id": "me"}\n```'
     assert '"user id": "me"' in shown(editor.permissions[0]["toolCall"])
     assert f"lack: {given}" in shown(missing)
     editor.close()

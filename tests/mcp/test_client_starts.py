@@ -61,7 +61,7 @@ def test_a_prompt_goes_on_without_one_that_is_late_and_its_tools_join_when_it_is
     flour.write_text("here")
     notice_about(editor, "`late`", "is ready now")
     editor.prompt("Go on.")
-    assert shown(editor.the_call()) == "```\ngone\n```"
+    assert shown(editor.the_call()) == "```text\ngone\n```"
     assert len([notice for notice in editor.notices if "`late`" in notice]) == 2
     editor.close()
 
@@ -79,7 +79,7 @@ def test_starting_it_again_gives_it_another_chance(tmp_path):
     editor.prompt("/mcp restart slow")
     notice_about(editor, "`slow`", "is ready now")
     editor.prompt("Go on.")
-    assert shown(editor.the_call()) == "```\ngone\n```"
+    assert shown(editor.the_call()) == "```text\ngone\n```"
     editor.close()
 
 

@@ -96,11 +96,11 @@ def test_how_it_shows_itself(project):
     action = prepare(project, pattern="*.py", path="src")
     assert action.title == "Find *.py in src"
     assert action.deed == Deed("find", ToolKind.SEARCH, reads=(str(project / "src"),))
-    assert action.locations == (Location(str(project / "src")),)
+    assert action.locations == ()
     result = asyncio.run(action.perform(RecordingJournal()))
     assert result.message == "2 found"
     assert result.display == (TextBlock("src/app.py\nsrc/lib/app.py"),)
-    assert action.locations == (Location(str(project / "src/app.py")), Location(str(project / "src/lib/app.py")))
+    assert result.locations == (Location(str(project / "src/app.py")), Location(str(project / "src/lib/app.py")))
 
 
 def test_names_left_out_are_counted(project):

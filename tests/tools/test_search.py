@@ -88,10 +88,11 @@ def test_how_it_shows_itself(project):
     action = prepare(project, pattern="run", path="src")
     assert action.title == 'Search "run" in src'
     assert action.deed == Deed("search", ToolKind.SEARCH, reads=(str(project / "src"),))
-    assert action.locations == (Location(str(project / "src")),)
+    assert action.locations == ()
     result = asyncio.run(action.perform(RecordingJournal()))
     assert result.display == (TextBlock(result.text),)
-    assert action.locations == (Location(str(project / "src/app.py"), 4), Location(str(project / "src/run.ts"), 1))
+    assert result.brief == result.message
+    assert result.locations == (Location(str(project / "src/app.py"), 4), Location(str(project / "src/run.ts"), 1))
 
 
 def test_a_search_outside_can_be_judged(project):

@@ -17,7 +17,7 @@ from crow.messages import ToolCall
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import BadArguments
-from crow.tools.terminal import CommandAction, RunCommand, as_code
+from crow.tools.terminal import CommandAction, RunCommand, command_title
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.processes import Keeper, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal
@@ -107,21 +107,21 @@ def test_what_will_run_is_shown_to_policy_and_person(tmp_path):
         action: CommandAction = await session.prepare(tool, command="npm test\necho \u202edone", cwd="sub")
         sub = str(tmp_path / "sub")
         assert action.deed == Deed("terminal", ToolKind.EXECUTE, command="npm test\necho \u202edone", cwd=sub)
-        assert action.title == "`npm test⏎echo ⟨U+202E⟩done`"
-        assert action.display == (TextBlock("npm test\necho ⟨U+202E⟩done"), TextBlock("in sub"))
+        assert action.title == "npm test⏎echo ⟨U+202E⟩done"
+        assert action.display == (TextBlock("npm test\necho ⟨U+202E⟩done", language="bash"), TextBlock("in sub"))
         assert not session.marks
 
     in_a_session(tmp_path, story)
 
 
-def test_titles_are_the_command_in_backticks(tmp_path):
+def test_titles_are_the_command(tmp_path):
     async def story(session: Session) -> None:
         tool = RunCommand(session.terminals, 120)
         assert tool.title({}) == "Run a command"
-        assert tool.title({"command": "npm te"}) == "`npm te`"
-        assert as_code("echo `date`") == "`` echo `date` ``"
-        assert tool.growing({"command": "one line"}) == ""
-        assert tool.growing({"command": "two\nlines"}) == "two\nlines"
+        assert tool.title({"command": "npm te"}) == "npm te"
+        assert command_title(" echo `date`\nls") == "echo `date`⏎ls"
+        assert tool.growing({"command": "one line"}) is None
+        assert tool.growing({"command": "two\nlines"}) == TextBlock("two\nlines", language="bash")
         assert ReadCommand(session.terminals).title({"id": "b7"}) == "Output of a background command"
 
     in_a_session(tmp_path, story)
@@ -288,8 +288,8 @@ def test_a_background_command_is_read_and_stopped(tmp_path):
         assert result.message == "running in the background as b1"
         assert result.text.startswith("up\n[still running, in the background as b1")
         assert [command.id for command in session.terminals.background()] == ["b1"]
-        assert RunCommand(session.terminals, 1).title({"command": "x"}) == "`x`"
-        assert StopCommand(session.terminals).title({"id": "b1"}).startswith("Stop b1 `echo up; cat ")
+        assert RunCommand(session.terminals, 1).title({"command": "x"}) == "x"
+        assert StopCommand(session.terminals).title({"id": "b1"}).startswith("Stop b1: echo up; cat ")
 
         await asyncio.to_thread(fifo.write_text, "request\n")
         await says(session, "b1", "request")

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from crow.events import CallPreviewed, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
-from crow.results import Location, TextBlock, ToolKind
+from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.base import Action
-from crow.turn.arriving import ENVELOPE, EVERY, SMALL, ArrivingCall, last_piece
+from crow.tools.edit import Edit
+from crow.tools.plan import Plan
+from crow.tools.search import Search
+from crow.tools.seen import Seen
+from crow.turn.arriving import ENVELOPE, EVERY, MOST_TRIES, SMALL, ArrivingCall, last_piece
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 
@@ -23,8 +28,8 @@ class Writer:
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Write {arguments['path']}" if "path" in arguments else "Write"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        return arguments.get("content", "")
+    def growing(self, arguments: dict[str, Any]) -> TextBlock:
+        return TextBlock(arguments.get("content", ""))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         raise AssertionError("nothing is prepared while arguments arrive")
@@ -48,13 +53,13 @@ def test_a_name_is_shown_only_when_it_is_complete(tmp_path):
     assert call.grow('{"path": "src/ap') is None
     clock.now += EVERY
     preview = call.grow('p.py", "content": "impo')
-    assert preview is not None
+    assert isinstance(preview, CallPreviewed)
     assert preview.title == "Write src/app.py"
     assert preview.locations == (Location(str(tmp_path / "src/app.py")),)
     assert preview.display == (TextBlock("impo"),)
     clock.now += EVERY
     later = call.grow("rt os")
-    assert later is not None
+    assert isinstance(later, CallPreviewed)
     assert (later.title, later.locations, later.display) == ("", (), (TextBlock("import os"),))  # only what changed
 
 
@@ -81,7 +86,7 @@ def test_long_content_is_shown_by_its_end_and_costs_a_small_part_of_itself(tmp_p
     for start in range(0, len(raw), 40):
         clock.now += seconds_a_piece
         preview = call.grow(raw[start : start + 40])
-        if preview is not None and preview.display:
+        if isinstance(preview, CallPreviewed) and preview.display:
             block = preview.display[0]
             assert isinstance(block, TextBlock)
             last = block.text
@@ -102,3 +107,65 @@ def test_what_is_no_json_shows_nothing(tmp_path):
     for piece in ("certainly! ", "[1, 2", '"text"', "\ud800"):
         clock.now += EVERY
         assert call.grow(piece) is None
+
+
+def test_when_all_has_arrived_the_title_is_told_if_it_was_not_known(tmp_path):
+    call, _ = arriving(tmp_path)
+    assert call.grow('{"path": "a.py"') is None
+    assert call.grow("}") is None
+    preview = call.last_preview()
+    assert preview == CallPreviewed("t1-c1", "Write a.py", (Location(str(tmp_path / "a.py")),))
+    assert call.last_preview() is None
+
+
+def test_a_growing_edit_is_a_diff_while_it_is_small_and_then_its_new_text(tmp_path):
+    clock = Clock()
+    call = ArrivingCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call.grow('{"path": "a.py", "edits": [{"old": "one')
+    clock.now += EVERY
+    preview = call.grow('", "new": "1')
+    assert isinstance(preview, CallPreviewed)
+    assert preview.display == (DiffBlock(str(tmp_path / "a.py"), "modify", "one", "1"),)
+    clock.now += EVERY
+    large = call.grow("\\n" + "x" * SMALL)
+    assert isinstance(large, CallPreviewed)
+    [block] = large.display
+    assert isinstance(block, TextBlock)
+    assert (block.text[:20], block.language) == ("… 2 lines so far\nxxx", "py")
+
+
+def test_a_plan_is_told_as_soon_as_it_is_complete_and_only_once(tmp_path):
+    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), may_announce=True)
+    assert call.grow('{"entries": [{"content": "look"}') is None
+    assert call.grow(', {"content": "mend"}') is None
+    assert call.grow("]}") == PlanChanged((PlanEntry("look"), PlanEntry("mend")))
+    assert call.grow(" }") is None
+
+
+def test_a_plan_that_somebody_must_allow_first_is_not_told(tmp_path):
+    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]))
+    assert call.grow('{"entries": []}') is None
+
+
+def test_a_plan_without_end_is_not_looked_at_for_ever(tmp_path):
+    looked = 0
+
+    class Counting(Plan):
+        def announce(self, call: ToolCall) -> PlanChanged | None:
+            nonlocal looked
+            looked += 1
+            return super().announce(call)
+
+    call = ArrivingCall("t1-c1", "plan", Counting(), LocalWorkspace([str(tmp_path)]), may_announce=True)
+    call.grow('{"entries": [{"content": "')
+    for _ in range(2000):
+        assert call.grow("}") is None
+    assert looked <= MOST_TRIES
+
+
+def test_the_folder_of_a_search_is_no_place(tmp_path):
+    tool = Search(lambda path: False)
+    call = ArrivingCall("t1-c1", "search", tool, LocalWorkspace([str(tmp_path)]))
+    preview = call.grow('{"pattern": "x", "path": "src"}') or call.last_preview()
+    assert isinstance(preview, CallPreviewed)
+    assert preview.locations == ()

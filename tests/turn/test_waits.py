@@ -160,9 +160,9 @@ def test_so_is_a_gap_in_the_middle_of_it(tmp_path):
     assert kinds.index("TextDelta") < kinds.index("StillWaiting")
 
 
-def test_a_permission_is_waited_for_by_name(tmp_path):
+def test_a_wait_for_the_person_is_never_named(tmp_path):
     async def hesitate() -> None:
-        await until(talk, "your permission")
+        await asyncio.sleep(0.2)  # twenty times the patience
 
     talk = Talk(
         tmp_path,
@@ -171,8 +171,22 @@ def test_a_permission_is_waited_for_by_name(tmp_path):
         patience=0.01,
     )
     asyncio.run(talk.turn("Write."))
-    [*_, last] = [event for event in talk.of(StillWaiting) if event.what == "your permission"]
-    assert last.call_id == "t1-c1"
+    assert not [what for what in named(talk) if what != "the model's answer"]
+
+
+def test_nor_is_what_waits_behind_a_question(clock):
+    journal, asked = RecordingJournal(), True
+
+    async def begin() -> NamedWait:
+        return NamedWait(journal, "a server", "", 5.0, lambda: asked).__enter__()
+
+    wait = clock.run_until_complete(begin())
+    clock.advance(100)
+    assert told(journal) == []
+    asked = False
+    clock.advance(10)
+    assert told(journal) == [5]
+    wait.__exit__(None, None, None)
 
 
 def test_a_quick_turn_names_no_wait(tmp_path):

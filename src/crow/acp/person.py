@@ -45,12 +45,12 @@ class ClientPerson(Person):
                 "session/request_permission", request, wire.RequestPermissionResponse
             )
         except RpcError as error:
-            return PermissionAnswer("reject", f"the editor could not ask the user ({one_line(error.message)}).")
+            return PermissionAnswer("reject", f"the editor could not ask for permission ({one_line(error.message)}).")
         except ConnectionLost:
-            return PermissionAnswer("reject", "the editor is gone, so the user could not be asked.")
+            return PermissionAnswer("reject", "the editor is gone, so that nobody could be asked.")
         answer = _answer(response.outcome, request.options)
         if answer.choice == "reject" and not answer.reason and (reason := await self._reason_for(question)):
-            return PermissionAnswer("reject", f"the user rejected it and said: {reason}")
+            return PermissionAnswer("reject", f"permission was refused, with these words: {reason}")
         return answer
 
     async def ask(self, question: Question) -> Answer | None:

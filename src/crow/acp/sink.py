@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from crow import events
 from crow.acp import translate, translate_past, translate_session, wire
 from crow.acp.connection import Connection
+from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.clock import milliseconds_now
-from crow.results import DisplayBlock, TerminalBlock
 from crow.session.replay import PastItem
 from crow.session.spending import Spending
 
@@ -22,8 +22,6 @@ SAVED_CHUNKS = 6.6
 """What may be sent in a burst: the chunks of a tenth of a second. No second has more than the sum of the two."""
 LONGEST_HOLD = 0.016
 """Seconds that a delta waits for the next one: as long as it takes to earn a chunk, which is a frame of a screen."""
-WAIT_EVERY = 60.0
-"""Seconds between two messages about the same wait, for a client that has no other place for them."""
 BREATH = 32
 """Updates of a replay after which others get their turn."""
 
@@ -65,9 +63,9 @@ class UpdateSink:
         self._notices = 0
         self._in_line = False
         """The turn's text so far does not end with a line's end."""
-        self._waits_told: dict[str, float] = {}
-        """When each wait of the turn was last told in a message."""
-        self._asked: dict[str, tuple[DisplayBlock, ...]] = {}
+        self._calls = ShownCalls(self._send)
+        self._plan: tuple[events.PlanEntry, ...] | None = None
+        """The one that the client shows."""
         self._loop = asyncio.get_running_loop()
         self._delta: events.TextDelta | events.ThoughtDelta | None = None
         self._texts: list[str] = []
@@ -83,9 +81,17 @@ class UpdateSink:
 
     def take(self, event: events.Event) -> None:
         if isinstance(event, events.TextDelta | events.ThoughtDelta):
+            self._calls.show_held()
             self._grow(event)
             return
         self._flush()
+        if isinstance(event, CallEvent):
+            self._calls.take(event)
+        elif not isinstance(event, events.ArgumentsGrew):
+            self._calls.show_held()
+            self._take_other(event)
+
+    def _take_other(self, event: events.Event) -> None:
         match event:
             case events.Notice():
                 self._tell(event)
@@ -94,14 +100,11 @@ class UpdateSink:
             case events.TurnStarted():
                 self._in_turn = True
                 self._in_line = False
-                self._waits_told.clear()
                 self._tell_held()
             case events.TurnEnded():
                 self._in_turn = False
-            case events.PermissionAsked():
-                self._asked[event.call_id] = event.display
-            case events.CallSettled():
-                self._send(self._settled(event))
+            case events.PlanChanged():
+                self._tell_plan(event)
             case events.CompactionStarted() | events.CompactionEnded():
                 self._tell_of_compaction(event)
             case _:
@@ -132,6 +135,8 @@ class UpdateSink:
         for number, item in enumerate(items, start=1):
             for update in translate_past.past_updates(item, with_compactions=self._takes_compactions):
                 self._send(update)
+            if isinstance(item, events.PlanChanged):
+                self._plan = item.entries
             if not self.has_room:
                 await self.room()
             elif number % BREATH == 0:
@@ -187,16 +192,6 @@ class UpdateSink:
             for piece in translate.pieces(text):
                 self._send(translate.text_chunk(delta, piece))
 
-    def _settled(self, event: events.CallSettled) -> wire.Update:
-        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal,
-        which it shows by itself and which may be released by now.
-        """
-        display = event.result.display
-        approved = self._asked.pop(event.call_id, ())
-        known = bool(approved) and approved == display and translate.is_large(approved)
-        known = known or any(isinstance(block, TerminalBlock) for block in display)
-        return translate.settled(event, with_content=not known)
-
     def _tell(self, notice: events.Notice) -> None:
         """A client that knows no notices gets a message; but messages belong into turns, so it may have to wait."""
         if self._takes_notices:
@@ -210,12 +205,17 @@ class UpdateSink:
             self._held.append(notice)
 
     def _tell_wait(self, wait: events.StillWaiting) -> None:
-        if not self._takes_notices:
-            now = self._loop.time()
-            if now - self._waits_told.get(wait.what, -WAIT_EVERY) < WAIT_EVERY:
-                return  # it would stand between the model's words for good
-            self._waits_told[wait.what] = now
-        self._tell(events.Notice("info", f"Waiting for {wait.what} ({wait.seconds} s)"))
+        """As a notice, or in the call that waits, or not at all: as a message it would stay in the text for good."""
+        if self._takes_notices:
+            self._tell(translate.wait(wait))
+        else:
+            self._calls.wait(wait)
+
+    def _tell_plan(self, plan: events.PlanChanged) -> None:
+        if plan.entries != self._plan:
+            self._plan = plan.entries
+            for update in translate.updates(plan):
+                self._send(update)
 
     def _tell_held(self) -> None:
         held, self._held = self._held, []

@@ -5,7 +5,7 @@ A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes t
 version is a second set of these files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 import msgspec
@@ -32,6 +32,8 @@ LONGEST_CHUNK = 1024 * 1024
 """Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
 LARGEST_RAW = 64 * 1024
 LONG_TEXT = 2048
+LONGEST_BEFORE_BRIEF, LONGEST_BRIEF = 200, 80
+"""Characters of a title, and of what it says of the call's result."""
 LARGE_DIFF = 64 * 1024
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
@@ -92,38 +94,8 @@ def message(
 
 
 def updates(event: events.Event) -> Iterator[wire.Update]:
-    """What the client is told of an event, apart from text and notices, which depend on time and client."""
+    """What the client is told of an event, apart from text, calls and notices, which depend on time and client."""
     match event:
-        case events.CallOpened():
-            yield wire.ToolCall(
-                tool_call_id=event.call_id,
-                title=one_line(event.title),
-                name=event.tool[:200],
-                kind=event.kind,
-                status="pending",
-            )
-        case events.CallPreviewed():
-            yield wire.ToolCallUpdate(
-                tool_call_id=event.call_id,
-                title=one_line(event.title) or None,
-                locations=locations(event.locations),
-                content=tool_content(event.display) or None,
-            )
-        case events.CallRequested():
-            yield wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=raw_input(event.arguments))
-        case events.CallDescribed():
-            yield wire.ToolCallUpdate(
-                tool_call_id=event.call_id,
-                title=one_line(event.title),
-                kind=event.kind,
-                locations=locations(event.locations),
-            )
-        case events.CallStarted():
-            yield wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress")
-        case events.CallProgressed():
-            yield wire.ToolCallUpdate(tool_call_id=event.call_id, content=tool_content(event.display))
-        case events.CallSettled():
-            yield settled(event)
         case events.PlanChanged():
             yield wire.Plan(
                 entries=[
@@ -139,14 +111,44 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
             pass  # the client learns of it in another way, or not at all
 
 
-def settled(event: events.CallSettled, *, with_content: bool = True) -> wire.Update:
-    """The end of a call; without its content the client keeps what it has."""
+def preview(event: events.CallPreviewed) -> wire.Update:
+    """What is new of a call whose arguments are arriving."""
     return wire.ToolCallUpdate(
         tool_call_id=event.call_id,
-        status="completed" if event.result.ok else "failed",
-        content=_result_content(event.result) if with_content else None,
-        raw_output=raw_output(event.result),
+        title=title(event.title) or None,
+        locations=locations(event.locations),
+        content=tool_content(event.display) or None,
     )
+
+
+def settled(event: events.CallSettled, known_title: str, *, with_content: bool = True) -> wire.Update:
+    """The end of a call; without its content the client keeps what it has."""
+    result = event.result
+    return wire.ToolCallUpdate(
+        tool_call_id=event.call_id,
+        title=title_at_end(known_title, result) if result.brief else None,
+        status="completed" if result.ok else "failed",
+        content=result_content(result) if with_content else None,
+        locations=locations(result.locations),
+        raw_output=raw_output(result),
+    )
+
+
+def title(text: str) -> str:
+    return one_line(text)
+
+
+def title_at_end(text: str, result: ToolResult) -> str:
+    """A call's title with what came of it, which is to be seen however long the rest is."""
+    if not result.brief:
+        return title(text)
+    apart = " " if result.brief.startswith("+") else " · "
+    return f"{one_line(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
+
+
+def is_told_otherwise(*, quiet: bool, requested: bool, result: ToolResult | None) -> bool:
+    """Whether a call is none that the person is shown: what it did shows itself, or it never got so far."""
+    return quiet and (not requested or (result is not None and result.ok))
 
 
 def is_large(display: Iterable[DisplayBlock]) -> bool:
@@ -164,6 +166,15 @@ def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool =
     before = "\n\n" if new_line else ""
     text = f"{before}> {event.title}\n\n" + (f"> {event.description}\n\n" if event.description else "")
     return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
+
+
+def wait(event: events.StillWaiting) -> events.Notice:
+    return events.Notice("info", f"Waiting for {event.what} ({event.seconds} s)")
+
+
+def wait_in_call(event: events.StillWaiting) -> DisplayBlock:
+    """The same for a client without notices, in the call that waits."""
+    return TextBlock(f"{wait(event).title}…", prose=True)
 
 
 def usage(event: events.UsageReported, window: int, spent: Mapping[str, float]) -> wire.Update:
@@ -225,7 +236,7 @@ def permission_request(
         label = one_line(question.project_scope)
         options.append(wire.PermissionOption(option_id="project", name=label, kind="allow_always"))
     options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
-    remarks = [one_line(question.reason, 1000)]
+    remarks = [one_line(question.reason, 1000)] if question.reason else []
     if any(hidden_in(block.new_text) for block in question.display if isinstance(block, DiffBlock)):
         remarks.append(HIDES_SOMETHING)
     notes = [wire.ContentToolContent(content=wire.TextContent(text=remark)) for remark in remarks]
@@ -296,7 +307,7 @@ def tool_content(display: Iterable[DisplayBlock]) -> list[wire.ToolContent]:
 def block_content(block: DisplayBlock) -> wire.ToolContent | None:
     match block:
         case TextBlock():
-            text = block.text if block.prose else fence(block.text)
+            text = block.text if block.prose else fence(block.text, block.language or "text")
             return wire.ContentToolContent(content=wire.TextContent(text=text))
         case ImageBlock(image=image):
             return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
@@ -311,12 +322,12 @@ def block_content(block: DisplayBlock) -> wire.ToolContent | None:
             assert_never(block)
 
 
-def _result_content(result: ToolResult) -> list[wire.ToolContent]:
+def result_content(
+    result: ToolResult, shown: Callable[[DisplayBlock], wire.ToolContent | None] = block_content
+) -> list[wire.ToolContent]:
     """The blocks; with none to show, the message; nothing if the output is hidden on purpose."""
-    return tool_content(result.display) or message_content(result)
-
-
-def message_content(result: ToolResult) -> list[wire.ToolContent]:
+    if content := [content for block in result.display if (content := shown(block)) is not None]:
+        return content
     if _is_hidden(result) or not result.message:
         return []
     return [wire.ContentToolContent(content=wire.TextContent(text=result.message))]
@@ -324,7 +335,14 @@ def message_content(result: ToolResult) -> list[wire.ToolContent]:
 
 def raw_output(result: ToolResult) -> object:
     """None if the output is hidden: a client may show this where there is no content (Zed does)."""
-    return None if _is_hidden(result) else {"ok": result.ok, "message": one_line(result.message, 1000)}
+    if _is_hidden(result):
+        return None
+    told: dict[str, object] = {"ok": result.ok, "message": one_line(result.message, 1000)}
+    if (end := result.command) is not None:
+        told |= {"stdout": result.text[: end.printed][:LARGEST_RAW], "exitCode": end.code}
+        if end.signal is not None:
+            told["signal"] = end.signal
+    return told
 
 
 def _is_hidden(result: ToolResult) -> bool:

@@ -13,17 +13,18 @@ from crow.acp import wire
 from crow.acp.translate import (
     block_content,
     compaction,
+    is_told_otherwise,
     locations,
     message,
-    message_content,
     raw_input,
     raw_output,
+    result_content,
+    title_at_end,
     updates,
 )
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock, ToolResult
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastThought
-from crow.visible import one_line
 
 LARGEST_REPLAYED = 64 * 1024
 """Characters of what a tool printed."""
@@ -40,7 +41,7 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
         case PastThought():
             yield from message(wire.AgentThoughtChunk, item.message_id, item.text)
         case PastCall():
-            yield _past_call(item)
+            yield from _past_call(item)
         case events.PlanChanged():
             yield from updates(item)
         case events.CompactionEnded():
@@ -50,18 +51,25 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
             assert_never(item)
 
 
-def _past_call(call: PastCall) -> wire.Update:
+def _past_call(call: PastCall) -> Iterator[wire.Update]:
+    """The call, and what came of it: some clients show content that comes with an update, and no other."""
     result = call.result or ToolResult(ok=False, text="", display=call.display)
-    content = [content for block in result.display if (content := _past_block(block)) is not None]
-    return wire.ToolCall(
+    if is_told_otherwise(quiet=call.quiet, requested=call.arguments is not None, result=result):
+        return
+    status = "completed" if result.ok else "failed"
+    yield wire.ToolCall(
         tool_call_id=call.call_id,
-        title=one_line(call.title),
+        title=title_at_end(call.title, result),
         name=call.tool[:200],
         kind=call.kind,
-        status="completed" if result.ok else "failed",
-        content=content or message_content(result),
-        locations=locations(call.locations),
+        status=status,
+        locations=locations(result.locations or call.locations),
         raw_input=None if call.arguments is None else raw_input(call.arguments),
+    )
+    yield wire.ToolCallUpdate(
+        tool_call_id=call.call_id,
+        status=status,
+        content=result_content(result, _past_block),
         raw_output=raw_output(result),
     )
 

@@ -87,7 +87,7 @@ async def _show_tests(renderer: Renderer, project: str) -> bool:
     renderer.update(
         ToolCall(
             tool_call_id="demo",
-            title=f"`{TESTS}`",
+            title=TESTS,
             kind="execute",
             status="completed" if passed else "failed",
             content=[ContentToolContent(content=TextContent(text=output))],

@@ -32,7 +32,7 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
-from crow.cli.render_content import fenced, in_words, is_titled, message_of, text_lines, title_piece
+from crow.cli.render_content import fenced, in_words, is_titled, message_of, text_lines, title_style, unsaid
 from crow.cli.render_diff import APART, LONGEST_LINE, shown_diff
 from crow.cli.render_plan import PlanShown
 from crow.cli.render_prose import Prose, Wrapped, prose
@@ -240,7 +240,7 @@ class Renderer:
         fact, lines = _brought(call, ok=ok)
         is_command = call.kind == "execute"
         took = "" if is_command and call.message else duration(self._clock() - call.started)
-        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call.title, [part for part in (fact, took) if part])
+        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, unsaid([*fact.split(" · "), took], call.title))
         if is_command or call.is_task:
             self._output(lines)
         else:
@@ -249,9 +249,10 @@ class Renderer:
             if isinstance(item, DiffToolContent) and item not in call.asked:
                 self._diff(item)
 
-    def _call_line(self, mark: str, style: str, title: str, facts: list[str]) -> None:
+    def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
         self._open_block("calls")
-        self._line(f"{mark} ", style, title_piece(title, self._screen), *((f" · {fact}", DIM) for fact in facts))
+        title = (call.title, title_style(call.kind))
+        self._line(f"{mark} ", style, title, *((f" · {fact}", DIM) for fact in facts))
 
     def _details(self, lines: list[str], most: int = 8) -> None:
         for line in lines[:most]:
@@ -299,10 +300,10 @@ class Renderer:
         content = request.tool_call.content or []
         call.asked = content
         self._open_block("question")
-        if is_titled(text_lines(content), call.title):  # the model wants to know something, not to do it
+        if call.kind != "execute" and is_titled(text_lines(content), call.title):  # something is to be known, not done
             self._line("? ", QUESTION, (call.title, BOLD))
         else:
-            self._line("? ", QUESTION, ("Permission needed: ", BOLD), title_piece(call.title, self._screen, BOLD))
+            self._line("? ", QUESTION, ("Permission needed: ", BOLD), (call.title, title_style(call.kind, BOLD)))
             self._show_asked(content, call.title)
         for key, words in choices:
             self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
@@ -353,7 +354,7 @@ class Renderer:
                 self._screen.show_live(f" {frame} {silence:.0f} s")
             return
         label, elapsed = self._live_label(now)
-        words = title_piece(label, self._screen)[0] + (f" {elapsed:.0f} s" if elapsed >= 1 else "")
+        words = label + (f" {elapsed:.0f} s" if elapsed >= 1 else "")
         self._screen.show_live(f"{frame} {words}", live_lines(self._calls.values(), label))
 
     def _live_label(self, now: float) -> tuple[str, float]:
@@ -398,7 +399,7 @@ class Renderer:
 
     def _close_turn(self) -> None:
         for call in self._calls.values():
-            self._call_line("■", WARNING, call.title, ["not finished"])
+            self._call_line("■", WARNING, call, ["not finished"])
         self._calls.clear()
         self._end_prose()
         self._screen.hide_live()
@@ -414,7 +415,7 @@ def is_wait(update: Update) -> bool:
 
 def _brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
     """What a call brought: a few words to stand behind its title, and the lines to show below it."""
-    lines = text_lines(call.content)
+    lines = text_lines([item for item in call.content if item not in call.asked])
     words = call.message if cells(call.message) <= LONGEST_FACT else ""
     if call.kind == "execute":
         said_last = lines[-1] if lines else ""

@@ -1,7 +1,5 @@
 """What tool calls and messages contain, as text that is safe to print."""
 
-import re
-
 from crow.acp.wire import (
     ContentBlock,
     ContentToolContent,
@@ -10,11 +8,9 @@ from crow.acp.wire import (
     TextContent,
     ToolContent,
 )
-from crow.cli.render_screen import CODE, PLAIN, Screen
+from crow.cli.render_screen import CODE, PLAIN
 from crow.cli.render_text import clean_prose
 from crow.visible import one_line
-
-_CODE = re.compile(r"(`+) ?(.+?) ?\1")
 
 
 def in_words(content: ContentBlock) -> str:
@@ -52,10 +48,14 @@ def message_of(raw_output: object) -> str:
     return one_line(message, 1000) if isinstance(message, str) else ""
 
 
-def title_piece(title: str, screen: Screen, style: str = PLAIN) -> tuple[str, str]:
-    """A title and its style. A command is told by its colour or, where there are none, by its backticks."""
-    code = _CODE.fullmatch(title)
-    return (code[2], CODE) if code and screen.colours else (title, style)
+def title_style(kind: str, style: str = PLAIN) -> str:
+    """How a call's title is written: a command is told by its colour."""
+    return CODE if kind == "execute" else style
+
+
+def unsaid(facts: list[str], title: str) -> list[str]:
+    """Those of the facts about a call that its title does not end with."""
+    return [fact for fact in facts if fact and not title.endswith(fact)]
 
 
 def is_titled(lines: list[str], title: str) -> bool:
@@ -63,5 +63,4 @@ def is_titled(lines: list[str], title: str) -> bool:
     if len(lines) != 1:
         return False
     said = lines[0].strip()
-    code = _CODE.fullmatch(title)
-    return said == (code[2] if code else title) or title.endswith(f": `{said}`")
+    return said == title or title.endswith(f": {said}")

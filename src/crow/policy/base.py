@@ -41,7 +41,7 @@ class Allow(msgspec.Struct, frozen=True):
 class Ask(msgspec.Struct, frozen=True):
     rule: str
     reason: str
-    """Why the person is asked, in a sentence for them."""
+    """Why the person is asked, in a sentence for them; empty if what would be done is reason enough."""
     origin: Origin = Origin.BUILT_IN
     session: Scope | None = None
     """What may be allowed for the rest of the session; None where each time must be asked for."""

@@ -29,6 +29,7 @@ def _line(verdict: Verdict) -> str:
         case Ask():
             offered = [scope.label for scope in (verdict.session, verdict.project) if scope is not None]
             once = "; it can only be allowed once" if not offered else f"; on offer: {'; '.join(offered)}"
-            return f"asks, by {verdict.rule} ({verdict.origin}): {verdict.reason}{once}"
+            why = f": {verdict.reason}" if verdict.reason else ""
+            return f"asks, by {verdict.rule} ({verdict.origin}){why}{once}"
         case _:
             assert_never(verdict)

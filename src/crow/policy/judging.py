@@ -157,7 +157,7 @@ def _why(aspect: Aspect, path: str) -> str:
         case Aspect.WRITE_PROTECTED:
             return f"{path} is protected: what is written there can run later, hold keys, or change what agents may do."
         case _:
-            return f"{path} would be changed."
+            return ""  # the question itself says what would be changed
 
 
 # --- commands
@@ -173,7 +173,7 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
         if isinstance(verdict, Deny) or (verdict is not None and not refused):
             return verdict
     place = Place(situation.roots, situation.private, deed.cwd or situation.roots[0])
-    why = "Commands are asked about."
+    why = ""
     allowing = _allowing(deed.tool, Aspect.TERMINAL, situation)
     if whole := next((ready for ready in allowing if ready.whole_tool), None):
         return Allow(said(whole.rule), whole.known.origin)
@@ -227,7 +227,7 @@ def _judge_host(deed: Deed, situation: Situation) -> Verdict:
 
 
 def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) -> Verdict:
-    why = f"`{deed.tool}` needs your permission."
+    why = ""
     if aspect not in ALWAYS_ASKED:
         for ready in _allowing(deed.tool, aspect, situation):
             if ready.whole_tool and ready.is_about(deed.digest):

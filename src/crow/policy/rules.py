@@ -115,7 +115,7 @@ def _strictest(verdicts: list[Verdict]) -> Verdict:
 
 def _all_of(asks: list[Ask]) -> Ask:
     """One question for several reasons. What would be remembered must answer each of them, or it is not offered."""
-    reason = " ".join(dict.fromkeys(ask.reason for ask in asks))
+    reason = " ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
     session = _joined([ask.session for ask in asks])
     return Ask(asks[0].rule, reason, asks[0].origin, session, _joined([ask.project for ask in asks]))
 

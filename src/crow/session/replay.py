@@ -54,6 +54,8 @@ class PastCall(msgspec.Struct, frozen=True):
     display: tuple[DisplayBlock, ...]
     """What it last showed before its end."""
     result: ToolResult | None
+    quiet: bool = False
+    """As in CallOpened: what it does shows itself."""
 
 
 PastItem = PastPrompt | PastMessage | PastThought | PastCall | PlanChanged | CompactionEnded
@@ -92,6 +94,7 @@ class _Call:
             self.arguments,
             self.display,
             self.result,
+            self._opened.quiet,
         )
 
 

@@ -10,7 +10,6 @@ from crow.events import Notice
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.naming import named
-from crow.turn.waits import waiting
 from crow.visible import one_line
 
 MOST_TOLD = 20
@@ -42,8 +41,7 @@ class Asker:
         themselves."""
         if not form.call_id:
             async with self._outside_calls:
-                with waiting(self._conversation, f"your answer to {form.who}"):
-                    return await self._person.fill_in(form) or self._declined(form)
+                return await self._person.fill_in(form) or self._declined(form)
         errand = self._errand_of(form.call_id)
         if errand is not None:
             form = replace(form, call_id=errand.call_id, text=named(errand, form.text))

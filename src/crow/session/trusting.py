@@ -15,7 +15,6 @@ from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
 from crow.turn.conversation import Conversation, TurnIds
-from crow.turn.waits import waiting
 
 TITLE = "Trust what this project brings?"
 WHY = (
@@ -81,8 +80,7 @@ class Trusting:
         try:
             async with self._conversation.dialog:
                 journal.append(PermissionAsked(call_id, WHY, display))
-                with waiting(self._conversation, "your answer", call_id):
-                    answer = await self._conversation.person.permit(question)
+                answer = await self._conversation.person.permit(question)
             await journal.record(PermissionAnswered(call_id, answer.allowed, answer.choice))
             result = self._answered(untrusted, answer)
         finally:

@@ -47,7 +47,8 @@ class Ask:
 
 
 class AskAction:
-    waits_for = "your answer"
+    waits_for = None
+    """A wait for the person is theirs: they are not told of it."""
 
     def __init__(self, person: Person, question: Question) -> None:
         self._person = person

@@ -12,7 +12,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.timeouts import timeout
 from crow.tools.base import ArgumentReader
-from crow.tools.terminal import as_code, followed_by, how_it_ended
+from crow.tools.terminal import command_title, followed_by, how_it_ended
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part
 from crow.workspace.terminals import BackgroundCommand, Terminals
@@ -45,13 +45,13 @@ _stop_reader = ArgumentReader(StopArguments)
 def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
     id = str(arguments.get("id", ""))
     known = [command for command in terminals.background() if command.id == id]
-    return f"{verb} {id} {as_code(known[0].command)}" if known else f"{verb} a background command"
+    return f"{verb} {id}: {command_title(known[0].command)}" if known else f"{verb} a background command"
 
 
 def end_of(command: BackgroundCommand) -> str:
     """A sentence about a command that has ended in the background."""
     how = how_it_ended(command.exit or TerminalExit())
-    return f"The background command {command.id} {as_code(command.command)} has ended: {how}."
+    return f"The background command {command.id} ({command_title(command.command)}) has ended: {how}."
 
 
 def ends_to_tell(terminals: Terminals) -> list[str]:
@@ -87,7 +87,7 @@ class ReadCommandAction:
         self._command = command
         self._offset = offset
         self._wait = wait
-        self.title = f"Output of {command.id} {as_code(command.command)}"
+        self.title = f"Output of {command.id}: {command_title(command.command)}"
         self.deed = Deed("terminal_read", ToolKind.READ)
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()
@@ -102,7 +102,7 @@ class ReadCommandAction:
         text = followed_by(output.text or "(nothing new)", f"[{state}; offset {output.end}]")
         # The person has the client's terminal before them, where there is one.
         display = () if terminal.client_id else (TextBlock(followed_by(output.text, state)),)
-        return ToolResult(ok=True, text=text, message=state, display=display, still_running=ending is None)
+        return ToolResult(ok=True, text=text, message=state, display=display, still_running=ending is None, brief=state)
 
     async def _output(self) -> TerminalOutput:
         """At once if there is some, or the command has ended; otherwise as soon as one of the two is so."""
@@ -148,7 +148,7 @@ class StopCommandAction:
     def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
         self._terminals = terminals
         self._id = command.id
-        self.title = f"Stop {command.id} {as_code(command.command)}"
+        self.title = f"Stop {command.id}: {command_title(command.command)}"
         self.deed = Deed("terminal_stop", ToolKind.OTHER)
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()

@@ -6,9 +6,9 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from crow.actions import Deed, PermissionAnswer
-from crow.events import Journal
+from crow.events import Event, Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.schemas import schema_of
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -61,8 +61,21 @@ class Tool(Protocol):
 class ShowsGrowth(Protocol):
     """A tool of whose arguments one is worth showing while it is being written, such as a file's content."""
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        """As much of it as has arrived; empty if there is none yet."""
+    def growing(self, arguments: dict[str, Any]) -> "TextBlock | tuple[DiffBlock, ...] | None":
+        """As much of it as has arrived, or as many changes, whose paths are as the model wrote them; None if there is
+        nothing yet."""
+        ...
+
+
+@runtime_checkable
+class AnnouncesItself(Protocol):
+    """A tool that does nothing but show something: it is shown as soon as all of it has arrived, and not as a call."""
+
+    @property
+    def deed(self) -> Deed: ...
+
+    def announce(self, call: ToolCall) -> Event | None:
+        """What is to be told; None if the arguments make no sense."""
         ...
 
 
@@ -122,7 +135,8 @@ class NamesItsWait(Protocol):
 
     @property
     def waits_for(self) -> str | None:
-        """The end of a sentence that begins with "Waiting for"; None if it names its waits one by one by itself."""
+        """The end of a sentence that begins with "Waiting for"; None if it is not to be named, or if it names its waits
+        one by one by itself."""
         ...
 
 

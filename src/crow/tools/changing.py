@@ -121,4 +121,4 @@ async def told_result(
         what = told_diff(workspace, after.path, written, after.text)
         told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
     message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message
-    return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display)
+    return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display, brief=change.message)

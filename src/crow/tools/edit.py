@@ -10,7 +10,7 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import ToolKind, ToolResult
+from crow.results import DiffBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, Look, ignored_arguments, verb_and_path
 from crow.tools.changing import (
@@ -58,12 +58,12 @@ class Edit:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Edit", arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        edits = arguments.get("edits")
-        if not isinstance(edits, list):
-            return ""
-        new = [edit.get("new") for edit in edits if isinstance(edit, dict)]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- JSON
-        return "\n".join(text for text in new if isinstance(text, str))  # pyright: ignore[reportUnknownVariableType] -- JSON
+    def growing(self, arguments: dict[str, Any]) -> tuple[DiffBlock, ...] | None:
+        match arguments:
+            case {"path": str(path), "edits": [*edits]}:
+                return tuple(diff for edit in edits if (diff := _growing_diff(path, edit)) is not None) or None
+            case _:
+                return None
 
     def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         return look_at(workspace, _reader.read(call)[0].path)
@@ -170,6 +170,15 @@ class EditAction:
             self._seen.note_replaced(self._path, after.text)
         notes += ignored_arguments(self._unknown)
         return await told_result(self._workspace, "Edited", self._change, before.text, text, after, notes)
+
+
+def _growing_diff(path: str, edit: object) -> DiffBlock | None:
+    """An edit of which at least the beginning of the new text has arrived."""
+    match edit:
+        case {"old": str(old), "new": str(new)}:
+            return DiffBlock(path, "modify", old, new)
+        case _:
+            return None
 
 
 def _check(edits: Sequence[TextEdit]) -> None:

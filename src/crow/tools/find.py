@@ -65,8 +65,8 @@ class FindAction:
         self._pattern = pattern
         self._unknown = unknown
         self.deed = Deed("find", ToolKind.SEARCH, reads=(root,))
-        self.locations: tuple[Location, ...] = (Location(root),)
-        """The folder; once it is done, the first of the files that were found."""
+        self.locations: tuple[Location, ...] = ()
+        """The folder says nothing: the result has the first of the files that were found."""
         self.display: tuple[DisplayBlock, ...] = ()
 
     @property
@@ -78,12 +78,19 @@ class FindAction:
         if info.kind != "folder":
             raise WorkspaceError(f"{shown(self._root)} is not a folder: `find` looks in folders.")
         found = await self._searcher.find(self._root, self._pattern)
-        self.locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS]) or self.locations
+        locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS])
         notes = self._notes(found)
         text = "\n".join([*(self._name(path) for path in found.paths), *(f"({note})" for note in notes)])
         told = "\n".join([text, *ignored_arguments(self._unknown)])
         message = f"{found.total} found" if found.total else "Nothing found"
-        return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
+        return ToolResult(
+            ok=True,
+            text=told,
+            message=message,
+            display=(TextBlock(text),),
+            brief=message.lower(),
+            locations=locations,
+        )
 
     def _name(self, path: str) -> str:
         end = "/" if path.endswith("/") else ""

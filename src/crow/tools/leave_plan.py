@@ -46,9 +46,9 @@ class LeavePlan:
     def title(self, arguments: dict[str, Any]) -> str:
         return "Carry out the plan"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
+    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
         plan = arguments.get("plan")
-        return plan if isinstance(plan, str) else ""
+        return TextBlock(plan, prose=True) if isinstance(plan, str) else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "LeavePlanAction":
         if self._mode() != "plan":

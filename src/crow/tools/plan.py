@@ -8,7 +8,7 @@ from crow.actions import Deed
 from crow.events import Journal, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, HiddenOutput, Location, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader
+from crow.tools.base import ArgumentReader, BadArguments
 from crow.workspace.base import Workspace
 
 MOST_ENTRIES = 50
@@ -35,12 +35,20 @@ _reader = ArgumentReader(PlanArguments)
 
 class Plan:
     kind = ToolKind.THINK
+    deed = Deed("plan", ToolKind.THINK)
 
     def __init__(self) -> None:
         self.spec = ToolSpec("plan", DESCRIPTION, _reader.schema())
 
     def title(self, arguments: dict[str, Any]) -> str:
         return "Plan"
+
+    def announce(self, call: ToolCall) -> PlanChanged | None:
+        try:
+            arguments, _ = _reader.read(call)
+        except BadArguments:
+            return None
+        return PlanChanged(_shown(arguments.entries))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "PlanAction":
         arguments, _ = _reader.read(call)
@@ -49,10 +57,8 @@ class Plan:
 
 class PlanAction:
     def __init__(self, entries: list[Entry]) -> None:
-        self._entries = tuple(
-            PlanEntry(entry.content[:LONGEST_ENTRY], entry.status, entry.priority) for entry in entries
-        )
-        self.deed = Deed("plan", ToolKind.THINK)
+        self._entries = _shown(entries)
+        self.deed = Plan.deed
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()
 
@@ -66,3 +72,7 @@ class PlanAction:
     async def perform(self, journal: Journal) -> ToolResult:
         journal.append(PlanChanged(self._entries))
         return ToolResult(ok=True, text="The user sees the plan.", message=self.title, display=(HiddenOutput(),))
+
+
+def _shown(entries: list[Entry]) -> tuple[PlanEntry, ...]:
+    return tuple(PlanEntry(entry.content[:LONGEST_ENTRY], entry.status, entry.priority) for entry in entries)

@@ -9,6 +9,7 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
+from crow.markdown import language_of
 from crow.media import media_type
 from crow.messages import Image, ToolCall, ToolSpec
 from crow.paths import relative_to, shown
@@ -51,7 +52,11 @@ class Read:
         self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
-        return verb_and_path("Read", arguments)
+        match arguments:
+            case {"path": str(), "offset": int(first), "limit": int(limit)}:
+                return verb_and_path("Read", arguments) + _part(first, limit)
+            case _:
+                return verb_and_path("Read", arguments)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
@@ -81,8 +86,7 @@ class ReadAction:
 
     @property
     def title(self) -> str:
-        first, limit = self._arguments.offset, self._arguments.limit
-        part = "" if first == 1 and limit == MOST_LINES else f":{first}-{first + limit - 1}"
+        part = _part(self._arguments.offset, self._arguments.limit)
         return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
 
     async def perform(self, journal: Journal) -> ToolResult:
@@ -121,7 +125,9 @@ class ReadAction:
         content = await self._workspace.read_bytes(self._path, LARGEST_IMAGE)
         image = Image(base64.b64encode(content).decode(), mime_type)
         message = f"{mime_type}, {info.size:,} bytes"
-        return ToolResult(ok=True, text=message, message=message, display=(ImageBlock(image),), images=(image,))
+        return ToolResult(
+            ok=True, text=message, message=message, display=(ImageBlock(image),), images=(image,), brief=message
+        )
 
     async def _read_lines(self) -> ToolResult:
         first, most = self._arguments.offset, min(self._arguments.limit, MOST_LINES)
@@ -140,11 +146,18 @@ class ReadAction:
         if last < found.total:
             numbered += f"\n({found.total - last} more lines: {self._advice.go_on.format(line=last + 1)})"
             message = f"lines {first}-{last} of {found.total}"
-        return self._result(numbered, message)
+        return self._result(numbered, message, language_of(self._path))
 
-    def _result(self, text: str, message: str) -> ToolResult:
+    def _result(self, text: str, message: str, language: str = "") -> ToolResult:
         told = "\n".join([text, *ignored_arguments(self._unknown)])
-        return ToolResult(ok=True, text=told, message=message, display=(TextBlock(text),))
+        display = (TextBlock(text, language=language),)
+        brief = "" if _part(self._arguments.offset, self._arguments.limit) else message  # the title says it already
+        return ToolResult(ok=True, text=told, message=message, display=display, brief=brief)
+
+
+def _part(first: int, limit: int) -> str:
+    """Which lines are read, for a title; nothing for the usual."""
+    return "" if first == 1 and limit == MOST_LINES else f":{first}-{first + limit - 1}"
 
 
 def number_lines(lines: Sequence[Line], first: int) -> tuple[str, int]:

@@ -97,8 +97,8 @@ class SearchAction:
             root, arguments.pattern, arguments.glob, min(arguments.context, MOST_CONTEXT), arguments.mode
         )
         self.deed = Deed("search", ToolKind.SEARCH, reads=(root,))
-        self.locations: tuple[Location, ...] = (Location(root),)
-        """What is searched; once it is done, the first of the places that were found."""
+        self.locations: tuple[Location, ...] = ()
+        """What is searched says nothing: the result has the first of the places that were found."""
         self.display: tuple[DisplayBlock, ...] = ()
 
     @property
@@ -110,12 +110,19 @@ class SearchAction:
         if info.kind == "other":
             raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
         findings = await self._searcher.search(self._query, self._skip)
-        self.locations = tuple(map(_location, findings.files[:MOST_LOCATIONS])) or self.locations
         body, more = _fitting(self._lines(findings))
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
         text = "\n".join([*body, *notes])
         told = "\n".join([text, *ignored_arguments(self._unknown)])
-        return ToolResult(ok=True, text=told, message=self._message(findings), display=(TextBlock(text),))
+        message = self._message(findings)
+        return ToolResult(
+            ok=True,
+            text=told,
+            message=message,
+            display=(TextBlock(text),),
+            brief=message.lower(),
+            locations=tuple(map(_location, findings.files[:MOST_LOCATIONS])),
+        )
 
     def _lines(self, findings: Findings) -> Iterator[str]:
         for file in findings.files:

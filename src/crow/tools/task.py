@@ -12,7 +12,7 @@ from crow.actions import Deed
 from crow.config.settings import Mode
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -89,9 +89,9 @@ class Task:
         name = _name(str(arguments.get("title") or ""), str(arguments.get("prompt") or ""))
         return f"{verb}: {name}" if name else verb
 
-    def growing(self, arguments: dict[str, Any]) -> str:
+    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
         prompt = arguments.get("prompt")
-        return prompt if isinstance(prompt, str) else ""
+        return TextBlock(prompt, prose=True) if isinstance(prompt, str) else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "TaskAction":
         arguments, _ = _reader.read(call)

@@ -16,14 +16,26 @@ from crow.errors import WorkspaceError
 from crow.events import CallProgressed, Journal, Notice
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.results import (
+    CommandEnd,
+    DisplayBlock,
+    HiddenOutput,
+    Location,
+    TerminalBlock,
+    TextBlock,
+    ToolKind,
+    ToolResult,
+)
 from crow.timeouts import timeout
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
+from crow.tools.exit_codes import answers_no
 from crow.visible import one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminals import Terminals
 
+SHELL = "bash"
+"""The language of a command line."""
 OUTPUT_LIMIT = 30_000
 """Bytes of output for the model: half of them from the beginning, half from the end."""
 LONGEST_TIMEOUT = 3600
@@ -78,11 +90,11 @@ class RunCommand:
 
     def title(self, arguments: dict[str, Any]) -> str:
         command = arguments.get("command")
-        return as_code(command) if isinstance(command, str) and command.strip() else "Run a command"
+        return command_title(command) if isinstance(command, str) and command.strip() else "Run a command"
 
-    def growing(self, arguments: dict[str, Any]) -> str:
+    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
         command = arguments.get("command")
-        return command if isinstance(command, str) and "\n" in command else ""
+        return TextBlock(command, language=SHELL) if isinstance(command, str) and "\n" in command else None
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "CommandAction":
         arguments, unknown = _reader.read(call)
@@ -123,10 +135,10 @@ class CommandAction:
         self._unknown = unknown
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
-        self.title = as_code(arguments.command)
+        self.title = command_title(arguments.command)
         self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=cwd)
         self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = (TextBlock(_every_character_shown(arguments.command)),)
+        self.display: tuple[DisplayBlock, ...] = (TextBlock(_every_character_shown(arguments.command), language=SHELL),)
         if cwd != root:
             self.display += (TextBlock(f"in {relative_to(shown(cwd), root)}"),)
 
@@ -147,7 +159,10 @@ class CommandAction:
                 await terminal.kill()
             output = await terminal.output()
             ended = Ended(
-                _best_known(ending, output), time.monotonic() - begun, self._timeout if ending is None else None
+                _best_known(ending, output),
+                time.monotonic() - begun,
+                self._timeout if ending is None else None,
+                means_no=ending is not None and answers_no(self._command, ending.code, output.text),
             )
             result = self._ended(terminal, output.text, ended, journal)
             self._terminals.release_soon(terminal)
@@ -178,7 +193,10 @@ class CommandAction:
             await self._terminals.released(PROMPTLY)
 
     def _ended(self, terminal: Terminal, output: str, ended: "Ended", journal: Journal) -> ToolResult:
-        result = self._result(terminal, output, ended.for_model(), ended.for_person(), ok=ended.well)
+        result = self._result(
+            terminal, output, ended.for_model(), ended.for_person(), ok=ended.well, brief=ended.for_title()
+        )
+        result = msgspec.structs.replace(result, command=CommandEnd(len(output), ended.exit.code, ended.exit.signal))
         if not terminal.client_id or ended.timeout is None:
             return result
         # The one thing that its terminal does not show; said while the terminal is still there.
@@ -216,16 +234,19 @@ class CommandAction:
         output = await terminal.output()
         id = self._terminals.keep(terminal, self._command)
         how = f"[still running, in the background as {id}: see terminal_read and terminal_stop; offset {output.end}]"
-        return self._result(terminal, output.text, how, f"running in the background as {id}", ok=True)
+        said = f"running in the background as {id}"
+        return self._result(terminal, output.text, how, said, ok=True, brief=said)
 
-    def _result(self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool) -> ToolResult:
+    def _result(
+        self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool, brief: str
+    ) -> ToolResult:
         text = "\n".join([followed_by(output or "(no output)", for_model), *ignored_arguments(self._unknown)])
         seen = followed_by(output, for_person)
         if terminal.client_id:
             display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id), HiddenOutput(seen))
         else:
             display = (TextBlock(seen),)
-        return ToolResult(ok=ok, text=text, message=for_person, display=display)
+        return ToolResult(ok=ok, text=text, message=for_person, display=display, brief=brief)
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -235,10 +256,12 @@ class Ended(msgspec.Struct, frozen=True):
     seconds: float
     timeout: float | None
     """The time-out that ended it, if one did."""
+    means_no: bool = False
+    """Its exit code is an answer, such as that of a search without a match."""
 
     @property
     def well(self) -> bool:
-        return self.timeout is None and self.exit.code == 0 and self.exit.signal is None
+        return self.timeout is None and self.exit.signal is None and (self.exit.code == 0 or self.means_no)
 
     def for_model(self) -> str:
         left = self.exit.left_running
@@ -248,6 +271,10 @@ class Ended(msgspec.Struct, frozen=True):
     def for_person(self) -> str:
         duration = "" if self.timeout is not None else f" · {self.seconds:.1f} s"
         return self._words("exit") + duration
+
+    def for_title(self) -> str:
+        """Empty for a command that ended as it should: that is what its state says."""
+        return "" if self.timeout is None and self.exit.code == 0 else self._words("exit")
 
     def _words(self, code: str) -> str:
         return how_it_ended(self.exit, code) if self.timeout is None else f"timed out after {self.timeout:g} s"
@@ -269,10 +296,9 @@ def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> Terminal
 # --- words
 
 
-def as_code(command: str) -> str:
-    """A command line as a title: on one line, between backticks that it does not contain itself."""
-    line = one_line(command.strip())
-    return f"`` {line} ``" if "`" in line else f"`{line}`"
+def command_title(command: str) -> str:
+    """A command line as a title: on one line, as it is."""
+    return one_line(command.strip())
 
 
 def _every_character_shown(command: str) -> str:

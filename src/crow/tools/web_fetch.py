@@ -131,7 +131,9 @@ class FetchAction:
         ]
         message = f"{one_line(found.title, LONGEST_TITLE) or found.kind}, {total:,} characters"
         display = TextBlock("\n".join([message, *(f"({note})" for note in notes), "", _excerpt(piece)]))
-        return ToolResult(ok=True, text="\n".join(told), message=message, display=(display,))
+        return ToolResult(
+            ok=True, text="\n".join(told), message=message, display=(display,), brief=f"{total:,} characters"
+        )
 
 
 def _excerpt(text: str) -> str:

@@ -7,9 +7,10 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import FileChanged, WorkspaceError
 from crow.events import Journal
+from crow.markdown import language_of
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import ToolKind, ToolResult
+from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, Look, ignored_arguments, verb_and_path
 from crow.tools.changing import (
@@ -57,9 +58,10 @@ class Write:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Write", arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> str:
-        content = arguments.get("content")
-        return content if isinstance(content, str) else ""
+    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
+        content, path = arguments.get("content"), arguments.get("path")
+        language = language_of(path) if isinstance(path, str) else ""
+        return TextBlock(content, language=language) if isinstance(content, str) else None
 
     def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         return look_at(workspace, _reader.read(call)[0].path)
@@ -109,7 +111,9 @@ class WriteAction:
     async def perform(self, journal: Journal) -> ToolResult:
         before, text = self._before, text_after(self._before, self._arguments)
         if before is not None and text == before.text:
-            return ToolResult(ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged")
+            return ToolResult(
+                ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged", brief="unchanged"
+            )
         for _ in range(TRIES):
             text = text_after(before, self._arguments)
             try:

@@ -13,8 +13,10 @@ import msgspec
 
 from crow import events
 from crow.errors import WorkspaceError
-from crow.results import Location, TextBlock
-from crow.tools.base import ShowsGrowth, Tool
+from crow.markdown import language_of
+from crow.messages import ToolCall
+from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
+from crow.tools.base import AnnouncesItself, ShowsGrowth, Tool
 from crow.workspace.base import Workspace
 
 EVERY = 0.05
@@ -29,15 +31,28 @@ SHARE = 0.2
 ENVELOPE = 300
 """What a preview costs besides its text, about."""
 
+LARGEST_ANNOUNCED = 64 * 1024
+MOST_TRIES = 200
+"""How often it is tried whether the arguments of what announces itself are complete: a plan has 50 entries at most."""
+
 
 class ArrivingCall:
     def __init__(
-        self, call_id: str, name: str, tool: Tool, workspace: Workspace, clock: Callable[[], float] = time.monotonic
+        self,
+        call_id: str,
+        name: str,
+        tool: Tool,
+        workspace: Workspace,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        may_announce: bool = False,
     ) -> None:
+        """`may_announce`: what the tool shows needs nobody's permission."""
         self.name = name
         self._id = call_id
         self._tool = tool
         self._growing = tool.growing if isinstance(tool, ShowsGrowth) else None
+        self._tries = MOST_TRIES if may_announce else 0
         self._workspace = workspace
         self._clock = clock
         self._fragments: list[str] = []
@@ -52,24 +67,53 @@ class ArrivingCall:
         self._fragments = ["".join(self._fragments)]
         return self._fragments[0]
 
-    def grow(self, fragment: str) -> events.CallPreviewed | None:
-        """What is to be shown now; None if it is too early, or nothing new."""
+    def grow(self, fragment: str) -> events.Event | None:
+        """What is to be told now; None if it is too early, or nothing new."""
         self._fragments.append(fragment)
         self._arrived += len(fragment)
+        if isinstance(self._tool, AnnouncesItself):
+            return self._announcement(self._tool) if fragment.rstrip().endswith("}") else None
+        return self._preview()
+
+    def last_preview(self) -> events.CallPreviewed | None:
+        """What the complete arguments say of the call and was not shown yet."""
+        arguments = ToolCall(self._id, self.name, self.arguments).arguments_object()
+        if not arguments:  # or not complete yet
+            return None
+        title, locations = self._tool.title(arguments), self._locations(arguments)
+        return self._changed(events.CallPreviewed(self._id, title, locations, self._shown.display))
+
+    def _announcement(self, tool: AnnouncesItself) -> events.Event | None:
+        if self._tries <= 0 or self._arrived > LARGEST_ANNOUNCED:
+            return None
+        self._tries -= 1
+        told = tool.announce(ToolCall(self._id, self.name, self.arguments))
+        if told is not None:
+            self._tries = 0
+        return told
+
+    def _preview(self) -> events.CallPreviewed | None:
         began = self._clock()
         if began < self._next_look:
             return None
         preview = self._look()
         now = self._clock()
         self._next_look = now + max(EVERY, (now - began) * THRIFT)
-        if preview is None or preview == self._shown:
+        news = None if preview is None else self._changed(preview)
+        if news is not None:
+            self._spent += ENVELOPE + sum(map(_size, news.display))
+        return news
+
+    def _changed(self, preview: events.CallPreviewed) -> events.CallPreviewed | None:
+        """What a preview says that the last one did not."""
+        if preview == self._shown:
             return None
         before, self._shown = self._shown, preview
-        self._spent += ENVELOPE + sum(len(block.text) for block in preview.display if isinstance(block, TextBlock))
         return msgspec.structs.replace(
             preview,
             title="" if preview.title == before.title else preview.title,
             locations=() if preview.locations == before.locations else preview.locations,
+            display=() if preview.display == before.display else preview.display,
         )
 
     def _look(self) -> events.CallPreviewed | None:
@@ -84,21 +128,54 @@ class ArrivingCall:
         arrived = cast("dict[str, Any]", value)
         # The last one may be half of what it will be: it can be shown growing, but names nothing yet.
         known = dict(list(arrived.items())[:-1])
-        text = self._growing(arrived) if self._growing is not None else ""
+        grown = self._growing(arrived) if self._growing is not None else None
         allowance = ADVANCE + SHARE * self._arrived - self._spent - ENVELOPE
-        if text and allowance < GLIMPSE:
+        if grown and allowance < GLIMPSE:
             return None
-        display = (TextBlock(last_piece(text, SMALL if allowance >= SMALL else GLIMPSE)),) if text else ()
+        display = self._display(grown, SMALL if allowance >= SMALL else GLIMPSE)
         return events.CallPreviewed(self._id, self._tool.title(known), self._locations(known), display)
 
+    def _display(self, grown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
+        match grown:
+            case TextBlock(text=""):
+                return ()
+            case TextBlock():
+                return (msgspec.structs.replace(grown, text=last_piece(grown.text, longest)),)
+            case None:
+                return ()
+            case _:
+                return self._diffs(grown, longest)
+
+    def _diffs(self, diffs: tuple[DiffBlock, ...], longest: int) -> tuple[DisplayBlock, ...]:
+        """The changes so far; if they are no longer small, the new text of the last one."""
+        path = self._resolved(diffs[0].path)
+        if path is None or sum(map(_size, diffs)) > longest:
+            return (TextBlock(last_piece(diffs[-1].new_text, longest), language=language_of(diffs[0].path)),)
+        return tuple(msgspec.structs.replace(diff, path=path) for diff in diffs)
+
     def _locations(self, known: dict[str, Any]) -> tuple[Location, ...]:
+        """The file that a call is about. The folder of a search says nothing: its places are those that it finds."""
         path = known.get("path")
-        if not isinstance(path, str) or not path:
+        if self._tool.kind is ToolKind.SEARCH or not isinstance(path, str) or not path:
             return ()
+        resolved = self._resolved(path)
+        return () if resolved is None else (Location(resolved),)
+
+    def _resolved(self, path: str) -> str | None:
         try:
-            return (Location(self._workspace.resolve(path)),)
+            return self._workspace.resolve(path)
         except WorkspaceError:
-            return ()
+            return None
+
+
+def _size(block: DisplayBlock) -> int:
+    match block:
+        case TextBlock():
+            return len(block.text)
+        case DiffBlock():
+            return len(block.old_text) + len(block.new_text)
+        case _:
+            return 0
 
 
 def last_piece(text: str, longest: int) -> str:

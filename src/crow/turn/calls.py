@@ -11,13 +11,13 @@ from typing import Self
 from crow import events
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
-from crow.policy.base import Deny
+from crow.policy.base import Allow, Deny
 from crow.results import LOOKING, ToolResult
-from crow.tools.base import Action, Delegates, Interruptible, LooksFirst, NamesItsWait
+from crow.tools.base import Action, AnnouncesItself, Delegates, Interruptible, LooksFirst, NamesItsWait, Tool
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
-from crow.turn.permission import verdict_on
+from crow.turn.permission import Refusal, verdict_on
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
 
@@ -60,20 +60,31 @@ class CallBatch:
     def follow(self, event: events.Event) -> None:
         match event:
             case events.ArgumentsGrew():
-                preview = self._calls[event.call_id].grow(event.fragment)
-                if preview is not None:
-                    self._journal.append(preview)
+                news = self._calls[event.call_id].grow(event.fragment)
+                if news is not None:
+                    self._journal.append(news)
             case events.CallOpened():
+                if self._calls:  # with the next call, the arguments of the last are usually complete
+                    self._preview(next(reversed(self._calls)))
                 tool = self._conversation.tools.find(event.tool)
-                arriving = ArrivingCall(event.call_id, event.tool, tool, self._conversation.workspace)
-                self._calls[event.call_id] = arriving
+                self._calls[event.call_id] = ArrivingCall(
+                    event.call_id, event.tool, tool, self._conversation.workspace, may_announce=self._may_announce(tool)
+                )
             case _:
                 pass
+
+    def _preview(self, call_id: str) -> None:
+        if (preview := self._calls[call_id].last_preview()) is not None:
+            self._journal.append(preview)
+
+    def _may_announce(self, tool: Tool) -> bool:
+        return isinstance(tool, AnnouncesItself) and isinstance(self._conversation.policy.judge(tool.deed), Allow)
 
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
         calls = [ToolCall(id, call.name, call.arguments) for id, call in self._calls.items()]
         for call in calls:
+            self._preview(call.id)
             self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
         for company, group in groupby(calls, self._company):
             if company:
@@ -104,8 +115,8 @@ class CallBatch:
     async def _result_of(self, call: ToolCall) -> ToolResult:
         """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
         action = await allowed_action(self._conversation, call)
-        if isinstance(action, Deny):
-            return ToolResult.refused(action.reason)
+        if isinstance(action, Refusal):
+            return action.as_result()
         await self._journal.record(events.CallStarted(call.id))
         self._performed[call.id] = action
         return await perform(self._conversation, call.id, action)
@@ -123,17 +134,17 @@ class CallBatch:
             await self._journal.record(*(events.CallSettled(call_id, result) for call_id, result in results.items()))
 
 
-async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Deny:
+async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Refusal:
     """What the call is to do, once the policy or the person has said yes to it."""
     tool = conversation.tools.find(call.name)
     look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
     if look is not None and isinstance(verdict := await verdict_on(conversation, call, look), Deny):
-        return verdict
+        return Refusal(verdict, look)
     with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
         action = await tool.prepare(call, conversation.workspace)
     conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
     verdict = await verdict_on(conversation, call, action)
-    return verdict if isinstance(verdict, Deny) else action
+    return Refusal(verdict, action) if isinstance(verdict, Deny) else action
 
 
 async def perform(conversation: Conversation, call_id: str, action: Action) -> ToolResult:

@@ -12,7 +12,6 @@ from crow.messages import StopReason, ToolCall
 from crow.results import CHANGING, ToolResult
 from crow.tools.base import Delegates
 from crow.turn.conversation import Conversation
-from crow.turn.waits import waiting
 from crow.visible import one_line
 
 TIMES = 5
@@ -83,8 +82,7 @@ class LoopGuard:
         """The person's answer; empty if there is none."""
         text = f"{self._named(call)} was called {TIMES} times with the same result. Shall it go on?"
         async with self._conversation.dialog:
-            with waiting(self._conversation, "your answer", call.id):
-                answer = await self._conversation.person.ask(Question(call.id, text, (GO_ON, STOP)))
+            answer = await self._conversation.person.ask(Question(call.id, text, (GO_ON, STOP)))
         if answer is not None and answer.cancelled:
             raise TurnCancelled
         self._times.clear()

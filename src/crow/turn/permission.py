@@ -1,5 +1,7 @@
 """May a call do what it was prepared to do: the policy says so, or the person where the policy says to ask."""
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from crow import events
@@ -7,9 +9,34 @@ from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.errors import TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
+from crow.results import TextBlock, ToolResult
 from crow.tools.base import Action, HasTwoYeses, Look
 from crow.turn.conversation import Conversation
-from crow.turn.waits import waiting
+
+REJECTED = "permission was asked for, and refused."
+"""Whoever answered: a person, or an editor or a script in their place."""
+
+
+class Rejected(Deny, frozen=True):
+    """The answer to a question was no; or nobody could be asked, which is none either."""
+
+
+class Refusal(NamedTuple):
+    """A call that is not to be run: why, and what it would have done."""
+
+    verdict: Deny
+    shown: Action | Look
+
+    def as_result(self) -> ToolResult:
+        """What was asked about stays to be seen after a no."""
+        reason = self.verdict.reason
+        if not isinstance(self.verdict, Rejected):
+            return ToolResult.refused(reason)
+        message = "" if reason == REJECTED else reason
+        display = (*self.shown.display, TextBlock(message, prose=True)) if message else self.shown.display
+        return ToolResult(
+            ok=False, text=f"Not done: {reason}", message=message or "rejected", display=display, brief="rejected"
+        )
 
 
 async def verdict_on(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
@@ -43,13 +70,12 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
     )
     if two_yeses is not None:
         question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
-    with waiting(conversation, "your permission", call.id):
-        answer = await conversation.person.permit(question)
+    answer = await conversation.person.permit(question)
     await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
     if answer.choice == "cancelled":
         raise TurnCancelled
     if not answer.allowed:
-        return Deny("the user was asked", answer.reason or "the user rejected it.")
+        return Rejected("the user was asked", answer.reason or REJECTED)
     if two_yeses is not None:
         two_yeses.agreed(answer)
     _remember(conversation, ask, answer)

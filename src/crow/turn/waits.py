@@ -1,7 +1,7 @@
 """Waits that the person may wonder about: each is named after five seconds, and again while it lasts, ever less often.
 
-Nothing is said while something comes. What drips (a build that prints a line now and then) is named no more often than
-what is silent.
+Nothing is said while something comes, nor while the person is being asked: they know whose turn it is. What drips (a
+build that prints a line now and then) is named no more often than what is silent.
 
     with waiting(conversation, "the model's answer") as wait:
         async for event in stream:
@@ -11,7 +11,7 @@ A wait that is over sooner leaves no trace, and costs one timer.
 """
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -37,15 +37,25 @@ def patience_in(environ: Mapping[str, str]) -> float:
 
 def waiting(conversation: Conversation, what: str, call_id: str = "") -> "Wait":
     """`what` ends a sentence that begins with "Waiting for"."""
-    return Wait(conversation.journal, what, call_id, conversation.patience)
+    return Wait(conversation.journal, what, call_id, conversation.patience, conversation.dialog.locked)
 
 
 class Wait:
-    def __init__(self, journal: Journal, what: str, call_id: str, patience: float) -> None:
+    """`is_asked` says whether the person is being asked something: such a wait is theirs, and never named."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        what: str,
+        call_id: str,
+        patience: float,
+        is_asked: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._journal = journal
         self._what = what
         self._call_id = call_id
         self._patience = patience
+        self._is_asked = is_asked
         self._loop = asyncio.get_running_loop()
         self._since = 0.0
         """When something last came."""
@@ -101,7 +111,9 @@ class Wait:
 
     def _look(self) -> None:
         now = self._loop.time()
-        if now >= self._due():
+        if self._is_asked():
+            self._since = now
+        elif now >= self._due():
             self._told += 1
             self._last_told = now
             self._journal.append(StillWaiting(self._what, round(now - self._since), self._call_id))

@@ -55,7 +55,7 @@ class Addresses:
     async def _is_done(self, address: Address, asked_in: AskedIn, completed: asyncio.Event) -> bool:
         """Whether it is, by whoever says so first."""
         text = question_of(self._server, f"Are you done at {address.url}?")
-        form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind, who=self._server)
+        form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind)
         told, asked = asyncio.ensure_future(completed.wait()), asyncio.ensure_future(self._asker.fill_in(form))
         try:
             await asyncio.wait([told, asked], return_when=asyncio.FIRST_COMPLETED)

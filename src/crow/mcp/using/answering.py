@@ -98,7 +98,7 @@ class Answering:
         text = self._said(params.message, labels(params.requested_schema))
 
         def fill_in(place: AskedIn) -> Awaitable[Filled]:
-            return self._asker.fill_in(Form(place.call_id, text, schema, place.title, place.kind, who=self._server))
+            return self._asker.fill_in(Form(place.call_id, text, schema, place.title, place.kind))
 
         filled = await self._ask(fill_in, Filled("decline")) or Filled("cancel")
         content = {name: value for name, value in (filled.content or {}).items() if name in schema["properties"]}

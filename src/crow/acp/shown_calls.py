@@ -1,0 +1,216 @@
+"""What a client has been shown of the calls that are open, and what it is told next.
+
+A call is reported once its title says what it is about, since some clients keep the first title for good: as soon as
+the title's argument is there, or all arguments are, and a moment after the call got its name at the latest. From then
+on each update tells what is new.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from crow import events
+from crow.acp import translate, wire
+from crow.results import DisplayBlock, Location, TerminalBlock, ToolKind
+
+MOMENT = 0.12
+"""Seconds that a call without a target waits for one before it is shown."""
+
+CallEvent = (
+    events.CallOpened
+    | events.CallPreviewed
+    | events.CallRequested
+    | events.CallDescribed
+    | events.PermissionAsked
+    | events.CallStarted
+    | events.CallProgressed
+    | events.CallSettled
+)
+
+
+class _Call:
+    """A call that has not ended, as the client knows it; one that waits for its title as it will be shown."""
+
+    def __init__(self, opened: events.CallOpened) -> None:
+        self.opened = opened
+        self.title = opened.title
+        self.kind: ToolKind = opened.kind
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+        """What it shows; not kept once the call is shown."""
+        self.arguments: str | None = None
+        self.is_titled = False
+        """Its title says what it is about."""
+        self.is_shown = False
+        self.is_described = False
+        self.has_content = False
+        self.asked: tuple[DisplayBlock, ...] = ()
+        """What the person saw of it in a question."""
+
+    def as_update(self) -> wire.Update:
+        return wire.ToolCall(
+            tool_call_id=self.opened.call_id,
+            title=translate.title(self.title),
+            name=self.opened.tool[:200],
+            kind=self.kind,
+            status="pending",
+            content=translate.tool_content(self.display) or None,
+            locations=translate.locations(self.locations),
+            raw_input=None if self.arguments is None else translate.raw_input(self.arguments),
+        )
+
+
+class ShownCalls:
+    def __init__(self, send: Callable[[wire.Update], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[str, _Call] = {}
+        self._held: dict[str, asyncio.TimerHandle] = {}
+        """Calls that wait for their title."""
+
+    def show_held(self) -> None:
+        """Whatever waits for its title is shown now: what comes next must not overtake it."""
+        for call_id in list(self._held):
+            self._show(self._calls[call_id])
+
+    def take(self, event: CallEvent) -> None:
+        match event:
+            case events.CallOpened():
+                self._open(event)
+            case events.CallSettled():
+                self._settle(event)
+            case events.CallPreviewed():
+                self._preview(event)
+            case _:
+                self._go_on(event)
+
+    def wait(self, wait: events.StillWaiting) -> None:
+        """Names a wait in the call that waits, unless that shows something better."""
+        call = self._calls.get(wait.call_id)
+        if call is not None and call.is_shown and not call.has_content:
+            content = translate.tool_content((translate.wait_in_call(wait),))
+            self._send(wire.ToolCallUpdate(tool_call_id=wait.call_id, content=content))
+
+    def _open(self, event: events.CallOpened) -> None:
+        self._calls[event.call_id] = call = _Call(event)
+        if not event.quiet:
+            self._held[event.call_id] = self._loop.call_later(MOMENT, self._show, call)
+
+    def _show(self, call: _Call) -> None:
+        if call.is_shown:
+            return
+        while call.opened.call_id in self._held:  # in the order in which they began
+            self._show_first_held()
+        if not call.is_shown:
+            self._report(call)
+
+    def _show_titled(self) -> None:
+        while self._held and self._calls[next(iter(self._held))].is_titled:
+            self._show_first_held()
+
+    def _show_first_held(self) -> None:
+        first = next(iter(self._held))
+        self._held.pop(first).cancel()
+        self._report(self._calls[first])
+
+    def _report(self, call: _Call) -> None:
+        self._send(call.as_update())
+        call.is_shown, call.has_content, call.display = True, bool(call.display), ()
+
+    def _preview(self, event: events.CallPreviewed) -> None:
+        call = self._calls.get(event.call_id)
+        if call is None:
+            return
+        call.title = event.title or call.title
+        call.locations = event.locations or call.locations
+        if call.is_shown:
+            call.has_content = call.has_content or bool(event.display)
+            self._send(translate.preview(event))
+            return
+        call.display = event.display or call.display
+        call.is_titled = call.is_titled or bool(event.title)
+        self._show_titled()
+
+    def _go_on(
+        self,
+        event: events.CallRequested
+        | events.CallDescribed
+        | events.PermissionAsked
+        | events.CallStarted
+        | events.CallProgressed,
+    ) -> None:
+        call = self._calls.get(event.call_id)
+        if call is None:
+            return
+        if call.opened.quiet and not call.is_shown and not isinstance(event, events.PermissionAsked):
+            if isinstance(event, events.CallRequested):
+                call.arguments = event.arguments
+            return
+        if not call.is_shown and isinstance(event, events.CallRequested):
+            call.arguments = event.arguments
+            self._show(call)
+            return
+        self._show(call)
+        self._change(call, event)
+
+    def _change(
+        self,
+        call: _Call,
+        event: events.CallRequested
+        | events.CallDescribed
+        | events.PermissionAsked
+        | events.CallStarted
+        | events.CallProgressed,
+    ) -> None:
+        match event:
+            case events.CallRequested():
+                self._send(
+                    wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=translate.raw_input(event.arguments))
+                )
+            case events.CallDescribed():
+                self._describe(call, event)
+            case events.PermissionAsked():
+                call.asked, call.has_content = event.display, True
+            case events.CallStarted():
+                self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress"))
+            case events.CallProgressed():
+                call.has_content = True
+                content = translate.tool_content(event.display)
+                self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=content))
+
+    def _describe(self, call: _Call, event: events.CallDescribed) -> None:
+        """A second description is sent even if it says nothing new: something else may stand in the call's place."""
+        known = (call.title, call.kind, call.locations) == (event.title, event.kind, event.locations or call.locations)
+        if known and not call.is_described:
+            call.is_described = True
+            return
+        call.is_described = True
+        call.title, call.kind, call.locations = event.title, event.kind, event.locations or call.locations
+        self._send(
+            wire.ToolCallUpdate(
+                tool_call_id=event.call_id,
+                title=translate.title(event.title),
+                kind=event.kind,
+                locations=translate.locations(event.locations),
+            )
+        )
+
+    def _settle(self, event: events.CallSettled) -> None:
+        call = self._calls.get(event.call_id)
+        if call is None:
+            return
+        requested = call.arguments is not None
+        if call.is_shown or not translate.is_told_otherwise(
+            quiet=call.opened.quiet, requested=requested, result=event.result
+        ):
+            self._show(call)
+            self._send(self._end_of(call, event))
+        del self._calls[event.call_id]
+
+    def _end_of(self, call: _Call, event: events.CallSettled) -> wire.Update:
+        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal,
+        which it shows by itself and which may be released by now.
+        """
+        display = event.result.display
+        known = bool(call.asked) and call.asked == display and translate.is_large(call.asked)
+        known = known or any(isinstance(block, TerminalBlock) for block in display)
+        return translate.settled(event, call.title, with_content=not known)
