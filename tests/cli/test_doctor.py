@@ -83,8 +83,9 @@ def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
         path.parent.chmod(0o755)
         said = crow(tmp_path, "doctor")
     assert (said.returncode, said.stderr) == (0, "")
-    assert f"! others can look into {path.parent} (mode 755)\n    chmod 700 {path.parent}\n" in said.stdout
-    assert f"! {path} holds a key and others can read it (mode 644)\n    chmod 600 {path}\n" in said.stdout
+    assert f"! others could look into {path.parent} (mode 755)\n" in said.stdout
+    assert f"! {path} holds a key, and others could read it (mode 644)\n" in said.stdout
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert "! permission.rules[0] covers every command line (allow)\n" in said.stdout
     assert (
         "! the context window of p/m is not known\n"

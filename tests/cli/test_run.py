@@ -358,7 +358,7 @@ def test_a_model_that_repeats_itself_with_nobody_to_ask_is_no_success(tmp_path):
     (project / "a.txt").write_text("one\n")
     said = run(tmp_path, "read it")
     assert said.returncode == 1
-    assert "was called 5 times with the same result" in said.stderr
+    assert "was called 5 times with the same result" in said.stdout
     assert "max_turn_requests" in said.stdout + said.stderr
 
 

@@ -62,7 +62,7 @@ FAULTS = [
     fails(401, "wrong key", ModelRefusedKey, "crow login", "providers.house.api_key"),
     fails(402, "pay first", ModelRejected, "credit"),
     fails(403, "not for you", ModelRefusedKey, "crow login"),
-    fails(404, "no such model", ModelRejected, "base_url", "crow doctor"),
+    fails(404, "no such model", ModelRejected, "base_url", "crow models"),
     fails(413, "too much", ContextOverflow, "/compact"),
     fails(418, "a teapot", ModelRejected),
     # statuses worth another try: five in all

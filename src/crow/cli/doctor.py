@@ -33,10 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     place = home(os.environ)
     own_folder = list(check_home(place))
+    mode = _mode_of(config_path(place))  # reading it takes from others what they may do
     checks = [*check_python(), *own_folder]
     try:
         settings = load_settings(place)
-        checks += _check_config(config_path(place), settings)
+        checks += _check_config(config_path(place), settings, mode)
         checks += asyncio.run(_check_models(settings, offline=arguments.offline, ask=arguments.ask))
         checks += asyncio.run(check_web(settings.web, offline=arguments.offline))
         checks += check_servers(settings, place, offline=arguments.offline)
@@ -54,15 +55,22 @@ async def _check_models(settings: Settings, *, offline: bool, ask: bool) -> list
     return await check_models(found, settings, offline=offline, ask=ask)
 
 
-def _check_config(path: str, settings: Settings) -> Iterable[Check]:
+def _mode_of(path: str) -> int:
+    try:
+        return os.stat(path).st_mode & 0o777
+    except OSError:
+        return 0
+
+
+def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
     if not os.path.exists(path):
         yield fine(f"no configuration yet ({path}), which is fine")
         return
     yield fine(f"the configuration {path} is valid")
-    mode = os.stat(path).st_mode & 0o777
     holds_key = settings.web.api_key or any(provider.api_key for provider in settings.providers.values())
     if holds_key and mode & 0o077:
-        yield warn(f"{path} holds a key and others can read it (mode {mode:o})", f"chmod 600 {path}")
+        remedy = "It is yours alone now. If others use this machine, make a new key."
+        yield warn(f"{path} holds a key, and others could read it (mode {mode:o})", remedy)
     for number, rule in enumerate(settings.permission.rules):
         if rule.tool == "terminal" and rule.command is None:
             yield warn(

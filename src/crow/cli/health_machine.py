@@ -48,7 +48,9 @@ def check_home(place: str) -> Iterable[Check]:
         return
     mode = os.stat(place).st_mode & 0o777
     if mode & 0o077:
-        yield warn(f"others can look into {place} (mode {mode:o})", f"chmod 700 {place}")
+        yield warn(
+            f"others could look into {place} (mode {mode:o})", "Crow makes it yours alone whenever it is started."
+        )
     else:
         yield fine(f"{place} is there, and yours only")
 
