@@ -158,7 +158,8 @@ class ClientTerminal:
         await self.wait()
 
     def glimpse(self) -> str:
-        return ""  # the person already sees it
+        """The person already sees it; this is what was last looked at."""
+        return texts.plain(self._beginning)
 
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._waiting())

@@ -48,6 +48,9 @@ EARLY_END = 0.5
 PROMPTLY = 0.5
 """Seconds that a cancelled call waits for its command's end, which goes on without it if it takes longer."""
 
+LAST_WORDS = 1.0
+"""Seconds that a cancelled call waits for what its command has printed."""
+
 NO_QUESTIONS = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -185,8 +188,9 @@ class CommandAction:
     async def _break_off(self, terminal: Terminal) -> None:
         """Keeps what was printed so far, then ends the command. Neither is waited for longer than a moment."""
         try:
+            self._broken_off = terminal.client_id, terminal.glimpse()  # for a client that does not answer in time
             with contextlib.suppress(TimeoutError):
-                async with timeout(PROMPTLY):
+                async with timeout(LAST_WORDS):
                     self._broken_off = terminal.client_id, (await terminal.output()).text
         finally:
             self._terminals.release_soon(terminal)
