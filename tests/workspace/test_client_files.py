@@ -13,6 +13,7 @@ from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.base import Document
+from crow.workspace.place import ResolvedPath
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 
 Work = Callable[[ClientWorkspace], Awaitable[None]]
@@ -27,7 +28,7 @@ def play(editor: RawEditor, work: Work, **capabilities: bool) -> None:
 
 
 async def read(workspace: ClientWorkspace, path: Path) -> Document:
-    document = await workspace.read_document(str(path))
+    document = await workspace.read_document(ResolvedPath(str(path)))
     assert document is not None
     return document
 
@@ -50,8 +51,8 @@ def test_unsaved_text_is_what_is_read_and_changed(path, kind):
         editor.typed(str(path), lambda text: text + "typed\n")
         before = await read(workspace, path)
         assert (before.text, before.unsaved, before.obstacle) == ("one\ntwo\ntyped\n", True, "")
-        assert await workspace.read_text(str(path)) == before.text
-        after = await workspace.write_document(str(path), before.text + "ours\n", before)
+        assert await workspace.read_text(ResolvedPath(str(path))) == before.text
+        after = await workspace.write_document(ResolvedPath(str(path)), before.text + "ours\n", before)
         assert (after.text, after.unsaved, after.remarks) == ("one\ntwo\ntyped\nours\n", False, ())
 
     play(editor, run)
@@ -78,7 +79,7 @@ def test_what_an_editor_cannot_show_is_no_change_of_the_person(path, kind, conte
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         assert (before.unsaved, before.obstacle) == (False, "")
-        await workspace.write_document(str(path), before.text + "ü", before)
+        await workspace.write_document(ResolvedPath(str(path)), before.text + "ü", before)
 
     play(editor, run)
     assert path.read_bytes() != content
@@ -104,9 +105,9 @@ def test_unsaved_text_whose_bytes_could_not_be_kept_is_refused(path, content, lo
         before = await read(workspace, path)
         assert f"its {lost} might not survive a change made there. Ask the user to save it first." in before.obstacle
         with pytest.raises(WorkspaceError, match=lost):
-            await workspace.write_document(str(path), "ours", before)
+            await workspace.write_document(ResolvedPath(str(path)), "ours", before)
         with pytest.raises(WorkspaceError, match="unsaved changes"):
-            await workspace.remove(str(path), before)
+            await workspace.remove(ResolvedPath(str(path)), before)
 
     play(editor, run)
     assert path.read_bytes() == content
@@ -121,7 +122,7 @@ def test_an_editor_that_shows_carriage_returns_may_change_them_unsaved(path):
     async def run(workspace: ClientWorkspace) -> None:
         editor.typed(str(path), lambda text: text + "typed\r\n")
         before = await read(workspace, path)
-        await workspace.write_document(str(path), before.text + "ours\r\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), before.text + "ours\r\n", before)
 
     play(editor, run)
     assert path.read_bytes() == b"one\r\ntwo\r\ntyped\r\nours\r\n"
@@ -137,7 +138,7 @@ def test_a_buffer_that_has_not_noticed_the_disk_is_not_taken_for_the_persons_tex
         before = await read(workspace, path)
         assert (before.text, before.unsaved) == ("one\ntwo\nthree\n", False)
         editor.asked.clear()
-        await workspace.write_document(str(path), "all new\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), "all new\n", before)
         assert editor.asked == ["read"]  # through an editor that knows less, the newer text could be lost
 
     play(editor, run)
@@ -159,7 +160,7 @@ def test_changes_in_the_editor_and_on_disk_are_both_left_alone(path):
                 "and was changed on disk as well. Ask the user to save or to reload it first."
             )
         with pytest.raises(WorkspaceError, match="on disk as well"):
-            await workspace.write_document(str(path), "ours\n", both)
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", both)
         editor.save(str(path), editor.unsaved[str(path)])
         assert (await read(workspace, path)).obstacle == ""
 
@@ -177,9 +178,9 @@ def test_an_empty_answer_for_a_file_that_is_not_empty_means_that_it_was_not_foun
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         assert (before.text, before.unsaved) == ("one\ntwo\n", False)
-        await workspace.write_document(str(path), "ours\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
         assert "write" not in editor.asked
-        assert await workspace.read_document(str(path.parent / "missing")) is None
+        assert await workspace.read_document(ResolvedPath(str(path.parent / "missing"))) is None
 
     play(editor, run)
     assert path.read_text() == "ours\n"
@@ -193,7 +194,7 @@ def test_a_text_that_was_never_saved_is_read_and_changed_in_the_editor(tmp_path)
         editor.unsaved[str(path)] = "typed\n"
         before = await read(workspace, path)
         assert (before.text, before.unsaved, before.obstacle) == ("typed\n", True, "")
-        await workspace.write_document(str(path), "typed\nours\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), "typed\nours\n", before)
 
     play(editor, run)
     assert path.read_text() == "typed\nours\n"
@@ -204,9 +205,9 @@ def test_a_text_that_was_never_saved_is_read_and_changed_in_the_editor(tmp_path)
 
 def asked_for_writing(editor: RawEditor, path: Path, text: str, **capabilities: bool) -> list[str]:
     async def run(workspace: ClientWorkspace) -> None:
-        before = await workspace.read_document(str(path))
+        before = await workspace.read_document(ResolvedPath(str(path)))
         editor.asked.clear()
-        await workspace.write_document(str(path), text, before)
+        await workspace.write_document(ResolvedPath(str(path)), text, before)
 
     play(editor, run, **capabilities)
     assert path.read_bytes().decode("utf-8-sig") == text
@@ -252,7 +253,7 @@ def test_a_text_that_is_too_large_for_a_message_goes_to_disk(path, monkeypatch):
     async def run(workspace: ClientWorkspace) -> None:
         editor.typed(str(path), lambda text: text + "typed")
         with pytest.raises(WorkspaceError, match="too large to be changed in the editor"):
-            await workspace.write_document(str(path), "y" * 101, await read(workspace, path))
+            await workspace.write_document(ResolvedPath(str(path)), "y" * 101, await read(workspace, path))
 
     editor = Zed(path.parent)
     play(editor, run)
@@ -276,8 +277,8 @@ def test_an_editor_whose_project_is_smaller_than_the_workspace(tmp_path):
     async def run() -> None:
         async with connected(tmp_path, editor) as workspace:
             before = await read(workspace, path)
-            await workspace.write_document(str(path), "two\n", before)
-            await workspace.write_document(str(tmp_path / "new.txt"), "new\n", None)
+            await workspace.write_document(ResolvedPath(str(path)), "two\n", before)
+            await workspace.write_document(ResolvedPath(str(tmp_path / "new.txt")), "new\n", None)
 
     asyncio.run(run())
     assert (path.read_text(), (tmp_path / "new.txt").read_text()) == ("two\n", "new\n")
@@ -288,7 +289,7 @@ def test_an_editor_that_formats_is_read_back(path):
     editor.format = lambda text: text.upper()
 
     async def run(workspace: ClientWorkspace) -> None:
-        after = await workspace.write_document(str(path), "ours\n", await read(workspace, path))
+        after = await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
         assert (after.text, after.unsaved) == ("OURS\n", False)
 
     play(editor, run)
@@ -317,12 +318,21 @@ def fail() -> None:
     raise RpcError(-32603, "something broke")
 
 
+def not_known() -> None:
+    raise RpcError(-32002, "there is no such file")
+
+
+def deny() -> None:
+    """As acpx does with `--deny-all`: what was raised in it comes as data, beside a message that is always the same."""
+    raise RpcError(-32603, "Internal error", {"details": "Permission denied for fs"})
+
+
 async def never() -> None:
     await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize(
-    "answer", [fail, lambda: None, lambda: 7, dict, lambda: {"content": None}, lambda: {"content": ["x"]}]
+    "answer", [not_known, lambda: None, lambda: 7, dict, lambda: {"content": None}, lambda: {"content": ["x"]}]
 )
 def test_an_editor_that_has_no_text_to_give(path, answer):
     editor = Troubled(path.parent)
@@ -331,7 +341,7 @@ def test_an_editor_that_has_no_text_to_give(path, answer):
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         assert before == Document(str(path), "one\ntwo\n")
-        await workspace.write_document(str(path), "ours\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
 
     play(editor, run)
     assert path.read_text() == "ours\n"
@@ -348,29 +358,81 @@ def test_an_editor_that_does_not_answer_is_not_written_under(path, monkeypatch):
         assert before.text == "one\ntwo\n"
         assert "did not say within 0.05 seconds whether" in before.obstacle
         with pytest.raises(WorkspaceError, match="unsaved changes"):
-            await workspace.write_document(str(path), "ours\n", before)
-        assert await workspace.read_text(str(path)) == "one\ntwo\n"
-        await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
+        assert await workspace.read_text(ResolvedPath(str(path))) == "one\ntwo\n"
+        await workspace.write_document(ResolvedPath(str(path.parent / "new.txt")), "new\n", None)
 
     play(editor, run)
     assert path.read_text() == "one\ntwo\n"
     assert (path.parent / "new.txt").read_text() == "new\n"
 
 
-def test_an_editor_that_refuses_to_write_leaves_it_to_us(path):
+@pytest.mark.parametrize(("answer", "reason"), [(fail, "something broke"), (deny, "Permission denied for fs")])
+def test_a_write_that_the_editor_refuses_is_not_made_on_disk(path, answer, reason):
     editor = Troubled(path.parent)
-    editor.on_write = fail
+    editor.on_write = answer
+    new = path.parent / "new.txt"
 
     async def run(workspace: ClientWorkspace) -> None:
-        await workspace.write_document(str(path), "ours\n", await read(workspace, path))
-        await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
-        editor.typed(str(path), lambda text: text + "typed\n")
-        with pytest.raises(WorkspaceError, match=r"the editor refused it \(something broke\)"):
-            await workspace.write_document(str(path), "all new\n", await read(workspace, path))
+        for _ in range(2):
+            with pytest.raises(WorkspaceError, match=rf"a\.txt was not written: the editor refused it \({reason}\)"):
+                await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
+            with pytest.raises(WorkspaceError, match="the editor refused it"):
+                await workspace.write_document(ResolvedPath(str(new)), "new\n", None)
+            editor.typed(str(path), lambda text: text + "typed\n")
+        assert editor.unsaved == {str(path): "one\ntwo\ntyped\ntyped\n"}
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\n"
+    assert not new.exists()
+
+
+@pytest.mark.parametrize("answer", [fail, deny])
+def test_a_read_that_the_editor_refuses_is_not_answered_from_the_disk(path, answer):
+    editor = Troubled(path.parent)
+    editor.on_read = answer
+    (path.parent / "latin.txt").write_bytes(b"gr\xfc\xdfe\n")
+
+    async def run(workspace: ClientWorkspace) -> None:
+        for name in ("a.txt", "latin.txt"):  # once it refused, it is not taken for one that cannot show a file
+            with pytest.raises(WorkspaceError, match=r"was not read: the editor refused it"):
+                await workspace.read_text(await workspace.resolve(name))
+            with pytest.raises(WorkspaceError, match=r"was not read: the editor refused it"):
+                await workspace.read_document(await workspace.resolve(name))
+        with pytest.raises(WorkspaceError, match=r"was not read: the editor refused it"):
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", Document(str(path), "one\ntwo\n"))
+        assert await workspace.read_document(await workspace.resolve("missing")) is None
+
+    play(editor, run)
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_a_file_that_the_editor_cannot_show_is_read_from_the_disk(path):
+    editor = Troubled(path.parent)
+    editor.on_read = fail
+    path.write_bytes(b"gr\xfc\xdfe\n")
+
+    async def run(workspace: ClientWorkspace) -> None:
+        assert await workspace.read_text(ResolvedPath(str(path))) == "grüße\n"
+
+    play(editor, run)
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32002])
+def test_a_file_that_the_editor_does_not_know_is_written_to_disk_and_that_is_said(path, code):
+    editor = Troubled(path.parent)
+
+    def not_mine() -> None:
+        raise RpcError(code, "not mine")
+
+    editor.on_write = not_mine
+
+    async def run(workspace: ClientWorkspace) -> None:
+        after = await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
+        assert after.remarks == ("The editor does not know this file, so it was written to disk.",)
 
     play(editor, run)
     assert path.read_text() == "ours\n"
-    assert editor.unsaved == {str(path): "ours\ntyped\n"}
 
 
 @pytest.mark.parametrize("answer", [lambda: None, dict, lambda: 7, lambda: {"ok": False}])
@@ -381,9 +443,9 @@ def test_an_editor_that_says_yes_and_does_nothing(path, answer):
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         with pytest.raises(WorkspaceError, match="but the file is as it was"):
-            await workspace.write_document(str(path), "ours\n", before)
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
         with pytest.raises(WorkspaceError, match="but there is no such file"):
-            await workspace.write_document(str(path.parent / "new.txt"), "new\n", None)
+            await workspace.write_document(ResolvedPath(str(path.parent / "new.txt")), "new\n", None)
 
     play(editor, run)
 
@@ -403,10 +465,10 @@ def test_an_editor_that_does_not_answer_when_it_writes(path, monkeypatch, does_i
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         if does_it:
-            assert (await workspace.write_document(str(path), "ours\n", before)).text == "ours\n"
+            assert (await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)).text == "ours\n"
         else:
-            with pytest.raises(WorkspaceError, match="did not answer within"):
-                await workspace.write_document(str(path), "ours\n", before)
+            with pytest.raises(WorkspaceError, match="did not say within"):
+                await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
 
     play(editor, run)
 
@@ -421,10 +483,10 @@ def test_an_editor_that_keeps_the_text_to_itself(path):
     editor = Hesitant(path.parent)
 
     async def run(workspace: ClientWorkspace) -> None:
-        after = await workspace.write_document(str(path), "ours\n", await read(workspace, path))
+        after = await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
         assert (after.text, after.unsaved) == ("ours\n", True)
         assert after.remarks == ("The editor has not saved it yet.",)
-        again = await workspace.write_document(str(path), "ours, again\n", await read(workspace, path))
+        again = await workspace.write_document(ResolvedPath(str(path)), "ours, again\n", await read(workspace, path))
         assert again.text == "ours, again\n"
 
     play(editor, run)
@@ -443,7 +505,7 @@ def test_the_disk_is_looked_at_again_after_a_slow_editor(path):
 
         editor.on_read = slow
         with pytest.raises(FileChanged):
-            await workspace.write_document(str(path), "ours\n", before)
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
 
     play(editor, run)
     assert path.read_text() == "on disk\n"
@@ -455,7 +517,7 @@ def test_an_editor_that_is_gone(path):
     async def run(workspace: ClientWorkspace) -> None:
         before = await read(workspace, path)
         await workspace._connection.close()
-        await workspace.write_document(str(path), "ours\n", before)
+        await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
 
     play(editor, run)
     assert path.read_text() == "ours\n"
@@ -467,6 +529,6 @@ def test_reading_is_cancelled_at_once(path):
 
     async def run(workspace: ClientWorkspace) -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(workspace.read_document(str(path)), 0.05)
+            await asyncio.wait_for(workspace.read_document(ResolvedPath(str(path))), 0.05)
 
     play(editor, run)

@@ -16,6 +16,7 @@ from crow import disk
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.place import ResolvedPath
 
 
 @contextlib.contextmanager
@@ -130,14 +131,15 @@ def test_a_real_file_system_that_does_not_answer(tmp_path, hung_disk, monkeypatc
     (tmp_path / "sound/a").write_text("text")
     (tmp_path / "hung").mkdir()
     workspace, other = LocalWorkspace([str(tmp_path / "hung")]), LocalWorkspace([str(tmp_path / "sound")])
-    path, inside = str(tmp_path / "hung/a"), str(tmp_path / "sound/a")
+    path, inside = ResolvedPath(str(tmp_path / "hung/a")), ResolvedPath(str(tmp_path / "sound/a"))
 
     async def run() -> None:
         for call in (
+            lambda: workspace.resolve("a"),
             lambda: workspace.stat(path),
             lambda: workspace.read_text(path),
             lambda: workspace.read_bytes(path, 10),
-            lambda: workspace.list_folder(str(tmp_path / "hung")),
+            lambda: workspace.list_folder(ResolvedPath(str(tmp_path / "hung"))),
             lambda: workspace.read_document(path),
             lambda: workspace.write_document(path, "new", None),
         ):

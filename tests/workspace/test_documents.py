@@ -11,6 +11,7 @@ import pytest
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.base import Document, Workspace
+from crow.workspace.place import ResolvedPath
 from crow.workspace.text import could_be_shown_as, decode, encode
 from tests.support.buffers import FLAVOURS, opened
 from tests.support.file_cases import CASES
@@ -29,7 +30,7 @@ def in_workspace(root: Path, flavour: str, work: Callable[[Workspace], Awaitable
 
 
 async def read(workspace: Workspace, path: Path) -> Document:
-    document = await workspace.read_document(str(path))
+    document = await workspace.read_document(ResolvedPath(str(path)))
     assert document is not None
     return document
 
@@ -40,7 +41,7 @@ def test_what_is_read_and_written_back_is_the_same(tmp_path, flavour):
             path = tmp_path / str(number)
             path.write_bytes(case.content)
             before = await read(workspace, path)
-            after = await workspace.write_document(str(path), before.text, before)
+            after = await workspace.write_document(ResolvedPath(str(path)), before.text, before)
             assert path.read_bytes() == case.content
             assert after.same_as(before)
             assert before.unsaved is False
@@ -50,10 +51,10 @@ def test_what_is_read_and_written_back_is_the_same(tmp_path, flavour):
 
 def test_a_missing_file_is_none_and_can_be_made_with_its_folders(tmp_path, flavour):
     async def run(workspace: Workspace) -> None:
-        path = str(tmp_path / "a/b/c.txt")
+        path = await workspace.resolve(str(tmp_path / "a/b/c.txt"))
         assert await workspace.read_document(path) is None
         after = await workspace.write_document(path, "grüße\r\n", None)
-        assert after == Document(path, "grüße\r\n")
+        assert after == Document(path.real, "grüße\r\n")
 
     in_workspace(tmp_path, flavour, run)
     assert (tmp_path / "a/b/c.txt").read_bytes() == "grüße\r\n".encode()
@@ -61,14 +62,20 @@ def test_a_missing_file_is_none_and_can_be_made_with_its_folders(tmp_path, flavo
 
 @pytest.mark.parametrize("text", ["", "\n", "a", "a\r", "\r\n", "\ufeffmark\n", "a\u2028b\x0c", "\U0001f426" * 1000])
 def test_a_new_file_holds_exactly_the_bytes(tmp_path, flavour, text):
-    in_workspace(tmp_path, flavour, lambda workspace: workspace.write_document(str(tmp_path / "a"), text, None))
+    path = ResolvedPath(str(tmp_path / "a"))
+    in_workspace(tmp_path, flavour, lambda workspace: workspace.write_document(path, text, None))
     assert (tmp_path / "a").read_bytes() == text.encode()
 
 
 def test_an_existing_file_is_not_taken_for_a_new_one(tmp_path, flavour):
     (tmp_path / "a").write_text("theirs")
+    path = ResolvedPath(str(tmp_path / "a"))
     with pytest.raises(FileChanged, match="exists by now"):
-        in_workspace(tmp_path, flavour, lambda workspace: workspace.write_document(str(tmp_path / "a"), "ours", None))
+        in_workspace(
+            tmp_path,
+            flavour,
+            lambda workspace: workspace.write_document(path, "ours", None),
+        )
     assert (tmp_path / "a").read_text() == "theirs"
 
 
@@ -94,9 +101,9 @@ def test_a_file_that_has_changed_is_left_alone(tmp_path, flavour, change):
         if change == "folder gone":
             path.parent.rmdir()
         with pytest.raises(FileChanged):
-            await workspace.write_document(str(path), "ours", before)
+            await workspace.write_document(ResolvedPath(str(path)), "ours", before)
         with pytest.raises(FileChanged):
-            await workspace.remove(str(path), before)
+            await workspace.remove(ResolvedPath(str(path)), before)
 
     in_workspace(tmp_path, flavour, run)
     assert not path.exists() or "ours" not in path.read_bytes().decode("latin-1")
@@ -105,7 +112,7 @@ def test_a_file_that_has_changed_is_left_alone(tmp_path, flavour, change):
 def test_a_file_is_removed(tmp_path, flavour):
     async def run(workspace: Workspace) -> None:
         (tmp_path / "a").write_text("text")
-        await workspace.remove(str(tmp_path / "a"), await read(workspace, tmp_path / "a"))
+        await workspace.remove(ResolvedPath(str(tmp_path / "a")), await read(workspace, tmp_path / "a"))
 
     in_workspace(tmp_path, flavour, run)
     assert list(tmp_path.iterdir()) == []
@@ -126,7 +133,7 @@ def test_what_the_encoding_does_not_have_is_refused(tmp_path, flavour, content, 
     async def run(workspace: Workspace) -> None:
         before = await read(workspace, path)
         with pytest.raises(WorkspaceError) as refused:
-            await workspace.write_document(str(path), text, before)
+            await workspace.write_document(ResolvedPath(str(path)), text, before)
         assert said in str(refused.value)
 
     in_workspace(tmp_path, flavour, run)
@@ -154,11 +161,11 @@ def test_what_is_no_text_file_is_said_in_words(tmp_path, flavour):
     async def run(workspace: Workspace) -> None:
         for name, said in told.items():
             with pytest.raises(WorkspaceError) as refused:
-                await workspace.read_document(workspace.resolve(name))
+                await workspace.read_document(await workspace.resolve(name))
             assert str(refused.value).endswith(said)
         for name in ("folder", "pipe", "loop", "file/x", "x" * 300, "/dev/zero", "folder/" + "y" * 300):
             with pytest.raises(WorkspaceError):
-                await workspace.write_document(workspace.resolve(name), "text", None)
+                await workspace.write_document(await workspace.resolve(name), "text", None)
 
     in_workspace(tmp_path, flavour, run)
     assert (tmp_path / "file").read_text() == "x"
@@ -173,10 +180,10 @@ def test_links_are_written_through(tmp_path, flavour):
 
     async def run(workspace: Workspace) -> None:
         for name in ("link", "folder/file"):
-            path = workspace.resolve(name)
+            path = await workspace.resolve(name)
             before = await read(workspace, Path(path))
             await workspace.write_document(path, before.text + name + "\n", before)
-        await workspace.write_document(workspace.resolve("dangling"), "made\n", None)
+        await workspace.write_document(await workspace.resolve("dangling"), "made\n", None)
 
     in_workspace(tmp_path, flavour, run)
     assert (tmp_path / "real/file").read_text() == "one\nlink\nfolder/file\n"

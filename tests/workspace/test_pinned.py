@@ -12,6 +12,7 @@ from crow.acp import buffers
 from crow.errors import FileChanged, WorkspaceError
 from crow.workspace import local, search
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.place import ResolvedPath
 from crow.workspace.search import Query, Searcher
 from tests.support.buffers import RawEditor, connected
 from tests.workspace.test_terminal import Machine, on_this_machine
@@ -33,19 +34,19 @@ def lead_astray(path: Path, target: Path) -> None:
     path.symlink_to(target)
 
 
-LOOKS: dict[str, Callable[[LocalWorkspace, str], Awaitable[object]]] = {
+LOOKS: dict[str, Callable[[LocalWorkspace, ResolvedPath], Awaitable[object]]] = {
     "stat": lambda workspace, path: workspace.stat(path),
     "bytes": lambda workspace, path: workspace.read_bytes(path, 100),
     "text": lambda workspace, path: workspace.read_text(path),
     "document": lambda workspace, path: workspace.read_document(path),
-    "folder": lambda workspace, path: workspace.list_folder(path if path.endswith("pub") else os.path.dirname(path)),
+    "folder": lambda workspace, path: workspace.list_folder(ResolvedPath(os.path.dirname(path))),
 }
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 def test_a_folder_that_became_a_link_is_not_looked_into(folder, look):
     workspace = LocalWorkspace([str(folder)])
-    path = workspace.resolve("pub/x")
+    path = asyncio.run(workspace.resolve("pub/x"))
     lead_astray(folder / "pub", folder / "secret")
     with pytest.raises(WorkspaceError, match=CHANGED):
         asyncio.run(_awaited(look(workspace, path)))
@@ -55,7 +56,7 @@ def test_a_folder_that_became_a_link_is_not_looked_into(folder, look):
 @pytest.mark.parametrize("look", [LOOKS[name] for name in ("stat", "bytes", "text", "document")])
 def test_a_file_that_became_a_link_is_not_read(folder, look, target):
     workspace = LocalWorkspace([str(folder)])
-    path = workspace.resolve("pub/x")
+    path = asyncio.run(workspace.resolve("pub/x"))
     lead_astray(folder / "pub/x", folder / target)
     with pytest.raises(WorkspaceError, match=CHANGED):
         asyncio.run(_awaited(look(workspace, path)))
@@ -68,10 +69,10 @@ async def _awaited(work: Awaitable[object]) -> object:
 def test_what_is_no_link_is_read_as_ever(folder):
     async def run() -> None:
         workspace = LocalWorkspace([str(folder)])
-        assert (await workspace.stat("/")).kind == "folder"
-        assert "tmp/" in await workspace.list_folder("/")
-        assert await workspace.list_folder(str(folder)) == ["pub/", "secret/"]
-        assert await workspace.read_document(str(folder / "none/x")) is None
+        assert (await workspace.stat(ResolvedPath("/"))).kind == "folder"
+        assert "tmp/" in await workspace.list_folder(ResolvedPath("/"))
+        assert await workspace.list_folder(ResolvedPath(str(folder))) == ["pub/", "secret/"]
+        assert await workspace.read_document(ResolvedPath(str(folder / "none/x"))) is None
 
     asyncio.run(run())
 
@@ -147,7 +148,7 @@ def test_a_link_that_appears_before_a_write_is_not_followed_by_the_editor(tmp_pa
 
     async def run() -> None:
         async with connected(root, editor, reads=reads) as workspace, asyncio.timeout(20):
-            path = workspace.resolve(name)
+            path = await workspace.resolve(name)
             assert await workspace.read_document(path) is None
             if "/" in name:
                 lead_astray(root / "sub", outside)
@@ -168,7 +169,7 @@ def test_what_a_link_led_the_editor_to_is_not_read(folder):
     async def run() -> None:
         async with connected(folder, editor) as workspace, asyncio.timeout(20):
             with pytest.raises(WorkspaceError, match=CHANGED):
-                await workspace.read_text(str(folder / "pub/x"))
+                await workspace.read_text(ResolvedPath(str(folder / "pub/x")))
 
     asyncio.run(run())
 
@@ -176,7 +177,7 @@ def test_what_a_link_led_the_editor_to_is_not_read(folder):
 def test_a_link_that_leads_somewhere_is_called_a_link(folder):
     async def run() -> None:
         workspace = LocalWorkspace([str(folder)])
-        path = workspace.resolve("new")
+        path = await workspace.resolve("new")
         (folder / "new").symlink_to("pub/x")
         with pytest.raises(WorkspaceError) as refused:
             await workspace.write_document(path, "text", None)
@@ -210,12 +211,12 @@ def test_a_large_text_is_decoded_and_compared_off_the_event_loop(folder, monkeyp
 
     async def run() -> None:
         alone = LocalWorkspace([str(folder)])
-        assert len(await alone.read_text(str(path))) == 1_500_000
-        before = await alone.read_document(str(path))
+        assert len(await alone.read_text(ResolvedPath(str(path)))) == 1_500_000
+        before = await alone.read_document(ResolvedPath(str(path)))
         assert before is not None
-        await alone.write_document(str(path), before.text + "more\n", before)
+        await alone.write_document(ResolvedPath(str(path)), before.text + "more\n", before)
         async with connected(folder, editor) as workspace, asyncio.timeout(20):
-            assert (await workspace.read_text(str(path))).endswith("typed\n")
+            assert (await workspace.read_text(ResolvedPath(str(path)))).endswith("typed\n")
 
     asyncio.run(run())
     assert on_loop == []

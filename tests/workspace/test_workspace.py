@@ -11,6 +11,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace, decode_text
+from crow.workspace.place import ResolvedPath
 from tests.support.folders import open_to_others
 
 
@@ -34,7 +35,7 @@ def read(folder: Path, name: str) -> str:
 
     async def run() -> str:
         async with asyncio.timeout(5):
-            return await workspace.read_text(workspace.resolve(name))
+            return await workspace.read_text(await workspace.resolve(name))
 
     return asyncio.run(run())
 
@@ -82,10 +83,12 @@ def test_paths_are_resolved(folder, name, monkeypatch):
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.place import ResolvedPath
 asyncio.run(asyncio.to_thread(int))  # loads what is needed while it can be loaded
 os.setgid(65534); os.setuid(65534)
 workspace = LocalWorkspace([sys.argv[1]])
-for work in (workspace.read_text(sys.argv[2]), workspace.list_folder(sys.argv[3]), workspace.stat(sys.argv[3] + "/x")):
+file, folder, missing = map(ResolvedPath, (sys.argv[2], sys.argv[3], sys.argv[3] + "/x"))
+for work in (workspace.read_text(file), workspace.list_folder(folder), workspace.stat(missing)):
     try:
         print(asyncio.run(work))
     except Exception as error:
@@ -132,7 +135,7 @@ def test_a_folder_is_listed_in_order_with_names_that_can_be_sent(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
     (tmp_path / "to-sub").symlink_to("sub")
-    names = asyncio.run(LocalWorkspace([str(tmp_path)]).list_folder(str(tmp_path)))
+    names = asyncio.run(LocalWorkspace([str(tmp_path)]).list_folder(ResolvedPath(str(tmp_path))))
     assert names == ["a", "b", "caf�", "dangling", "sub/", "to-sub/"]
 
 

@@ -5,22 +5,25 @@ keeps every byte; else straight to disk, as long as the buffer holds no change o
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import RpcError
+from crow.acp.connection import BadAnswer, Connection, ConnectionLost
+from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
+from crow.visible import one_line
 from crow.workspace.base import Document
 from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
-from crow.workspace.place import make_folders_for, refuse_link
+from crow.workspace.place import ResolvedPath, Trail, make_folders_for, trail_of, verify
 from crow.workspace.text import MARK
 
 PATIENCE = 10
@@ -30,7 +33,17 @@ PATIENCE_FOR_WRITING = 30
 LARGEST_SENT = 2 * 1024 * 1024
 """Characters that go into one message: there is an editor (Toad) that takes no line over 10 MiB."""
 
+SETTLED = 0.02
+"""Seconds after which another change of a folder has a later time, however coarse the steps of the disk's clock are."""
+TRIES = 8
+"""How often a path is looked at again that changes while the editor follows it."""
+
 ASK_TO_SAVE = "Ask the user to save it first."
+
+_SAYS_NO = re.compile(r"denied|declin|refus|reject|permission|not allowed|forbidden", re.IGNORECASE)
+_CANNOT = frozenset({ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS})
+"""What an editor answers that has no such file or method. Every other error is a refusal, whatever it is called."""
+WRITTEN_TO_DISK = "The editor does not know this file, so it was written to disk."
 
 
 class Look(NamedTuple):
@@ -61,81 +74,115 @@ class ClientWorkspace(LocalWorkspace):
         self._reads = reads
         self._writes = writes
         self._watch = BufferWatch()
+        self._has_refused = False
+        """The editor said no to a file that is there: what it does not show from now on, it will not show."""
 
-    async def read_text(self, path: str) -> str:
+    async def read_text(self, path: ResolvedPath) -> str:
         document = await self.read_document(path)
         return document.text if document is not None else await super().read_text(path)
 
-    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
-        if not self._reads or not self.contains(path):
+    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
+        if not self._reads or not self.contains(path.real):
             return await super().read_lines(path, wanted)
         text = await self.read_text(path)
         return await worked_out(len(text), lambda: excerpt_of(text, wanted))
 
-    async def read_document(self, path: str) -> Document | None:
+    async def read_document(self, path: ResolvedPath) -> Document | None:
         return (await self._look(path)).document
 
     async def write_document(
-        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+        self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         # What the file could not hold is refused, whoever would write it.
-        await worked_out(len(text), lambda: encode_like(like or before, path, text))
+        await worked_out(len(text), lambda: encode_like(like or before, path.real, text))
         look = await self._look_again(path, before)
         if like is not None and (look.saved is None or not _encoded_alike(look.saved, like)):
             return await self._encode_anew(path, text, look, like)
         if await worked_out(len(text), lambda: self._can_go_through_client(look, path, text)):
             return await self._write_through(path, text, look)
         if look.document is not None and look.document.unsaved:
-            raise WorkspaceError(f"{shown(path)} is too large to be changed in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
         return await self._write_to_disk(path, text, look)
 
-    async def remove(self, path: str, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document) -> None:
         look = await self._look_again(path, before)
         if look.saved is None or (look.document is not None and look.document.unsaved):
-            raise WorkspaceError(f"{shown(path)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
         await super().remove(path, look.saved)
 
     # --- looking
 
-    async def _look(self, path: str) -> Look:
+    async def _look(self, path: ResolvedPath) -> Look:
+        """What disk and editor have. The editor goes by the path's name, and follows a symbolic link that has appeared
+        on it; whatever that led to is nobody's to see. So the editor's text counts only if nothing on the path changed
+        while it was read, unless it is the text that we have read ourselves.
+        """
+        for _ in range(TRIES):
+            trail = await self._trail(path)
+            is_settled = _is_settled(trail)
+            look = await self._look_once(path)
+            is_ours = look.document is None or not look.document.unsaved
+            if (await self._trail(path) == trail and is_settled) or is_ours:
+                return look
+            await asyncio.sleep(SETTLED)
+        raise FileChanged(f"{shown(path.real)} changes all the time: there is no telling what the editor has read.")
+
+    async def _look_once(self, path: ResolvedPath) -> Look:
         # The disk first: a binary file would come garbled, and a missing one as an empty text (Toad).
         saved = await super().read_document(path)
         try:
-            buffer = await self._ask_for_buffer(path)
+            buffer = await self._ask_for_buffer(path, saved)
         except TimeoutError:
-            told = f"The editor did not say within {PATIENCE} seconds whether {shown(path)} has unsaved changes."
+            told = f"The editor did not say within {PATIENCE} seconds whether {shown(path.real)} has unsaved changes."
             return Look(saved, None, saved and _with_obstacle(saved, told), silent=True)
-        # The editor follows a symbolic link that has appeared meanwhile; whatever that led to is nobody's to see.
-        refuse_link(path)
         # An empty text may also mean that the editor does not find the file. The disk knows.
         if not buffer:
             return Look(saved, buffer if saved is not None and not saved.text else None, saved)
-        document = await worked_out(len(buffer), lambda: self._in_front_of_the_person(path, saved, buffer))
+        document = await worked_out(len(buffer), lambda: self._in_front_of_the_person(path.real, saved, buffer))
         return Look(saved, buffer, document)
 
-    async def _look_again(self, path: str, before: Document | None) -> Look:
+    async def _look_again(self, path: ResolvedPath, before: Document | None) -> Look:
         """What is there now, if it is still what a change was made from and can be written."""
         look = await self._look(path)
         now = look.document
         if now is not None and before is None:
-            raise FileChanged(f"{shown(path)} exists by now.")
+            raise FileChanged(f"{shown(path.real)} exists by now.")
         if before is not None and (now is None or not now.same_as(before)):
-            raise FileChanged(f"{shown(path)} has changed meanwhile.")
+            raise FileChanged(f"{shown(path.real)} has changed meanwhile.")
         if now is not None and now.obstacle:
             raise WorkspaceError(now.obstacle)
         return look
 
-    async def _ask_for_buffer(self, path: str) -> str | None:
-        """The editor's text; None if it has none to give: it answers only for the folders of its project."""
-        if not self._reads or not self.contains(path):
+    async def _ask_for_buffer(self, path: ResolvedPath, saved: Document | None) -> str | None:
+        """The editor's text; None if it has none to give: it answers only for the folders of its project.
+
+        WorkspaceError if it will not give it. Then the disk is not read instead.
+        """
+        if not self._reads or not self.contains(path.real):
             return None
-        request = wire.ReadTextFileRequest(session_id=self._session_id, path=path)
+        request = wire.ReadTextFileRequest(session_id=self._session_id, path=path.real)
         try:
             async with timeout(PATIENCE):
                 answer = await self._connection.request("fs/read_text_file", request, wire.ReadTextFileResponse)
-        except (RpcError, ConnectionLost):
+        except (ConnectionLost, BadAnswer):
             return None
+        except RpcError as error:
+            if saved is None or not self._is_refusal(error, saved):
+                return None
+            self._has_refused = True
+            told = f"{shown(path.real)} was not read: the editor refused it ({_reason(error)})."
+            raise WorkspaceError(told, remedy="Only the user can allow it.") from None
         return answer.content
+
+    def _is_refusal(self, error: RpcError, saved: Document) -> bool:
+        """Whether an editor will not show a file that is there; else it cannot, and the disk may be read."""
+        if error.code in _CANNOT:
+            return False
+        can_be_shown = saved.encoding == "utf-8" and len(saved.text) <= LARGEST_SENT
+        return can_be_shown or self._has_refused or _SAYS_NO.search(_reason(error)) is not None
+
+    async def _trail(self, path: ResolvedPath) -> Trail:
+        return await self.disk.run(lambda: trail_of(path, self._roots))
 
     def _in_front_of_the_person(self, path: str, saved: Document | None, buffer: str) -> Document:
         if saved is None:
@@ -159,8 +206,8 @@ class ClientWorkspace(LocalWorkspace):
 
     # --- writing
 
-    def _can_go_through_client(self, look: Look, path: str, text: str) -> bool:
-        if not self._writes or look.silent or not self.contains(path) or len(text) > LARGEST_SENT:
+    def _can_go_through_client(self, look: Look, path: ResolvedPath, text: str) -> bool:
+        if not self._writes or look.silent or not self.contains(path.real) or len(text) > LARGEST_SENT:
             return False
         if look.document is not None and look.document.unsaved:
             return True  # what speaks against it would be an obstacle
@@ -169,64 +216,103 @@ class ClientWorkspace(LocalWorkspace):
         # An editor that would not show the file will not write it either.
         return look.buffer is not None and keeps_bytes(look.saved, look.buffer, text)
 
-    async def _encode_anew(self, path: str, text: str, look: Look, like: Document) -> Document:
+    async def _encode_anew(self, path: ResolvedPath, text: str, look: Look, like: Document) -> Document:
         """In another encoding than the file has: no editor can be told which."""
         if look.document is not None and look.document.unsaved:
-            raise WorkspaceError(f"{shown(path)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+            raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
         return await self._write_to_disk(path, text, look, like)
 
-    async def _write_to_disk(self, path: str, text: str, look: Look, like: Document | None = None) -> Document:
+    async def _write_to_disk(self, path: ResolvedPath, text: str, look: Look, like: Document | None = None) -> Document:
         after = await super().write_document(path, text, look.saved, like=like)
         await worked_out(len(text), lambda: self._watch.note_saved(after))
         return after
 
-    async def _write_through(self, path: str, text: str, look: Look) -> Document:
+    async def _write_through(self, path: ResolvedPath, text: str, look: Look) -> Document:
+        await self.disk.run(lambda: make_folders_for(path))
+        if not await self._is_quiet(path):
+            if look.document is not None and look.document.unsaved:
+                raise FileChanged(f"{shown(path.real)} changes all the time. Nothing was written.")
+            return await self._write_to_disk(path, text, look)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
         await self._expect_on_disk(path, look.saved)
-        await asyncio.to_thread(make_folders_for, path)
         mark = MARK if look.buffer is not None and look.buffer.startswith(MARK) else ""
-        request = wire.WriteTextFileRequest(session_id=self._session_id, path=path, content=mark + text)
-        refuse_link(path)  # the editor would follow one that has appeared since the person agreed
+        request = wire.WriteTextFileRequest(session_id=self._session_id, path=path.real, content=mark + text)
+        # The editor would follow a link that has appeared since the person agreed.
+        await self.disk.run(lambda: verify(path))
         try:
             async with timeout(PATIENCE_FOR_WRITING):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)
         except RpcError as error:
-            if look.document is not None and look.document.unsaved:
-                reason = error.message[:200]
-                raise WorkspaceError(f"{shown(path)} was not written: the editor refused it ({reason}).") from None
-            return await self._write_to_disk(path, text, look)
+            if error.code in _CANNOT and not (look.document is not None and look.document.unsaved):
+                after = await self._write_to_disk(path, text, look)
+                return msgspec.structs.replace(after, remarks=(*after.remarks, WRITTEN_TO_DISK))
+            raise _refused_to_write(path, error) from None
         except ConnectionLost:
-            raise WorkspaceError(f"{shown(path)} was not written: the editor is gone.") from None
+            raise WorkspaceError(f"{shown(path.real)} was not written: the editor is gone.") from None
         except TimeoutError:
-            return await self._if_written(path, text)
-        return await self._what_became_of(path, text, look)
+            return await self._after_writing(path, self._if_written(path, text))
+        return await self._after_writing(path, self._what_became_of(path, text, look))
 
-    async def _expect_on_disk(self, path: str, saved: Document | None) -> None:
+    async def _after_writing(self, path: ResolvedPath, look: Awaitable[Document]) -> Document:
+        """What is there now. A path that changed meanwhile is no sign that nothing was written."""
+        try:
+            return await look
+        except FileChanged as changed:
+            told = f"{changed.message} The editor was writing it meanwhile: the text may have gone to another file."
+            raise WorkspaceError(told, remedy=f"See where {shown(path.real)} leads, and what became of it.") from None
+
+    async def _is_quiet(self, path: ResolvedPath) -> bool:
+        """Whether nothing on the path has changed for a moment, so that the editor will find what was judged."""
+        for _ in range(TRIES):
+            if _is_settled(await self._trail(path)):
+                return True
+            await asyncio.sleep(SETTLED)
+        return False
+
+    async def _expect_on_disk(self, path: ResolvedPath, saved: Document | None) -> None:
         now = await super().read_document(path)
         if now is not saved and (now is None or saved is None or not now.same_as(saved)):
-            raise FileChanged(f"{shown(path)} has changed meanwhile.")
+            raise FileChanged(f"{shown(path.real)} has changed meanwhile.")
 
-    async def _if_written(self, path: str, text: str) -> Document:
+    async def _if_written(self, path: ResolvedPath, text: str) -> Document:
         """For an editor that did not answer: it may have done it all the same, or may do it yet."""
         after = (await self._look(path)).document
         if after is None or after.text != text:
-            told = (
-                f"The editor did not answer within {PATIENCE_FOR_WRITING} seconds when it was to write {shown(path)}."
-            )
+            told = f"The editor did not say within {PATIENCE_FOR_WRITING} seconds that it wrote {shown(path.real)}."
             raise WorkspaceError(told, remedy="Read the file again to see what became of it.")
         return after
 
-    async def _what_became_of(self, path: str, text: str, before: Look) -> Document:
+    async def _what_became_of(self, path: ResolvedPath, text: str, before: Look) -> Document:
         """What is there after the editor has written: it may have formatted the text, or done nothing with it."""
         after = (await self._look(path)).document
         if after is None:
-            raise WorkspaceError(f"The editor said that it wrote {shown(path)}, but there is no such file.")
+            raise WorkspaceError(f"The editor said that it wrote {shown(path.real)}, but there is no such file.")
         is_untouched = before.document is not None and after.text == before.document.text
         if is_untouched and after.text != text:
-            raise WorkspaceError(f"The editor said that it wrote {shown(path)}, but the file is as it was.")
+            raise WorkspaceError(f"The editor said that it wrote {shown(path.real)}, but the file is as it was.")
         if after.unsaved:
             return msgspec.structs.replace(after, remarks=("The editor has not saved it yet.",))
         return after
+
+
+def _is_settled(trail: Trail) -> bool:
+    """Whether the last change is so long ago that another one would leave a later time."""
+    return abs(time.time_ns() - trail.newest) > SETTLED * 1e9
+
+
+def _refused_to_write(path: ResolvedPath, error: RpcError) -> WorkspaceError:
+    told = f"{shown(path.real)} was not written: the editor refused it ({_reason(error)})."
+    return WorkspaceError(told, remedy="Only the user can allow it.")
+
+
+def _reason(error: RpcError) -> str:
+    """What the editor said. The protocol's libraries put it into the data, beside a message that is always the same."""
+    details: object = error.data
+    if isinstance(details, dict):
+        data = cast("dict[str, Any]", details)
+        details = next((data[key] for key in ("details", "message", "reason") if data.get(key)), "")
+    said = details if isinstance(details, str) and details else error.message
+    return one_line(said, 200)
 
 
 def _encoded_alike(one: Document, other: Document) -> bool:

@@ -34,6 +34,7 @@ from crow.results import Location, ToolKind, ToolResult
 from crow.tools.changing import digest_of, show_change, worked_out
 from crow.visible import one_line
 from crow.workspace.base import Document, Workspace
+from crow.workspace.place import ResolvedPath
 
 NOTHING = "There is no turn to take back."
 INTERRUPTED = "Interrupted before it was done."
@@ -174,16 +175,19 @@ class _Undo:
     async def take_back(self, change: FileChange) -> None:
         name = self._name(change.path)
         try:
-            now = await self._workspace.read_document(change.path)
+            target = await self._workspace.resolve(change.path)
+            if target.real != change.path:
+                raise _Refused("has a symbolic link on its path now, which leads elsewhere.")
+            now = await self._workspace.read_document(target)
             if await worked_out(_size(now), lambda: _is_as_before(now, change.before)):
                 self._unchanged.append(name)
                 return
             ours = await worked_out(_size(now), lambda: _check(now, change))
             if change.before is None:
-                await self._remove(ours)
+                await self._remove(target, ours)
                 self._removed.append(name)
             else:
-                self._restored.append(name + await self._restore(ours, change.before))
+                self._restored.append(name + await self._restore(target, ours, change.before))
         except _Refused as refused:
             self._refused.append(f"{name} {refused}")
         except WorkspaceError as error:
@@ -222,24 +226,24 @@ class _Undo:
 
     # --- one file, shown as a call
 
-    async def _restore(self, now: Document, before: Before) -> str:
+    async def _restore(self, target: ResolvedPath, now: Document, before: Before) -> str:
         """What is to be said of it apart from its name."""
         old = Document(now.path, before.text, before.encoding, before.mark)
         change = await show_change(now.path, now.text, old.text)
         result = ToolResult(ok=True, text="", message=change.message, display=change.display)
 
         def write() -> Awaitable[Document]:
-            return self._workspace.write_document(now.path, old.text, now, like=old)
+            return self._workspace.write_document(target, old.text, now, like=old)
 
         after = await self._perform(ToolKind.EDIT, "Restore", change.locations[0], result, write)
         return "" if after.text == old.text else " (changed by the editor when it was saved)"
 
-    async def _remove(self, now: Document) -> None:
+    async def _remove(self, target: ResolvedPath, now: Document) -> None:
         display = diff.display(shown(now.path), now.text, None)
         result = ToolResult(ok=True, text="", message="removed", display=display)
 
         def remove() -> Awaitable[None]:
-            return self._workspace.remove(now.path, now)
+            return self._workspace.remove(target, now)
 
         await self._perform(ToolKind.DELETE, "Remove", Location(now.path), result, remove)
 

@@ -12,6 +12,7 @@ from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind,
 from crow.tools.schemas import schema_of
 from crow.visible import one_line
 from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
 
 
 class Action(Protocol):
@@ -80,8 +81,12 @@ class AnnouncesItself(Protocol):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What must be looked at before it can be said what would be done: judged and asked about like an action."""
+    """What must be looked at before it can be said what would be done: judged and asked about like an action.
 
+    Where nothing lies, there is nothing to be seen, and nobody has to be asked.
+    """
+
+    path: ResolvedPath
     title: str
     deed: Deed
     locations: tuple[Location, ...] = ()
@@ -92,8 +97,12 @@ class Look(msgspec.Struct, frozen=True):
 class LooksFirst(Protocol):
     """A tool whose `prepare` answers from a file's content: whether a text is in it must not be told unasked."""
 
-    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
-        """None if there is nothing to be looked at."""
+    async def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+        """None if the call changes nothing: it is then prepared as those of other tools are."""
+        ...
+
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> Action:
+        """The same as `prepare`, for the very path that was looked at and judged."""
         ...
 
 

@@ -1,20 +1,20 @@
 """What the tools that change a file share: showing the change, storing what it replaces, telling what became of it."""
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from crow import diff
 from crow.actions import Deed
-from crow.errors import WorkspaceError
+from crow.errors import FileChanged, WorkspaceError
 from crow.events import Before, FileChanging, FileWritten, Journal
-from crow.paths import relative_to, shown, spelled
+from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Look
 from crow.tools.matching import common_beginning
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
+from crow.workspace.place import ResolvedPath
 
 LARGEST_AT_ONCE = 64 * 1024
 """Characters up to which a text is worked on without leaving the event loop."""
@@ -35,18 +35,20 @@ class ShownChange(NamedTuple):
     new: str
 
 
-def look_at(workspace: Workspace, path: str) -> Look | None:
+async def look_at(workspace: Workspace, path: str) -> Look:
     """A file that is there has to be read before it can be said how it would change."""
-    resolved = workspace.resolve(path)
-    if not os.path.lexists(resolved):
-        return None
-    title = f"Look at {relative_to(resolved, workspace.roots[0])}, to change it"
-    return Look(title, Deed("read", ToolKind.READ, reads=(resolved,)), (Location(resolved),))
+    resolved = await workspace.resolve(path)
+    title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
+    deed = Deed("read", ToolKind.READ, reads=(resolved.real,))
+    return Look(resolved, title, deed, (Location(resolved.real),))
 
 
-def written_paths(workspace: Workspace, path: str) -> tuple[str, ...]:
-    """Where a write goes, and what it was called: a protected name stays protected if it is a link."""
-    return tuple(dict.fromkeys((workspace.resolve(path), spelled(path, workspace.roots[0]))))
+async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | None:
+    """The file that is to be changed, if it could be judged: one that has just appeared was not there to be judged."""
+    before = await workspace.read_document(path)
+    if before is not None and not before.unsaved and not path.existed:
+        raise FileChanged(f"{shown(path.real)} exists by now.")
+    return before
 
 
 async def show_change(path: str, old: str | None, new: str) -> ShownChange:
@@ -75,17 +77,17 @@ def check_writable(path: str, before: Document | None, text: str) -> None:
 
 
 async def change_file(
-    workspace: Workspace, journal: Journal, call_id: str, path: str, text: str, before: Document | None
+    workspace: Workspace, journal: Journal, call_id: str, path: ResolvedPath, text: str, before: Document | None
 ) -> Document:
     """Writes a text as `Workspace.write_document` does, once what it replaces is stored, so that it can be taken back.
 
     StorageFailed if it could not be stored: nothing was written then.
     """
     image = None if before is None else Before(before.text, before.encoding, before.mark)
-    await journal.record(FileChanging(call_id, path, image))
+    await journal.record(FileChanging(call_id, path.real, image))
     after = await workspace.write_document(path, text, before)
     # What is there by now: an editor may have formatted the text when it saved it.
-    journal.append(FileWritten(call_id, path, await worked_out(len(after.text), lambda: digest_of(after.text))))
+    journal.append(FileWritten(call_id, path.real, await worked_out(len(after.text), lambda: digest_of(after.text))))
     return after
 
 

@@ -18,16 +18,17 @@ from crow.tools.changing import (
     change_file,
     check_writable,
     look_at,
+    read_judged,
     show_change,
     told_diff,
     told_result,
     worked_out,
-    written_paths,
 )
 from crow.tools.following import follow
 from crow.tools.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
+from crow.workspace.place import ResolvedPath
 
 TRIES = 3
 """How often an edit is carried over to a newer text before we give up on a file that changes all the time."""
@@ -65,24 +66,26 @@ class Edit:
             case _:
                 return None
 
-    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
-        return look_at(workspace, _reader.read(call)[0].path)
+    async def look(self, call: ToolCall, workspace: Workspace) -> Look:
+        return await look_at(workspace, _reader.read(call)[0].path)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
+        return await self.prepare_after(call, workspace, await self.look(call, workspace))
+
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "EditAction":
         arguments, unknown = _reader.read(call)
         _check(arguments.edits)
-        path = workspace.resolve(arguments.path)
-        before = await workspace.read_document(path)
+        path = look.path
+        before = await read_judged(workspace, path)
         if before is None:
-            raise WorkspaceError(f"{shown(path)} does not exist.", remedy=self._advice.make_a_file)
+            raise WorkspaceError(f"{shown(path.real)} does not exist.", remedy=self._advice.make_a_file)
         plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
         new = apply(before.text, plan.replacements)
         if new == before.text:
-            raise WorkspaceError(f"The edits change nothing in {shown(path)}.")
-        check_writable(path, before, new)
-        change = await show_change(path, before.text, new)
-        paths = written_paths(workspace, arguments.path)
-        return EditAction(call.id, workspace, self._seen, before, paths, plan, change, unknown, self._advice)
+            raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
+        check_writable(path.real, before, new)
+        change = await show_change(path.real, before.text, new)
+        return EditAction(call.id, workspace, self._seen, path, before, plan, change, unknown, self._advice)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
@@ -108,8 +111,8 @@ class EditAction:
         call_id: str,
         workspace: Workspace,
         seen: Seen,
+        target: ResolvedPath,
         before: Document,
-        paths: tuple[str, ...],
         plan: EditPlan,
         change: ShownChange,
         unknown: tuple[str, ...],
@@ -118,12 +121,13 @@ class EditAction:
         self._call_id = call_id
         self._workspace = workspace
         self._seen = seen
-        self._path = before.path
+        self._target = target
+        self._path = target.real
         self._before = before
         self._plan = plan
         self._unknown = unknown
         self._advice = advice
-        self.deed = Deed("edit", ToolKind.EDIT, writes=paths)
+        self.deed = Deed("edit", ToolKind.EDIT, writes=target.judged)
         self._change = change
         self.display = change.display
         self.locations = change.locations
@@ -138,9 +142,9 @@ class EditAction:
         for _ in range(TRIES):
             text = apply(before.text, replacements)
             try:
-                after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
+                after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
             except FileChanged as changed:
-                now = await self._workspace.read_document(self._path)
+                now = await self._workspace.read_document(self._target)
                 moved = await self._follow(replacements, before, now) if now is not None else None
                 if now is None or moved is None:
                     raise self._conflict(changed, now) from None

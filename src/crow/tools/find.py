@@ -15,6 +15,7 @@ from crow.tools.base import ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
+from crow.workspace.place import ResolvedPath
 from crow.workspace.search import Found, Searcher
 
 MOST_LOCATIONS = 5
@@ -50,21 +51,23 @@ class Find:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FindAction":
         arguments, unknown = _reader.read(call)
         folder, pattern = split_folder(arguments.pattern)
-        root = workspace.resolve(folder if folder.startswith(("/", "~")) else os.path.join(arguments.path, folder))
+        is_absolute = folder.startswith(("/", "~"))
+        root = await workspace.resolve(folder if is_absolute else os.path.join(arguments.path, folder))
         searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))
         return FindAction(workspace, searcher, root, pattern, unknown)
 
 
 class FindAction:
     def __init__(
-        self, workspace: Workspace, searcher: Searcher, root: str, pattern: str, unknown: tuple[str, ...]
+        self, workspace: Workspace, searcher: Searcher, target: ResolvedPath, pattern: str, unknown: tuple[str, ...]
     ) -> None:
         self._workspace = workspace
         self._searcher = searcher
-        self._root = root
+        self._target = target
+        self._root = target.real
         self._pattern = pattern
         self._unknown = unknown
-        self.deed = Deed("find", ToolKind.SEARCH, reads=(root,))
+        self.deed = Deed("find", ToolKind.SEARCH, reads=(target.real,))
         self.locations: tuple[Location, ...] = ()
         """The folder says nothing: the result has the first of the files that were found."""
         self.display: tuple[DisplayBlock, ...] = ()
@@ -74,10 +77,11 @@ class FindAction:
         return f"Find {self._pattern}{where(self._workspace, self._root)}"
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._root)
+        info = await self._workspace.stat(self._target)
         if info.kind != "folder":
             raise WorkspaceError(f"{shown(self._root)} is not a folder: `find` looks in folders.")
         found = await self._searcher.find(self._root, self._pattern)
+        await self._workspace.stat(self._target)  # that it was the folder which was judged
         locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS])
         notes = self._notes(found)
         text = "\n".join([*(self._name(path) for path in found.paths), *(f"({note})" for note in notes)])

@@ -20,6 +20,7 @@ from crow.tools.seen import Seen
 from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.excerpt import Line, Wanted
+from crow.workspace.place import ResolvedPath
 
 MOST_LINES = 2000
 MOST_BYTES = 256 * 1024
@@ -60,7 +61,7 @@ class Read:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
-        path = workspace.resolve(arguments.path)
+        path = await workspace.resolve(arguments.path)
         return ReadAction(workspace, self._seen, path, arguments, unknown, self._advice)
 
 
@@ -69,19 +70,20 @@ class ReadAction:
         self,
         workspace: Workspace,
         seen: Seen,
-        path: str,
+        target: ResolvedPath,
         arguments: ReadArguments,
         unknown: tuple[str, ...],
         advice: Advice,
     ) -> None:
         self._workspace = workspace
         self._seen = seen
-        self._path = path
+        self._target = target
+        self._path = target.real
         self._arguments = arguments
         self._unknown = unknown
         self._advice = advice
-        self.deed = Deed("read", ToolKind.READ, reads=(path,))
-        self.locations = (Location(path, arguments.offset),)
+        self.deed = Deed("read", ToolKind.READ, reads=(target.real,))
+        self.locations = (Location(target.real, arguments.offset),)
         self.display: tuple[DisplayBlock, ...] = ()
 
     @property
@@ -90,7 +92,7 @@ class ReadAction:
         return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._path)
+        info = await self._workspace.stat(self._target)
         match info.kind:
             case "folder":
                 return await self._list()
@@ -100,7 +102,7 @@ class ReadAction:
                 raise WorkspaceError(f"{shown(self._path)} is neither a file nor a folder: it cannot be read.")
 
     async def _list(self) -> ToolResult:
-        names = await self._workspace.list_folder(self._path)
+        names = await self._workspace.list_folder(self._target)
         if not names:
             return self._result("(an empty folder)", "0 entries")
         first = self._arguments.offset
@@ -116,13 +118,13 @@ class ReadAction:
         return self._result(text, f"{len(names)} {'entry' if len(names) == 1 else 'entries'}")
 
     async def _read_image(self, info: FileInfo) -> ToolResult | None:
-        head = await self._workspace.read_bytes(self._path, 16)
+        head = await self._workspace.read_bytes(self._target, 16)
         mime_type = image_type(head)
         if mime_type is None:
             return None
         if info.size > LARGEST_IMAGE:
             raise WorkspaceError(f"{shown(self._path)} is an image of {info.size:,} bytes, more than models take.")
-        content = await self._workspace.read_bytes(self._path, LARGEST_IMAGE)
+        content = await self._workspace.read_bytes(self._target, LARGEST_IMAGE)
         image = Image(base64.b64encode(content).decode(), mime_type)
         message = f"{mime_type}, {info.size:,} bytes"
         return ToolResult(
@@ -131,7 +133,7 @@ class ReadAction:
 
     async def _read_lines(self) -> ToolResult:
         first, most = self._arguments.offset, min(self._arguments.limit, MOST_LINES)
-        found = await self._workspace.read_lines(self._path, Wanted(first, most, LONGEST_LINE))
+        found = await self._workspace.read_lines(self._target, Wanted(first, most, LONGEST_LINE))
         if not found.total:
             self._seen.note_read(self._path, found.text, 1, 0)
             return self._result("(an empty file)", "empty")

@@ -16,6 +16,7 @@ from crow.tools.find import where
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
+from crow.workspace.place import ResolvedPath
 from crow.workspace.search import Cut, FileMatches, Findings, Line, Query, Searcher
 
 MOST_BYTES = 64 * 1024
@@ -76,7 +77,8 @@ class Search:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
         arguments, unknown = _reader.read(call)
         searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))
-        return SearchAction(workspace, searcher, self._skip, arguments, unknown)
+        target = await workspace.resolve(arguments.path)
+        return SearchAction(workspace, searcher, self._skip, target, arguments, unknown)
 
 
 class SearchAction:
@@ -85,10 +87,12 @@ class SearchAction:
         workspace: Workspace,
         searcher: Searcher,
         skip: Callable[[str], bool],
+        target: ResolvedPath,
         arguments: SearchArguments,
         unknown: tuple[str, ...],
     ) -> None:
-        root = workspace.resolve(arguments.path)
+        root = target.real
+        self._target = target
         self._workspace = workspace
         self._searcher = searcher
         self._skip = skip
@@ -106,10 +110,11 @@ class SearchAction:
         return f'Search "{self._query.pattern}"{where(self._workspace, self._query.root)}'
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._query.root)
+        info = await self._workspace.stat(self._target)
         if info.kind == "other":
             raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
         findings = await self._searcher.search(self._query, self._skip)
+        await self._workspace.stat(self._target)  # that it was the folder which was judged
         body, more = _fitting(self._lines(findings))
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
         text = "\n".join([*body, *notes])

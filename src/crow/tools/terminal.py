@@ -102,8 +102,9 @@ class RunCommand:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "CommandAction":
         arguments, unknown = _reader.read(call)
         _check(arguments.command)
-        cwd = workspace.resolve(arguments.cwd or workspace.roots[0])
-        if (await workspace.stat(cwd)).kind != "folder":
+        folder = await workspace.resolve(arguments.cwd or workspace.roots[0])
+        cwd = folder.real
+        if (await workspace.stat(folder)).kind != "folder":
             raise WorkspaceError(f"{shown(cwd)} is not a folder: nothing can be run in it.")
         timeout = arguments.timeout or self._timeout
         return CommandAction(self._terminals, call.id, arguments, cwd, timeout, workspace.roots[0], unknown)

@@ -18,15 +18,16 @@ from crow.tools.changing import (
     change_file,
     check_writable,
     look_at,
+    read_judged,
     show_change,
     told_result,
     worked_out,
-    written_paths,
 )
 from crow.tools.fitting import with_ends_of, without_foreign_ends
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end
+from crow.workspace.place import ResolvedPath
 from crow.workspace.text import encoding_name
 
 TRIES = 3
@@ -63,18 +64,21 @@ class Write:
         language = language_of(path) if isinstance(path, str) else ""
         return TextBlock(content, language=language) if isinstance(content, str) else None
 
-    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
-        return look_at(workspace, _reader.read(call)[0].path)
+    async def look(self, call: ToolCall, workspace: Workspace) -> Look:
+        return await look_at(workspace, _reader.read(call)[0].path)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
+        return await self.prepare_after(call, workspace, await self.look(call, workspace))
+
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "WriteAction":
         arguments, unknown = _reader.read(call)
-        path = workspace.resolve(arguments.path)
-        before = await workspace.read_document(path)
-        if before is not None and not arguments.append and (gap := self._seen.gap(path, before.text)):
+        path = look.path
+        before = await read_judged(workspace, path)
+        if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
         text = text_after(before, arguments)
-        check_writable(path, before, text)
-        change = await show_change(path, before.text if before else None, text)
+        check_writable(path.real, before, text)
+        change = await show_change(path.real, before.text if before else None, text)
         return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
 
 
@@ -84,7 +88,7 @@ class WriteAction:
         call_id: str,
         workspace: Workspace,
         seen: Seen,
-        path: str,
+        target: ResolvedPath,
         arguments: WriteArguments,
         before: Document | None,
         change: ShownChange,
@@ -94,12 +98,13 @@ class WriteAction:
         self._call_id = call_id
         self._workspace = workspace
         self._seen = seen
-        self._path = path
+        self._target = target
+        self._path = target.real
         self._arguments = arguments
         self._before = before
         self._unknown = unknown
         self._advice = advice
-        self.deed = Deed("write", ToolKind.EDIT, writes=written_paths(workspace, arguments.path))
+        self.deed = Deed("write", ToolKind.EDIT, writes=target.judged)
         self._change = change
         self.display = change.display
         self.locations = change.locations
@@ -117,12 +122,12 @@ class WriteAction:
         for _ in range(TRIES):
             text = text_after(before, self._arguments)
             try:
-                after = await change_file(self._workspace, journal, self._call_id, self._path, text, before)
+                after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
             except FileChanged as changed:
                 if not self._arguments.append:
                     remedy = self._advice.read_first
                     raise WorkspaceError(f"{changed.message} Nothing was written.", remedy=remedy) from None
-                before = await self._workspace.read_document(self._path)
+                before = await self._workspace.read_document(self._target)
             else:
                 return await self._told(before, text, after)
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")

@@ -12,9 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from crow import events
-from crow.errors import WorkspaceError
 from crow.markdown import language_of
 from crow.messages import ToolCall
+from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
 from crow.tools.base import AnnouncesItself, ShowsGrowth, Tool
 from crow.workspace.base import Workspace
@@ -148,8 +148,8 @@ class ArrivingCall:
 
     def _diffs(self, diffs: tuple[DiffBlock, ...], longest: int) -> tuple[DisplayBlock, ...]:
         """The changes so far; if they are no longer small, the new text of the last one."""
-        path = self._resolved(diffs[0].path)
-        if path is None or sum(map(_size, diffs)) > longest:
+        path = self._spelled(diffs[0].path)
+        if sum(map(_size, diffs)) > longest:
             return (TextBlock(last_piece(diffs[-1].new_text, longest), language=language_of(diffs[0].path)),)
         return tuple(msgspec.structs.replace(diff, path=path) for diff in diffs)
 
@@ -158,14 +158,11 @@ class ArrivingCall:
         path = known.get("path")
         if self._tool.kind is ToolKind.SEARCH or not isinstance(path, str) or not path:
             return ()
-        resolved = self._resolved(path)
-        return () if resolved is None else (Location(resolved),)
+        return (Location(self._spelled(path)),)
 
-    def _resolved(self, path: str) -> str | None:
-        try:
-            return self._workspace.resolve(path)
-        except WorkspaceError:
-            return None
+    def _spelled(self, path: str) -> str:
+        """Where it leads is found out once, when the call is judged, and not on the event loop."""
+        return spelled(path, self._workspace.roots[0])
 
 
 def _size(block: DisplayBlock) -> int:

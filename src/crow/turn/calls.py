@@ -137,11 +137,16 @@ class CallBatch:
 async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Refusal:
     """What the call is to do, once the policy or the person has said yes to it."""
     tool = conversation.tools.find(call.name)
-    look = tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
-    if look is not None and isinstance(verdict := await verdict_on(conversation, call, look), Deny):
-        return Refusal(verdict, look)
+    look = await tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
+    if look is not None and look.path.existed:
+        verdict = await verdict_on(conversation, call, look)
+        if isinstance(verdict, Deny):
+            return Refusal(verdict, look)
     with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
-        action = await tool.prepare(call, conversation.workspace)
+        if look is not None and isinstance(tool, LooksFirst):
+            action = await tool.prepare_after(call, conversation.workspace, look)
+        else:
+            action = await tool.prepare(call, conversation.workspace)
     conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
     verdict = await verdict_on(conversation, call, action)
     return Refusal(verdict, action) if isinstance(verdict, Deny) else action

@@ -15,6 +15,7 @@ from crow.paths import shown
 from crow.policy.base import Policy
 from crow.visible import one_line
 from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
 
 MOST_ATTACHED = 256 * 1024
 """Characters of one attachment that the model gets; the rest it can read itself."""
@@ -103,9 +104,9 @@ class Composer:
         if address.netloc not in _THIS_MACHINE:
             return self._left_out(name, f"it lies on another machine ({one_line(address.netloc)})")
         try:
-            path = self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
-            if self._policy.is_secret(path):
-                return self._secret(path)
+            path = await self._workspace.resolve(unquote(address.path, errors="surrogateescape"))
+            if self._policy.is_secret(path.real):
+                return self._secret(path.real)
             return await self._file(path, address.fragment)
         except WorkspaceError as error:
             return self._left_out(name, one_line(str(error), 1000).rstrip("."))
@@ -115,8 +116,8 @@ class Composer:
         self.remarks.append(f"{name} may hold secrets and was not read: if the model wants to read it, you are asked.")
         return Text(f"[The user refers to {name}. It may hold secrets: reading it asks the user first.]")
 
-    async def _file(self, path: str, fragment: str) -> UserPart:
-        name = one_line(shown(path))
+    async def _file(self, path: ResolvedPath, fragment: str) -> UserPart:
+        name = one_line(shown(path.real))
         info = await self._workspace.stat(path)
         if info.kind == "folder":
             listing = "\n".join(await self._workspace.list_folder(path))

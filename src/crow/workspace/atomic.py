@@ -19,7 +19,7 @@ from typing import Self
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
-from crow.workspace.place import Place
+from crow.workspace.place import Place, ResolvedPath
 from crow.workspace.words import unwritable
 
 PATIENCE = 5
@@ -28,7 +28,7 @@ PATIENCE = 5
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
-def replace_file(path: str, content: bytes, expected: bytes | None, given_up: Event) -> tuple[str, ...]:
+def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, given_up: Event) -> tuple[str, ...]:
     """Puts `content` where `expected` is (None: where nothing is), and says what of the old file was not kept.
 
     FileChanged if something else is there, also if it came a moment ago. Once `given_up` is set, nothing is replaced.
@@ -40,7 +40,7 @@ def replace_file(path: str, content: bytes, expected: bytes | None, given_up: Ev
                 remarks = temporary.take_after(status) if status is not None else ()
                 temporary.fill(content)
                 if given_up.is_set():
-                    raise WorkspaceError(f"{shown(path)} was not written: it was interrupted.")
+                    raise WorkspaceError(f"{shown(path.real)} was not written: it was interrupted.")
                 if expected is None:
                     temporary.appear()
                 else:
@@ -49,12 +49,12 @@ def replace_file(path: str, content: bytes, expected: bytes | None, given_up: Ev
             place.sync()
             return remarks
     except FileNotFoundError:
-        raise _gone(path) from None
+        raise _gone(path.real) from None
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise unwritable(path.real, error) from None
 
 
-def remove_file(path: str, expected: bytes) -> None:
+def remove_file(path: ResolvedPath, expected: bytes) -> None:
     try:
         with Place(path) as place:
             place.check(expects_file=True)
@@ -62,24 +62,24 @@ def remove_file(path: str, expected: bytes) -> None:
             os.unlink(place.name, dir_fd=place.folder)
             place.sync()
     except FileNotFoundError:
-        raise _gone(path) from None
+        raise _gone(path.real) from None
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise unwritable(path.real, error) from None
 
 
 def remove_temporary(path: str) -> None:
     """Removes what a killed write of the file has left beside it. Never fails."""
-    with contextlib.suppress(OSError, WorkspaceError), Place(path) as place:
+    with contextlib.suppress(OSError, WorkspaceError), Place(ResolvedPath(path)) as place:
         _sweep(place, temporary_name(place.name))
 
 
-def obstacle_to_writing(path: str) -> str:
+def obstacle_to_writing(path: ResolvedPath) -> str:
     """Why the file could not be replaced now; empty if nothing speaks against it."""
     try:
         with Place(path) as place:
             return place.obstacle(place.status())
     except OSError as error:
-        return str(unwritable(path, error))
+        return str(unwritable(path.real, error))
 
 
 def _gone(path: str) -> FileChanged:

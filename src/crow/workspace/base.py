@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from crow.workspace.excerpt import Excerpt, Wanted
+from crow.workspace.place import ResolvedPath
 
 
 class FileInfo(msgspec.Struct, frozen=True):
@@ -100,10 +101,10 @@ class Terminal(Protocol):
 
 
 class Workspace(Protocol):
-    """The session's files and commands. Paths are absolute; no method hangs, whatever the path turns out to be.
+    """The session's files and commands. No method hangs, whatever the path turns out to be.
 
-    They are those that `resolve` gave, which the person may have agreed to: a symbolic link that has appeared on one
-    since is not followed, neither to read nor to write.
+    Paths are those that `resolve` gave, which the person may have agreed to. A symbolic link that has appeared on one
+    since is not followed, neither to read nor to write, and another folder is not taken for the one that was there.
 
     A path that cannot be used raises WorkspaceError with a sentence that says why. Which implementation a session
     gets, and which half of it falls back to this machine, is decided once, from what the client offers.
@@ -114,33 +115,33 @@ class Workspace(Protocol):
         """The folders the session works in, the first being its working directory; symbolic links resolved."""
         ...
 
-    def resolve(self, path: str) -> str:
-        """An absolute path with symbolic links resolved, from one that may be relative or begin with `~`."""
+    async def resolve(self, path: str) -> ResolvedPath:
+        """Where a path leads that may be relative or begin with `~`. Done once for each thing that is judged."""
         ...
 
     def contains(self, path: str) -> bool:
         """Whether a resolved path lies inside one of the roots."""
         ...
 
-    async def stat(self, path: str) -> FileInfo: ...
+    async def stat(self, path: ResolvedPath) -> FileInfo: ...
 
-    async def read_bytes(self, path: str, limit: int) -> bytes:
+    async def read_bytes(self, path: ResolvedPath, limit: int) -> bytes:
         """At most `limit` bytes of what is on disk."""
         ...
 
-    async def read_text(self, path: str) -> str:
+    async def read_text(self, path: ResolvedPath) -> str:
         """The text as the person has it in front of them: the editor's unsaved buffer before the disk."""
         ...
 
-    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
+    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
         """Some lines of that text."""
         ...
 
-    async def list_folder(self, path: str) -> list[str]:
+    async def list_folder(self, path: ResolvedPath) -> list[str]:
         """The sorted names in a folder; those of folders end in `/`."""
         ...
 
-    async def read_document(self, path: str) -> Document | None:
+    async def read_document(self, path: ResolvedPath) -> Document | None:
         """The text that a change is made from, as the person has it in front of them; None if there is no such file.
 
         Raises WorkspaceError where there is something else than a text file.
@@ -148,7 +149,7 @@ class Workspace(Protocol):
         ...
 
     async def write_document(
-        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+        self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         """Writes a text over the document that it was made from (None: the file must not exist yet).
 
@@ -160,7 +161,7 @@ class Workspace(Protocol):
         """
         ...
 
-    async def remove(self, path: str, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document) -> None:
         """Takes the file away, under the same condition."""
         ...
 

@@ -14,7 +14,7 @@ from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
 from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of, excerpt_of_file
-from crow.workspace.place import open_resolved, status_of
+from crow.workspace.place import ResolvedPath, open_resolved, resolve_path, status_of
 from crow.workspace.text import decode, decode_text, encode
 from crow.workspace.words import kind, reason, unreadable
 
@@ -32,66 +32,64 @@ Done = TypeVar("Done")
 class LocalWorkspace:
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(os.path.realpath(root) for root in roots)
-        self.disk = Disk(self._roots[0])
+        self.disk = Disk(self._roots[0] if self._roots else "/")  # none: for tools that need no folder
 
     @property
     def roots(self) -> Sequence[str]:
         return self._roots
 
-    def resolve(self, path: str) -> str:
-        if path == "~" or path.startswith("~/"):
-            path = os.path.expanduser(path)
+    async def resolve(self, path: str) -> ResolvedPath:
         if "\0" in path:
             raise WorkspaceError("A path cannot contain a null character.")
         if len(path) > LONGEST:
             raise WorkspaceError(f"{shown(path[:100])}… is too long for a path: {len(path)} characters.")
         try:
-            return os.path.realpath(os.path.join(self._roots[0], path))
+            return await self.disk.run(lambda: resolve_path(path, self._roots[0]))
         except OSError as error:
             raise WorkspaceError(f"{shown(path)} cannot be resolved: {reason(error)}.") from None
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self._roots)
 
-    async def stat(self, path: str) -> FileInfo:
+    async def stat(self, path: ResolvedPath) -> FileInfo:
         status = await self.disk.run(lambda: _status(path))
         if stat.S_ISREG(status.st_mode):
-            return FileInfo(path, "file", status.st_size)
-        return FileInfo(path, "folder" if stat.S_ISDIR(status.st_mode) else "other", 0)
+            return FileInfo(path.real, "file", status.st_size)
+        return FileInfo(path.real, "folder" if stat.S_ISDIR(status.st_mode) else "other", 0)
 
-    async def read_bytes(self, path: str, limit: int) -> bytes:
+    async def read_bytes(self, path: ResolvedPath, limit: int) -> bytes:
         return await self.disk.run(lambda: _read(path, limit))
 
-    async def read_text(self, path: str) -> str:
+    async def read_text(self, path: ResolvedPath) -> str:
         content = await self.disk.run(lambda: _read_all(path))
-        return await worked_out(len(content), lambda: decode_text(path, content))
+        return await worked_out(len(content), lambda: decode_text(path.real, content))
 
-    async def read_lines(self, path: str, wanted: Wanted) -> Excerpt:
+    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
         return await self.disk.run(lambda: _read_lines(path, wanted))
 
-    async def list_folder(self, path: str) -> list[str]:
+    async def list_folder(self, path: ResolvedPath) -> list[str]:
         return await self.disk.run(lambda: _list(path))
 
     # --- documents
 
-    async def read_document(self, path: str) -> Document | None:
+    async def read_document(self, path: ResolvedPath) -> Document | None:
         found = await self.disk.run(lambda: _read_to_change(path))
         if found is None:
             return None
         content, obstacle = found
-        return await worked_out(len(content), lambda: document(path, content, obstacle=obstacle))
+        return await worked_out(len(content), lambda: document(path.real, content, obstacle=obstacle))
 
     async def write_document(
-        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+        self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         size = len(text) + (len(before.text) if before else 0)
         content, expected = await worked_out(
-            size, lambda: (encode_like(like or before, path, text), bytes_of(before) if before else None)
+            size, lambda: (encode_like(like or before, path.real, text), bytes_of(before) if before else None)
         )
         remarks = await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
-        return await worked_out(size, lambda: document(path, content, remarks=remarks))
+        return await worked_out(size, lambda: document(path.real, content, remarks=remarks))
 
-    async def remove(self, path: str, before: Document) -> None:
+    async def remove(self, path: ResolvedPath, before: Document) -> None:
         expected = await worked_out(len(before.text), lambda: bytes_of(before))
         await self._to_its_end(lambda given_up: remove_file(path, expected))
 
@@ -136,69 +134,69 @@ def _overlook(task: asyncio.Future[Done]) -> None:
         task.exception()
 
 
-def _status(path: str) -> os.stat_result:
+def _status(path: ResolvedPath) -> os.stat_result:
     try:
         return status_of(path)
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path.real, error) from None
 
 
-def _read_to_change(path: str) -> tuple[bytes, str] | None:
+def _read_to_change(path: ResolvedPath) -> tuple[bytes, str] | None:
     """The bytes of a file, and why they could not be replaced; None if there is no such file."""
     try:
         status_of(path)  # not os.path.exists, to which a loop of links is a missing file
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path.real, error) from None
     return _read_all(path), obstacle_to_writing(path)
 
 
-def _read_all(path: str) -> bytes:
+def _read_all(path: ResolvedPath) -> bytes:
     content = _read(path, LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise _too_large(path)
+        raise _too_large(path.real)
     return content
 
 
-def _read_lines(path: str, wanted: Wanted) -> Excerpt:
+def _read_lines(path: ResolvedPath, wanted: Wanted) -> Excerpt:
     with _open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > LARGEST_TEXT:
-            raise _too_large(path)
+            raise _too_large(path.real)
         if size > LARGEST_KEPT:
-            return excerpt_of_file(file, path, wanted)
-        return excerpt_of(decode_text(path, file.read(LARGEST_KEPT + 1)), wanted)
+            return excerpt_of_file(file, path.real, wanted)
+        return excerpt_of(decode_text(path.real, file.read(LARGEST_KEPT + 1)), wanted)
 
 
-def _read(path: str, limit: int) -> bytes:
+def _read(path: ResolvedPath, limit: int) -> bytes:
     with _open(path) as file:
         return file.read(limit)
 
 
 @contextlib.contextmanager
-def _open(path: str) -> Generator[BinaryIO]:
+def _open(path: ResolvedPath) -> Generator[BinaryIO]:
     try:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
         fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path.real, error) from None
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
-        raise WorkspaceError(f"{shown(path)} is {kind(mode)}, not a file that can be read.")
+        raise WorkspaceError(f"{shown(path.real)} is {kind(mode)}, not a file that can be read.")
     try:
         with open(fd, "rb") as file:
             yield file
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path.real, error) from None
 
 
 def _too_large(path: str) -> WorkspaceError:
     return WorkspaceError(f"{shown(path)} is larger than {LARGEST_TEXT // 2**20} MiB.")
 
 
-def _list(path: str) -> list[str]:
+def _list(path: ResolvedPath) -> list[str]:
     try:
         fd = open_resolved(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -207,7 +205,7 @@ def _list(path: str) -> list[str]:
         finally:
             os.close(fd)
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(path.real, error) from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

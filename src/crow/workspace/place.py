@@ -1,29 +1,88 @@
-"""A file's place in its folder, reached without following a symbolic link.
+"""Where a path leads, found out once; and the file's place in its folder, reached without following a symbolic link.
 
-A path is resolved once, when it is judged; the person agrees to that path. A link that appears on it afterwards could
-lead a read or a write anywhere, so each folder is opened from the one above it, and everything then happens relative
-to the last one, whatever becomes of the path meanwhile.
+A path is resolved once, when it is judged; the person agrees to that path. A link that appears on it afterwards, or
+another folder that takes the place of one, could lead a read or a write anywhere. So each folder is opened from the
+one above it, the last one must be the one that it was, and everything then happens relative to it, whatever becomes
+of the path meanwhile.
 """
 
 import contextlib
+import errno
 import os
 import stat
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
+
+import msgspec
 
 from crow.errors import FileChanged, WorkspaceError
-from crow.paths import shown
-from crow.workspace.words import kind, led_elsewhere, unwritable
+from crow.paths import is_inside, shown, spelled
+from crow.workspace.words import another_folder, kind, led_elsewhere, unwritable
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+class FolderIdentity(NamedTuple):
+    """A folder, however it is called."""
+
+    depth: int
+    """How many names led to it when it was looked at."""
+    device: int
+    inode: int
+
+
+class ResolvedPath(msgspec.Struct, frozen=True):
+    """Where a path led at one moment. What is judged, what the person is shown and what is opened are this one object:
+    whoever resolves a path twice may be led to two places.
+    """
+
+    real: str
+    """Absolute, symbolic links resolved."""
+    written: str = ""
+    """Absolute too, but as it was written, links and all; empty if it was given as it is."""
+    folder: FolderIdentity | None = None
+    """The innermost folder above it that was there; None if it was not looked at."""
+    existed: bool = False
+    """Something lay there."""
+
+    def __fspath__(self) -> str:
+        return self.real
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Where it led, and what it was called: a protected name stays protected if it is a link."""
+        return (self.real,) if self.written in ("", self.real) else (self.real, self.written)
+
+
+def resolve_path(path: str, home: str) -> ResolvedPath:
+    """From a path that may be relative to a folder or begin with `~`. OSError if it cannot be resolved."""
+    if path == "~" or path.startswith("~/"):
+        path = os.path.expanduser(path)
+    real = os.path.realpath(os.path.join(home, path))
+    return ResolvedPath(real, spelled(path, home), _folder_above(real), os.path.lexists(real))
+
+
+def _folder_above(real: str) -> FolderIdentity | None:
+    """By name: should the name lead elsewhere by now, the folder will not be found there when it is opened."""
+    names = _names(os.path.dirname(real))
+    for depth in range(len(names), -1, -1):
+        with contextlib.suppress(OSError):
+            status = os.stat("/" + "/".join(names[:depth]))
+            if stat.S_ISDIR(status.st_mode):
+                return FolderIdentity(depth, status.st_dev, status.st_ino)
+    return None
+
+
 class Place:
-    def __init__(self, path: str, *, make_folders: bool = False) -> None:
-        self.path = path
-        self.name = os.path.basename(path) or "."
-        self.folder = _open_folder(os.path.dirname(path), make=make_folders)
+    def __init__(
+        self, path: ResolvedPath, *, make_folders: bool = False, passed: list[os.stat_result] | None = None
+    ) -> None:
+        """`passed` gets the status of each folder on the way, from `/` on."""
+        self.path = path.real
+        self.name = os.path.basename(path.real) or "."
+        self.folder = _open_folder(path, make=make_folders, passed=passed)
 
     def __enter__(self) -> Self:
         return self
@@ -90,35 +149,74 @@ class Place:
         return os.access(name, os.W_OK, dir_fd=self.folder, effective_ids=True)
 
 
-def open_resolved(path: str, flags: int) -> int:
-    """Opens what lies at a resolved path. FileChanged if a symbolic link has appeared on it; else OSError."""
+def open_resolved(path: ResolvedPath, flags: int) -> int:
+    """Opens what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if not hasattr(os, "O_PATH"):  # one may pass through folders that one may not open (macOS)
-            refuse_link(path)
-            return os.open(path, flags | getattr(os, "O_NOFOLLOW_ANY", 0))
+            refuse_link(path.real)
+            return os.open(path.real, flags | getattr(os, "O_NOFOLLOW_ANY", 0))
         with Place(path) as place:
             return os.open(place.name, flags, dir_fd=place.folder)
     except OSError:
-        refuse_link(path)
+        refuse_link(path.real)
         raise
 
 
-def status_of(path: str) -> os.stat_result:
-    """Of what lies at a resolved path. FileChanged if a symbolic link has appeared on it; else OSError."""
+def status_of(path: ResolvedPath) -> os.stat_result:
+    """Of what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
     if not hasattr(os, "O_PATH"):
-        refuse_link(path)
-        return os.stat(path)
+        refuse_link(path.real)
+        return os.stat(path.real)
     try:
         with Place(path) as place:
             status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except OSError:
-        refuse_link(path)
+        refuse_link(path.real)
         raise
     if stat.S_ISLNK(status.st_mode):
-        refuse_link(path)
-        return os.stat(path)  # a link to itself: it never led anywhere, and the system says so
+        refuse_link(path.real)
+        # A link to itself: it never led anywhere. Not by its name, which may be another thing's by now.
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     return status
+
+
+def verify(path: ResolvedPath) -> None:
+    """FileChanged if a resolved path leads elsewhere by now, be there something at its end or not."""
+    with contextlib.suppress(OSError):
+        status_of(path)
+
+
+class Trail(NamedTuple):
+    """What the names of a path stood for at one moment: what is moved away and back again has another time."""
+
+    folders: tuple[tuple[int, int, int], ...]
+    """Device, inode and time of the last change in nanoseconds, for each folder from the workspace's root on."""
+    end: tuple[int, int, int] | None
+    """The same for what lies at the end, if anything does."""
+
+    @property
+    def newest(self) -> int:
+        """The time of the last change in one of the folders: every other name that something gets is one."""
+        return max((changed for _, _, changed in self.folders), default=0)
+
+
+def trail_of(path: ResolvedPath, roots: Sequence[str]) -> Trail:
+    """What lies above the workspace is left out: it changes for reasons of its own.
+
+    FileChanged if the path leads elsewhere by now.
+    """
+    verify(path)
+    passed: list[os.stat_result] = []
+    end: os.stat_result | None = None
+    with contextlib.suppress(OSError), Place(path, passed=passed) as place:
+        end = place.status()
+    above = min((len(_names(root)) for root in roots if is_inside(path.real, root)), default=0)
+    return Trail(tuple(map(_stamp, passed[above:])), _stamp(end) if end is not None else None)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def refuse_link(path: str) -> None:
@@ -127,23 +225,43 @@ def refuse_link(path: str) -> None:
         raise led_elsewhere(path)
 
 
-def make_folders_for(path: str) -> None:
+def make_folders_for(path: ResolvedPath) -> None:
     """So that somebody else can make a file there."""
     try:
-        os.close(_open_folder(os.path.dirname(path), make=True))
+        os.close(_open_folder(path, make=True))
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise unwritable(path.real, error) from None
 
 
-def _open_folder(path: str, *, make: bool) -> int:
+def _open_folder(path: ResolvedPath, *, make: bool, passed: list[os.stat_result] | None = None) -> int:
+    """The folder that a path lies in, by way of the one that was there when it was resolved."""
     fd = os.open("/", _FOLDER)
-    for name in filter(None, path.split("/")):
-        above = fd
-        try:
-            fd = _enter(above, name, make=make)
-        finally:
-            os.close(above)
+    try:
+        _pass(path, fd, 0, passed)
+        for depth, name in enumerate(_names(os.path.dirname(path.real)), 1):
+            below = _enter(fd, name, make=make)
+            os.close(fd)
+            fd = below
+            _pass(path, fd, depth, passed)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
+
+
+def _pass(path: ResolvedPath, fd: int, depth: int, passed: list[os.stat_result] | None) -> None:
+    is_expected = path.folder is not None and path.folder.depth == depth
+    if passed is None and not is_expected:
+        return
+    status = os.fstat(fd)
+    if passed is not None:
+        passed.append(status)
+    if path.folder is not None and is_expected and (status.st_dev, status.st_ino) != path.folder[1:]:
+        raise another_folder(path.real)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
 
 
 def _enter(above: int, name: str, *, make: bool) -> int:

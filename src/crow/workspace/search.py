@@ -21,7 +21,7 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
-from crow.workspace.place import open_resolved, refuse_link
+from crow.workspace.place import ResolvedPath, open_resolved, refuse_link
 
 Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
@@ -319,7 +319,7 @@ def is_binary(path: str) -> bool:
     FileChanged if a symbolic link has appeared on its path.
     """
     try:
-        fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
+        fd = open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
         with open(fd, "rb") as file:
             content = file.read()
     except OSError:

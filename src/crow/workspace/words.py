@@ -44,6 +44,11 @@ def led_elsewhere(path: str) -> FileChanged:
     return FileChanged(f"{shown(path)} has changed since it was approved: there is a symbolic link on its path now.")
 
 
+def another_folder(path: str) -> FileChanged:
+    """Of a path in whose folder's place there is another folder than when somebody agreed to it."""
+    return FileChanged(f"{shown(path)} has changed since it was approved: its folder was replaced by another one.")
+
+
 def kind(mode: int) -> str:
     """What lies at a path instead of a file."""
     if stat.S_ISDIR(mode):

@@ -9,7 +9,7 @@ from crow.actions import Deed
 from crow.events import CallProgressed, Event
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolResult
-from crow.tools.base import LooksFirst, Tool
+from crow.tools.base import Action, LooksFirst, Tool
 from crow.tools.toolbox import failure
 from crow.workspace.base import Workspace
 from crow.workspace.terminal_text import last_part
@@ -36,10 +36,9 @@ async def serve_call(tool: Tool, call: ToolCall, folders: OpenFolders, report: R
     journal = ProgressJournal()
     telling = asyncio.get_running_loop().create_task(journal.tell(report))
     try:
-        look = tool.look(call, folders.workspace) if isinstance(tool, LooksFirst) else None
-        if look is not None and (reason := folders.judge(look.deed)):
-            return ToolResult.refused(reason)
-        action = await tool.prepare(call, folders.workspace)
+        action = await _prepared(tool, call, folders)
+        if isinstance(action, str):
+            return ToolResult.refused(action)
         if reason := folders.judge(action.deed):
             return ToolResult.refused(reason)
         return await action.perform(journal)
@@ -47,6 +46,16 @@ async def serve_call(tool: Tool, call: ToolCall, folders: OpenFolders, report: R
         return failure(call, error)
     finally:
         telling.cancel()
+
+
+async def _prepared(tool: Tool, call: ToolCall, folders: OpenFolders) -> Action | str:
+    """What the call is to do; or why what would have to be looked at for it must not be."""
+    look = await tool.look(call, folders.workspace) if isinstance(tool, LooksFirst) else None
+    if look is None or not isinstance(tool, LooksFirst):
+        return await tool.prepare(call, folders.workspace)
+    if look.path.existed and (reason := folders.judge(look.deed)):
+        return reason
+    return await tool.prepare_after(call, folders.workspace, look)
 
 
 class ProgressJournal:

@@ -74,35 +74,43 @@ class FileEditor:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path(_VERBS.get(str(arguments.get("command")), "Edit"), arguments)
 
-    def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+    async def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         arguments, _ = _reader.read(call)
-        return None if arguments.command == "view" else look_at(workspace, arguments.path)
+        return None if arguments.command == "view" else await look_at(workspace, arguments.path)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
-        action = await self._prepare(call, arguments, unknown, workspace)
+        if arguments.command != "view":
+            return await self.prepare_after(call, workspace, await look_at(workspace, arguments.path))
+        wanted = {"path": arguments.path, **_lines(arguments.view_range), **dict.fromkeys(unknown)}
+        action = await self._read.prepare(_inner(call, self._read, wanted), workspace)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
 
-    async def _prepare(
-        self, call: ToolCall, arguments: FileEditorArguments, unknown: tuple[str, ...], workspace: Workspace
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "FileEditorAction":
+        arguments, unknown = _reader.read(call)
+        action = await self._prepare_change(call, arguments, unknown, workspace, look)
+        return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
+
+    async def _prepare_change(
+        self, call: ToolCall, arguments: FileEditorArguments, unknown: tuple[str, ...], workspace: Workspace, look: Look
     ) -> Action:
-        path, stray = arguments.path, dict.fromkeys(unknown)
+        common = {"path": arguments.path, **dict.fromkeys(unknown)}
         match arguments.command:
-            case "view":
-                wanted = {"path": path, **_lines(arguments.view_range)}
-                return await _prepared(self._read, call, {**wanted, **stray}, workspace)
             case "create":
                 content = _needed(arguments.file_text, "create", "file_text")
-                return await _prepared(self._write, call, {"path": path, "content": content, **stray}, workspace)
+                inner = _inner(call, self._write, {**common, "content": content})
+                return await self._write.prepare_after(inner, workspace, look)
             case "str_replace":
-                edit = _edit(arguments)
-                return await _prepared(self._edit, call, {"path": path, "edits": [edit], **stray}, workspace)
+                inner = _inner(call, self._edit, {**common, "edits": [_edit(arguments)]})
+                return await self._edit.prepare_after(inner, workspace, look)
             case "insert":
                 line = _needed(arguments.insert_line, "insert", "insert_line")
                 text = _needed(arguments.new_str, "insert", "new_str")
-                return await prepare_insert(call, workspace, self._seen, path, line, text, unknown)
+                return await prepare_insert(call, workspace, self._seen, look.path, line, text, unknown)
             case "undo_edit":
-                return UndoAction(workspace, self._edits, self._seen, path)
+                return UndoAction(workspace, self._edits, self._seen, look.path)
+            case "view":
+                raise AssertionError("`view` changes nothing")
 
 
 class FileEditorAction:
@@ -124,9 +132,9 @@ class FileEditorAction:
             return await self._action.perform(journal)
 
 
-async def _prepared(tool: Tool, call: ToolCall, arguments: dict[str, Any], workspace: Workspace) -> Action:
-    inner = ToolCall(call.id, tool.spec.name, msgspec.json.encode(arguments).decode())
-    return await tool.prepare(inner, workspace)
+def _inner(call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> ToolCall:
+    """The call of one of our tools that a call of this one stands for."""
+    return ToolCall(call.id, tool.spec.name, msgspec.json.encode(arguments).decode())
 
 
 def _lines(view_range: list[int] | None) -> dict[str, int]:

@@ -4,21 +4,28 @@ from crow.errors import WorkspaceError
 from crow.mcp.serving.advice import ADVICE
 from crow.messages import ToolCall
 from crow.paths import shown
-from crow.tools.changing import check_writable, show_change, worked_out, written_paths
+from crow.tools.changing import check_writable, read_judged, show_change, worked_out
 from crow.tools.edit import EditAction
 from crow.tools.fitting import with_ends_of, without_foreign_ends
 from crow.tools.matching import EditPlan, Replacement, apply
 from crow.tools.seen import Seen, count_lines
 from crow.workspace.base import Workspace
 from crow.workspace.endings import usual_line_end
+from crow.workspace.place import ResolvedPath
 
 
 async def prepare_insert(
-    call: ToolCall, workspace: Workspace, seen: Seen, path: str, line: int, text: str, unknown: tuple[str, ...]
+    call: ToolCall,
+    workspace: Workspace,
+    seen: Seen,
+    target: ResolvedPath,
+    line: int,
+    text: str,
+    unknown: tuple[str, ...],
 ) -> EditAction:
     """The text goes after the line, 0 being the beginning of the file; it gets the line ends that the file has."""
-    resolved = workspace.resolve(path)
-    before = await workspace.read_document(resolved)
+    resolved = target.real
+    before = await read_judged(workspace, target)
     if before is None:
         raise WorkspaceError(f"{shown(resolved)} does not exist.", remedy=ADVICE.make_a_file)
     known = seen.text(resolved)
@@ -36,8 +43,7 @@ async def prepare_insert(
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)
     plan = EditPlan([replacement])
-    paths = written_paths(workspace, path)
-    return EditAction(call.id, workspace, seen, before, paths, plan, change, unknown, ADVICE)
+    return EditAction(call.id, workspace, seen, target, before, plan, change, unknown, ADVICE)
 
 
 def replacement_after(before: str, line: int, text: str) -> Replacement:

@@ -10,23 +10,24 @@ from crow.events import Journal
 from crow.mcp.serving.edits import PastEdit, PastEdits
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.changing import show_change, written_paths
+from crow.tools.changing import show_change
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
-from crow.workspace.place import Place
+from crow.workspace.place import Place, ResolvedPath
 
 
 class UndoAction:
     """Which edit is the last one is found out when it is taken back: several calls may have come at once."""
 
-    def __init__(self, workspace: Workspace, edits: PastEdits, seen: Seen, path: str) -> None:
+    def __init__(self, workspace: Workspace, edits: PastEdits, seen: Seen, target: ResolvedPath) -> None:
         self._workspace = workspace
         self._edits = edits
         self._seen = seen
-        self._path = workspace.resolve(path)
+        self._target = target
+        self._path = target.real
         self._name = relative_to(shown(self._path), workspace.roots[0])
         self.title = f"Take back the last edit of {self._name}"
-        self.deed = Deed("edit", ToolKind.EDIT, writes=written_paths(workspace, path))
+        self.deed = Deed("edit", ToolKind.EDIT, writes=target.judged)
         self.locations = (Location(self._path),)
         self.display: tuple[DisplayBlock, ...] = ()
 
@@ -34,7 +35,7 @@ class UndoAction:
         edit = self._edits.last(self._path)
         if edit is None:
             raise WorkspaceError(f"There is no edit of {shown(self._path)} to take back.")
-        now = await self._workspace.read_document(self._path)
+        now = await self._workspace.read_document(self._target)
         if now is None:
             raise WorkspaceError(f"{shown(self._path)} is not there any more. Nothing was taken back.")
         if not await edit.left(now):
@@ -49,11 +50,11 @@ class UndoAction:
         """What is told of it to the model and to the person."""
         before = edit.before
         if before is None:
-            await self._workspace.remove(self._path, now)
+            await self._workspace.remove(self._target, now)
             _remove_empty(edit.folders)
             text = f"Removed {self._name} again: it did not exist before."
             return text, "removed", diff.display(shown(self._path), now.text, None)
-        await self._workspace.write_document(self._path, before.text, now, like=before)
+        await self._workspace.write_document(self._target, before.text, now, like=before)
         self._seen.note_changed(self._path, now.text, before.text)
         change = await show_change(self._path, now.text, before.text)
         text = f"Took back the last edit of {self._name} ({change.message}). It is what it was before."
@@ -64,7 +65,7 @@ def _remove_empty(folders: Sequence[str]) -> None:
     """Removes the folders that an edit made, the innermost first, up to one in which something else lies by now."""
     for folder in folders:
         try:
-            with Place(folder) as place:
+            with Place(ResolvedPath(folder)) as place:
                 os.rmdir(place.name, dir_fd=place.folder)
         except OSError:
             return

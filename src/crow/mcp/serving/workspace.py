@@ -8,6 +8,7 @@ from crow.mcp.serving.edits import PastEdits
 from crow.paths import is_inside, shown
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.place import ResolvedPath
 
 
 class ServedWorkspace(LocalWorkspace):
@@ -22,17 +23,17 @@ class ServedWorkspace(LocalWorkspace):
         self._edits = edits
         self._outputs = outputs
 
-    def resolve(self, path: str) -> str:
-        resolved = super().resolve(path)
-        if self.contains(resolved) or (self._outputs and is_inside(resolved, self._outputs)):
+    async def resolve(self, path: str) -> ResolvedPath:
+        resolved = await super().resolve(path)
+        if self.contains(resolved.real) or (self._outputs and is_inside(resolved.real, self._outputs)):
             return resolved
         folders = ", ".join(shown(root) for root in self.roots)
         raise WorkspaceError(f"{shown(path)} lies outside the folders that may be used: {folders}.")
 
     async def write_document(
-        self, path: str, text: str, before: Document | None, *, like: Document | None = None
+        self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
-        folders = _missing_above(path) if before is None else ()
+        folders = await self.disk.run(lambda: _missing_above(path.real)) if before is None else ()
         after = await super().write_document(path, text, before, like=like)
         if like is None:  # with it, a change is taken back, which is none that could be taken back itself
             await self._edits.add(before, after, folders)

@@ -7,7 +7,6 @@ from crow.events import CommandInfo, Sent
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
 from crow.session.commands import Reply
-from crow.tools.changing import written_paths
 from crow.turn.conversation import TurnIds
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -36,7 +35,7 @@ class Permissions:
             case "revoke" if detail:
                 return Reply(self._revoke(detail))
             case "explain" if detail:
-                return Reply(self._policy.explain(self._deed(detail)))
+                return Reply(self._policy.explain(await self._deed(detail)))
             case _:
                 return Reply(USAGE)
 
@@ -57,13 +56,13 @@ class Permissions:
         where = "the project's `.crow/config.toml`" if known.origin is Origin.PROJECT else "your `config.toml`"
         return f"{_line(known)} is written in {where}. Change it there."
 
-    def _deed(self, detail: str) -> Deed:
+    async def _deed(self, detail: str) -> Deed:
         verb, _, path = detail.partition(" ")
         match verb, path.strip():
             case "read", path if path:
-                return Deed("read", ToolKind.READ, reads=(self._workspace.resolve(path),))
+                return Deed("read", ToolKind.READ, reads=((await self._workspace.resolve(path)).real,))
             case "write", path if path:
-                return Deed("write", ToolKind.EDIT, writes=written_paths(self._workspace, path))
+                return Deed("write", ToolKind.EDIT, writes=(await self._workspace.resolve(path)).judged)
             case _:
                 return Deed("terminal", ToolKind.EXECUTE, command=detail, cwd=self._workspace.roots[0])
 
