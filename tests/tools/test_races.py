@@ -30,6 +30,7 @@ from crow.tools.base import Tool
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
+from crow.tools.search import Search
 from crow.tools.seen import Seen
 from crow.tools.write import Write
 from crow.workspace import listing, local, place
@@ -89,6 +90,10 @@ class Race(NamedTuple):
     """By `crow mcp`, in whose workspace everything outside is refused when it is resolved."""
 
 
+def _search() -> Search:
+    return Search(lambda path: False, Searcher(None))
+
+
 SEEN = "sub/file"
 RACES: dict[str, Race] = {
     "write": Race(lambda: Write(Seen()), {"path": "sub/new", "content": "ours\n"}),
@@ -97,6 +102,8 @@ RACES: dict[str, Race] = {
     "read": Race(lambda: Read(Seen()), {"path": SEEN}),
     "list": Race(lambda: Read(Seen()), {"path": "sub"}),
     "find": Race(lambda: Find(Searcher(None)), {"pattern": "*"}),
+    "search": Race(_search, {"pattern": "o"}),
+    "count": Race(_search, {"pattern": FOREIGN, "mode": "count"}),
     "view": Race(lambda: FileEditor(Seen(), PastEdits()), {"command": "view", "path": SEEN}, served=True),
     "create": Race(
         lambda: FileEditor(Seen(), PastEdits()), {"command": "create", "path": "sub/new", "file_text": "x"}, served=True

@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> None:
 def _lines(path: str) -> list[str]:
     """The lines without their ends. Null bytes end lines too, as in ripgrep: what is binary is sorted out later."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = _open(path)
         with open(fd, "rb") as file:
             content = file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     except OSError:
@@ -46,6 +47,20 @@ def _lines(path: str) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
+
+
+def _open(path: str) -> int:
+    """Over no symbolic link: one that has appeared since the file was chosen may lead anywhere."""
+    folder = os.open("/", _FOLDER)
+    names = path.strip("/").split("/")
+    try:
+        for name in names[:-1]:
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        return os.open(names[-1], os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _write_count(path: str, lines: list[str], expression: re.Pattern[str], most: int) -> None:

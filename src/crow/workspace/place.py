@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from itertools import groupby
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -185,6 +186,23 @@ def verify(path: ResolvedPath) -> None:
     """FileChanged if a resolved path leads elsewhere by now, be there something at its end or not."""
     with contextlib.suppress(OSError):
         status_of(path)
+
+
+def pinned_only(paths: Sequence[str]) -> list[str]:
+    """Those of resolved, sorted paths that lead to something over no symbolic link; each folder is opened once."""
+    kept: list[str] = []
+    for folder, group in groupby(paths, lambda path: os.path.dirname(path.rstrip("/"))):
+        with contextlib.suppress(OSError, FileChanged), Place(ResolvedPath(os.path.join(folder, "."))) as place:
+            kept += [path for path in group if _lies_in(place, os.path.basename(path.rstrip("/")))]
+    return kept
+
+
+def _lies_in(place: Place, name: str) -> bool:
+    try:
+        status = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return not stat.S_ISLNK(status.st_mode)
 
 
 class Trail(NamedTuple):

@@ -21,7 +21,7 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
-from crow.workspace.place import ResolvedPath, open_resolved, refuse_link
+from crow.workspace.place import ResolvedPath, open_resolved, pinned_only, refuse_link
 
 Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
@@ -110,6 +110,9 @@ class Searcher:
 
         chosen = await in_thread(choose, until)
         most = self.limits.files
+        # A listing goes by names, and may have been led elsewhere by a link that has gone again.
+        pinned = await in_thread(lambda _: pinned_only(chosen[:most]), until + _GRACE)
+        chosen = [*pinned, *chosen[most:]]
         return Found(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
 
     async def search(self, query: Query, skip: Callable[[str], bool]) -> Findings:
@@ -289,12 +292,14 @@ class _Gathered:
                 self.cut = "time"
                 return
             try:
-                binary = is_binary(match.path)
-            except FileChanged:
-                continue  # it was a file when it was listed; now it leads somewhere else
-            if binary:
+                content = read_pinned(match.path)
+            except (FileChanged, OSError):
+                continue  # it was a file when it was listed; now it is gone, or leads somewhere else
+            if is_binary(content):
                 self.binary += 1
                 continue
+            if not holds(content, match.lines):
+                continue  # a matcher goes by names, and has read another file
             if self._room == 0:
                 self.cut = "matches" if self._is_content else "files"
                 return
@@ -313,20 +318,32 @@ def _first_matches(match: FileMatches, most: int) -> FileMatches:
     return FileMatches(match.path, most, match.lines[: places[most - 1] + 1])
 
 
-def is_binary(path: str) -> bool:
-    """Whether a file has null bytes where text has none. Asked only of files that match, none of which is huge.
+def read_pinned(path: str) -> bytes:
+    """The bytes of a file that matches, none of which is huge. FileChanged if a symbolic link leads to it by now."""
+    fd = open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
+    with open(fd, "rb") as file:
+        return file.read()
 
-    FileChanged if a symbolic link has appeared on its path.
-    """
-    try:
-        fd = open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            content = file.read()
-    except OSError:
-        return False
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+
+def is_binary(content: bytes) -> bool:
+    """Whether there are null bytes where text has none."""
+    if content.startswith(_UTF16_MARKS):
         return "\0" in content.decode("utf-16", "replace")
     return b"\0" in content
+
+
+def holds(content: bytes, lines: Sequence[Line]) -> bool:
+    """Whether these are lines of this very file."""
+    if not lines:
+        return True
+    if content.startswith(_UTF16_MARKS):
+        content = content.decode("utf-16", "replace").encode("utf-8", "replace")
+    last = max(line.number for line in lines)
+    there = content.removeprefix(b"\xef\xbb\xbf").split(b"\n", last)[:last]
+    return len(there) == last and all(_text_of(there[line.number - 1]) == line.text for line in lines)
+
+
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class _Bytes(msgspec.Struct):
@@ -372,8 +389,11 @@ def _read_lines(output: bytes) -> list[FileMatches]:
 
 def _line(raw: bytes, data: _Data) -> Line:
     start = len(raw[: data.submatches[0].start].decode("utf-8", "replace")) if data.submatches else None
-    text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
-    return Line(data.line_number or 0, text, start)
+    return Line(data.line_number or 0, _text_of(raw), start)
+
+
+def _text_of(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
 
 
 def _read_counts(output: bytes) -> list[FileMatches]:
