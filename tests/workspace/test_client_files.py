@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from crow.acp import wire
 from crow.acp import workspace as client
 from crow.acp.connection import Call
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.base import Document
+from crow.workspace.excerpt import Wanted
 from crow.workspace.place import ResolvedPath
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 
@@ -530,5 +532,40 @@ def test_reading_is_cancelled_at_once(path):
     async def run(workspace: ClientWorkspace) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(workspace.read_document(ResolvedPath(str(path))), 0.05)
+
+    play(editor, run)
+
+
+# --- a part of a large file
+
+
+class Windowed(RawEditor):
+    """Gives the lines that it is asked for, and keeps what it was asked."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.windows: list[tuple[int | None, int | None]] = []
+
+    def read(self, request: Any, call: Call) -> Any:
+        self.windows.append((request.line, request.limit))
+        text = self.text(request.path)
+        if request.line is not None:
+            text = "".join(text.splitlines(keepends=True)[request.line - 1 : request.line - 1 + request.limit])
+        return wire.ReadTextFileResponse(content=text)
+
+
+def test_of_a_large_file_the_editor_is_asked_for_the_lines_that_are_wanted(path):
+    path.write_text("".join(f"line {number}\n" for number in range(300_000)))
+    editor = Windowed(path.parent)
+    wanted = Wanted(200_001, 5, 100)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        found = await workspace.read_lines(ResolvedPath(str(path)), wanted)
+        assert [line.text for line in found.lines] == [f"line {number}" for number in range(200_000, 200_005)]
+        assert found.total == 300_000
+        assert editor.windows == [(200_001, 5)]
+        editor.typed(str(path), lambda text: "typed\n" + text)
+        found = await workspace.read_lines(ResolvedPath(str(path)), wanted)
+        assert [line.text for line in found.lines] == [f"line {number}" for number in range(199_999, 200_004)]
 
     play(editor, run)

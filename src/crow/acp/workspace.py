@@ -84,8 +84,22 @@ class ClientWorkspace(LocalWorkspace):
     async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
         if not self._reads or not self.contains(path.real):
             return await super().read_lines(path, wanted)
+        if (await self.stat(path)).size > LARGEST_SENT:
+            saved = await super().read_lines(path, wanted)
+            if await self._shows_the_same(path, wanted, saved):
+                return saved
         text = await self.read_text(path)
         return await worked_out(len(text), lambda: excerpt_of(text, wanted))
+
+    async def _shows_the_same(self, path: ResolvedPath, wanted: Wanted, saved: Excerpt) -> bool:
+        """Whether the editor has these lines of a large file as they are on disk: it is asked for no others."""
+        if not saved.lines:
+            return False
+        window = (wanted.first, len(saved.lines))
+        buffer = await self._ask_for_buffer(path, Document(path.real, ""), window)
+        if buffer is None:
+            return True
+        return excerpt_of(buffer, Wanted(1, wanted.most + 1, wanted.longest)).lines == saved.lines
 
     async def read_document(self, path: ResolvedPath) -> Document | None:
         return (await self._look(path)).document
@@ -153,14 +167,17 @@ class ClientWorkspace(LocalWorkspace):
             raise WorkspaceError(now.obstacle)
         return look
 
-    async def _ask_for_buffer(self, path: ResolvedPath, saved: Document | None) -> str | None:
-        """The editor's text; None if it has none to give: it answers only for the folders of its project.
+    async def _ask_for_buffer(
+        self, path: ResolvedPath, saved: Document | None, window: tuple[int | None, int | None] = (None, None)
+    ) -> str | None:
+        """The editor's text, or so many lines of it from the first one on; None if it has none to give.
 
-        WorkspaceError if it will not give it. Then the disk is not read instead.
+        It answers only for its project. WorkspaceError if it will not give the text: then the disk is not read either.
         """
         if not self._reads or not self.contains(path.real):
             return None
-        request = wire.ReadTextFileRequest(session_id=self._session_id, path=path.real)
+        line, limit = window
+        request = wire.ReadTextFileRequest(session_id=self._session_id, path=path.real, line=line, limit=limit)
         try:
             async with timeout(PATIENCE):
                 answer = await self._connection.request("fs/read_text_file", request, wire.ReadTextFileResponse)
