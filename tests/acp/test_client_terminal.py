@@ -22,7 +22,7 @@ from crow.acp.jsonrpc import RpcError
 from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.errors import WorkspaceError
-from crow.events import CallSettled, Event, Notice
+from crow.events import CallProgressed, CallSettled, Event, Notice
 from crow.messages import ToolCall
 from crow.results import HiddenOutput, TerminalBlock, TextBlock, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
@@ -150,8 +150,14 @@ class Stage(RecordingJournal):
 
     def append(self, event: Event) -> None:
         super().append(event)
-        for update in translate.updates(event):
-            self.connection.notify("session/update", wire.SessionNotification(session_id="s1", update=update))
+        match event:  # as the sink does it for a call that the client knows
+            case CallProgressed():
+                update = wire.ToolCallUpdate(tool_call_id="c1", content=translate.tool_content(event.display))
+            case CallSettled():
+                update = translate.settled(event, "x")
+            case _:
+                return
+        self.connection.notify("session/update", wire.SessionNotification(session_id="s1", update=update))
 
     async def call(self, tool: Any, **arguments: Any) -> ToolResult:
         """As `crow.turn.calls` does it: the result is in the journal before anything else can happen."""
