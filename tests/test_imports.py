@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.editor import clean_environment
+from tests.support.patience import DEADLINE
 
 SOURCE = Path(__file__).parent.parent / "src" / "crow"
 
@@ -261,7 +262,7 @@ def modules_when_answered(folder: Path, config: str | None) -> dict[str, set[str
             )
             crow.stdin.flush()
             crow.stdout.readline()
-    crow.wait(20)
+    crow.wait(DEADLINE)
     return {id: set(names) for id, names in ast.literal_eval(at.read_text()).items()}
 
 

@@ -1,11 +1,10 @@
 """Stopping: in every phase, within a second, with nothing left open and nothing lost."""
 
-import time
-
 import pytest
 
 from tests.support import histories
 from tests.support.editor import DISMISSED, FILES, NOTICES, SILENCE, Editor, Pending, chose
+from tests.support.patience import calm_clock
 
 AFTERWARDS = """
 [[reply]]
@@ -32,7 +31,7 @@ def test_a_cancel_in_the_same_write_as_the_prompt(open_editor):
     crow = open_editor(script=AFTERWARDS + '[[reply]]\nrepeat = true\nevents = [{ text = "late" }]')
     crow.new_session()
     prompt = crow.expect("session/prompt", 77)
-    moment = time.monotonic()
+    moment = calm_clock()
     crow.send(
         {"jsonrpc": "2.0", "id": 77, "method": "session/prompt", "params": crow.prompt_params("stop this")},
         {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": crow.session_id}},
@@ -48,7 +47,7 @@ def test_a_cancel_before_the_first_token(open_editor):
     crow = open_editor(script=AFTERWARDS + '[[reply]]\nevents = [{ wait = 60 }, { text = "late" }]')
     crow.new_session()
     prompt = crow.start_prompt("think hard")
-    crow.wait_until(lambda: bool(crow.model_requests()) or prompt.done, "the model's request", 5)
+    crow.wait_until(lambda: bool(crow.model_requests()) or prompt.done, "the model's request")
     assert_cancelled(crow, prompt, crow.cancel())
 
 
@@ -174,7 +173,7 @@ def test_a_prompt_can_be_cancelled_by_its_id_too(open_editor):
     crow.new_session()
     prompt = crow.start("session/prompt", crow.prompt_params("x"), id="the prompt")
     crow.wait_for_text("a")
-    moment = time.monotonic()
+    moment = calm_clock()
     crow.notify("$/cancel_request", {"requestId": "the prompt"})
     assert_cancelled(crow, prompt, moment)
     crow.notify("$/cancel_request", {"requestId": "the prompt"})

@@ -1,12 +1,11 @@
 """What a client offers decides who does the work, and nothing else: the outcome is the same with every client."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.editor import FILES, TERMINAL, ErrorAnswer, Json, chose
+from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, edit, reply, run
 from tests.support.terminals import processes_of
 from tests.support.zed import Zed
@@ -100,19 +99,11 @@ def test_a_cancelled_command_is_gone_whoever_runs_it(open_editor, capabilities):
     sent = zed.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
     assert prompt.seconds_after(sent) < 1
-    _wait_until(lambda: processes_of(process) == [])
+    eventually(lambda: processes_of(process) == [])
 
 
 def _written(zed: Zed) -> int:
     """The process id that the command wrote when it began."""
     path = zed.workspace / "pid"
-    _wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
+    eventually(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """For what happens on the machine and not on the wire: it can only be looked at."""
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ import pytest
 from crow.acp import client as client_module
 from crow.acp.client import Agent, AgentFailed, AgentGone, start_agent
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, TextContent, Update
-
-PATIENCE = 20
+from tests.support.patience import DEADLINE, eventually
 
 FAKE_AGENT = """
 import json, os, signal, sys, time
@@ -93,7 +91,7 @@ def converse(command: list[str], listener: Listener, **options: Any) -> str:
             session = await agent.new_session("/somewhere")
             return await agent.prompt(session, "Hello")
 
-    return asyncio.run(asyncio.wait_for(one_prompt(), PATIENCE))
+    return asyncio.run(asyncio.wait_for(one_prompt(), DEADLINE))
 
 
 def is_running(pid: int) -> bool:
@@ -105,10 +103,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.01)
+    eventually(lambda: not is_running(pid), f"the end of process {pid}")
 
 
 # --- a conversation
@@ -196,7 +191,7 @@ def test_cancelling_a_turn_cancels_its_questions(tmp_path: Path) -> None:
             agent.cancel(session)
             return await prompt, listener.text
 
-    stop_reason, text = asyncio.run(asyncio.wait_for(one_prompt(), PATIENCE))
+    stop_reason, text = asyncio.run(asyncio.wait_for(one_prompt(), DEADLINE))
     assert stop_reason == "cancelled"
     cancel, outcome = json.loads(text)
     assert (cancel["method"], cancel["params"]) == ("session/cancel", {"sessionId": "s1"})
@@ -237,7 +232,7 @@ def test_a_session_is_closed_only_if_the_agent_can(tmp_path: Path) -> None:
             async with start_agent(command, Listener()) as agent:
                 await agent.close_session("s1")
 
-        asyncio.run(asyncio.wait_for(close_session(command), PATIENCE))
+        asyncio.run(asyncio.wait_for(close_session(command), DEADLINE))
         assert (tmp_path / "closed").read_text().split() == expected
 
 
@@ -358,7 +353,7 @@ def test_the_agent_has_its_own_session_so_that_ctrl_c_does_not_reach_it(tmp_path
 @pytest.mark.parametrize(
     ("stubbornness", "grace", "code"),
     [
-        ("", PATIENCE, 0),
+        ("", DEADLINE, 0),
         ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))", 1.0, 5),
         ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", 0.05, -9),
     ],
@@ -376,7 +371,7 @@ def test_the_agent_is_asked_to_end_then_told_then_made_to(
             process = agent._process._process
         return process.returncode
 
-    assert asyncio.run(asyncio.wait_for(come_and_go(), PATIENCE)) == code
+    assert asyncio.run(asyncio.wait_for(come_and_go(), DEADLINE)) == code
 
 
 def test_an_exception_in_the_conversation_ends_the_agent(tmp_path: Path) -> None:
@@ -410,7 +405,7 @@ def test_a_cancelled_conversation_ends_the_agent(tmp_path: Path) -> None:
         assert task.cancelled()
         return pids[0]
 
-    assert not is_running(asyncio.run(asyncio.wait_for(cancel(), PATIENCE)))
+    assert not is_running(asyncio.run(asyncio.wait_for(cancel(), DEADLINE)))
 
 
 def test_what_the_client_raises_comes_out_of_the_prompt(tmp_path: Path) -> None:
@@ -449,6 +444,6 @@ def test_a_dead_event_loop_leaves_no_agent_behind(tmp_path: Path) -> None:
         loop.run_forever()
     """
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=DEADLINE
     )
     wait_until_gone(int(ended.stdout))

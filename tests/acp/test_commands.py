@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.disks import fill_up
 from tests.support.editor import NOTICES, SILENCE, chose
+from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, run, say
 
 BUILT_IN = [
@@ -438,6 +439,6 @@ def test_a_command_whose_prompt_waits_for_the_model_can_be_cancelled(open_editor
     crow = open_editor(script=reply(say("x"), call("write", path="a", content="a")) + DONE, permit=never)
     crow.new_session()
     turn = crow.start_prompt("/init")
-    assert asked.wait(30)
+    assert asked.wait(DEADLINE)
     crow.cancel()
     assert turn.answer() == {"stopReason": "cancelled"}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from crow.model.script import Call
-from tests.support.editor import DEADLINE, EVERYTHING, Editor, chose
+from tests.support.editor import EVERYTHING, Editor, chose
+from tests.support.patience import DEADLINE
 from tests.support.provider import Provider
 from tests.support.provider_dialect import Spoken, Stall, Step
 from tests.support.windowed import Json, WindowedDialect, is_summary, text_of, texts

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.support.editor import CROW, NOTICES, Editor, clean_environment
+from tests.support.patience import DEADLINE
 from tests.support.provider import Provider
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
@@ -73,7 +74,7 @@ def test_an_input_that_cannot_be_read_is_the_end(tmp_path):
             [CROW, "acp"],
             stdin=fd,
             capture_output=True,
-            timeout=20,
+            timeout=DEADLINE,
             env=clean_environment(tmp_path / "home", tmp_path),
         )
     finally:

@@ -170,7 +170,6 @@ class Hostility:
 
 
 @pytest.mark.rule("R1", "R2", "R7", "R9", "R10", "R150")
-@pytest.mark.timeout(120)
 def test_ten_thousand_hostile_lines_leave_the_agent_answering(open_editor):
     crow = open_editor(script=SCRIPT)
     crow.new_session()

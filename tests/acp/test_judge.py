@@ -10,6 +10,7 @@ import pytest
 import acp
 from acp import schema
 from tests.support.editor import CONFIG, CROW, clean_environment
+from tests.support.patience import DEADLINE
 
 
 class SdkClient:
@@ -36,7 +37,7 @@ class SdkClient:
         return "".join(chunk.content.text for chunk in chunks)  # pyright: ignore[reportAttributeAccessIssue]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             while not condition():  # noqa: ASYNC110 -- the SDK tells us of nothing that could be waited for
                 await asyncio.sleep(0.01)
 

@@ -24,14 +24,13 @@ from tests.mcp.guests import (
     pids_in,
     shown,
     told_model,
-    until,
 )
 from tests.support.editor import chose
+from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, reply, say
 
 
 @pytest.mark.rule("R154", "R155", "R156")
-@pytest.mark.timeout(120)
 def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
     script = calling(("mcp__good__add", {"a": 1, "b": 2}), ("mcp__web__add", {"a": 3, "b": 4}), ("mcp__dies__go", {}))
     pids = tmp_path / "pids"
@@ -64,11 +63,10 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
         are_gone(pids_in(pids))
         assert len(children_of(editor.process.pid)) > 1, "the good one is still there"
         editor.request("session/close", {"sessionId": editor.session_id})
-        until(lambda: len(children_of(editor.process.pid)) <= 1, "only the keeper is left", 5)
+        eventually(lambda: len(children_of(editor.process.pid)) <= 1, "only the keeper is left", within=5)
         editor.close()
 
 
-@pytest.mark.timeout(120)
 def test_the_question_shows_server_tool_and_arguments_in_full(tmp_path):
     long = "bread " * 500
     call_shown, editor = one_call(tmp_path, bad("plain"), "go", note=f"\u202e{long}")
@@ -87,7 +85,6 @@ def test_the_question_shows_server_tool_and_arguments_in_full(tmp_path):
     assert call_shown["status"] == "completed"
 
 
-@pytest.mark.timeout(120)
 def test_calls_of_a_tool_that_calls_itself_read_only_run_one_after_the_other(tmp_path):
     rule = '[[permission.rules]]\ntool = "mcp__good__*"\ndecision = "allow"\n'
     adds = [call("mcp__good__add", a=number, b=1) for number in range(3)]
@@ -102,7 +99,6 @@ def test_calls_of_a_tool_that_calls_itself_read_only_run_one_after_the_other(tmp
     ]
 
 
-@pytest.mark.timeout(120)
 def test_a_rule_for_all_tools_of_a_server_covers_them(tmp_path):
     rule = '[[permission.rules]]\ntool = "mcp__plain__*"\ndecision = "allow"\n'
     done, editor = one_call(tmp_path, bad("plain"), "go", {"config": PATIENT + rule})
@@ -110,7 +106,6 @@ def test_a_rule_for_all_tools_of_a_server_covers_them(tmp_path):
     assert done["status"] == "completed"
 
 
-@pytest.mark.timeout(120)
 def test_three_hundred_tools_cost_a_tenth_of_the_window_at_most_and_the_one_that_is_found_can_be_called(tmp_path):
     script = (
         reply(call("find_tools", query="weigh an elephant"))
@@ -138,7 +133,6 @@ def test_three_hundred_tools_cost_a_tenth_of_the_window_at_most_and_the_one_that
     assert shown(by_name) == "```text\ncalled bake_7\n```"
 
 
-@pytest.mark.timeout(120)
 def test_killing_crow_leaves_no_server_behind(tmp_path):
     pids = tmp_path / "pids"
     editor = editing(tmp_path, DONE)
@@ -150,7 +144,6 @@ def test_killing_crow_leaves_no_server_behind(tmp_path):
     editor.kill()
 
 
-@pytest.mark.timeout(120)
 def test_a_servers_environment_has_no_key_and_what_its_configuration_names(tmp_path):
     environment = {"OPENAI_API_KEY": "sk-secret", "SOMETHING_ELSE": "x", "LC_TIME": "C"}
     _, editor = one_call(tmp_path, good(BAKERY="open"), "environment", {"environment": environment})
@@ -162,7 +155,6 @@ def test_a_servers_environment_has_no_key_and_what_its_configuration_names(tmp_p
     }
 
 
-@pytest.mark.timeout(120)
 def test_the_clients_server_takes_the_place_of_the_configured_one_of_its_name(tmp_path):
     config = PATIENT + configured({**bad("plain"), "name": "mine"}) + configured(bad("dies-at-start", name="other"))
     editor = editing(tmp_path, calling(("mcp__mine__add", {"a": 2, "b": 2})), config=config)
@@ -175,7 +167,6 @@ def test_the_clients_server_takes_the_place_of_the_configured_one_of_its_name(tm
     editor.close()
 
 
-@pytest.mark.timeout(120)
 def test_the_servers_of_a_project_start_once_it_is_trusted(tmp_path):
     pids = tmp_path / "pids"
     work = tmp_path / "work"
@@ -200,7 +191,6 @@ def test_the_servers_of_a_project_start_once_it_is_trusted(tmp_path):
     are_gone(pids_in(pids))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("changed", [None, {"other": {"command": "true"}}])
 def test_a_server_that_a_project_no_longer_brings_with_the_persons_consent_ends(tmp_path, changed):
     pids, work = tmp_path / "pids", tmp_path / "work"
@@ -223,7 +213,6 @@ def test_a_server_that_a_project_no_longer_brings_with_the_persons_consent_ends(
     editor.close()
 
 
-@pytest.mark.timeout(120)
 def test_variables_in_a_projects_list_are_filled_in_after_trust_and_never_with_crows_keys(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -253,7 +242,6 @@ def test_variables_in_a_projects_list_are_filled_in_after_trust_and_never_with_c
 
 
 @pytest.mark.rule("R157")
-@pytest.mark.timeout(120)
 def test_a_server_of_a_kind_that_is_not_known_is_named(tmp_path):
     editor = editing(tmp_path, reply(say("Fine.")) + DONE)
     editor.new_session(mcpServers=[{"type": "acp", "name": "odd", "serverId": "x"}])

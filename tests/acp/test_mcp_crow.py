@@ -13,7 +13,6 @@ ITSELF = {"name": "crow", "command": CROW, "args": ["mcp"], "env": []}
 
 
 @pytest.mark.rule("R155")
-@pytest.mark.timeout(120)
 def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_to_the_byte(tmp_path: Path):
     script = calling(
         (EDITOR, {"command": "view", "path": "notes.txt"}),

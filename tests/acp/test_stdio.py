@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.editor import CROW, clean_environment, read_message
+from tests.support.patience import DEADLINE
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 
@@ -113,7 +114,7 @@ def test_files_as_input_and_output(tmp_path):
     source.write_bytes(requests(tmp_path))
     with source.open("rb") as stdin, target.open("wb") as stdout:
         crow = start(tmp_path, stdin=stdin, stdout=stdout)
-        _, stderr = crow.communicate(timeout=20)
+        _, stderr = crow.communicate(timeout=DEADLINE)
     assert (crow.returncode, stderr) == (0, b"")
     seen = answers(target.read_bytes())
     assert (seen[1], seen[3]) == ("result", "error")
@@ -139,7 +140,7 @@ def test_one_thing_as_both_input_and_output(tmp_path, kind):
     seen = answers(received)
     assert seen == {1: "result", 2: "result", 3: "error"}
     os.close(ours)
-    _, stderr = crow.communicate(timeout=20)
+    _, stderr = crow.communicate(timeout=DEADLINE)
     assert (b"editors start it" in stderr) == (kind == "a terminal")
     assert crow.returncode in (0, 129)  # a terminal that goes away hangs up
 
@@ -152,7 +153,7 @@ def test_a_missing_stream_is_said_and_not_waited_for(tmp_path, closed):
         env=clean_environment(tmp_path, tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=20,
+        timeout=DEADLINE,
     )
     assert done.stdout == b""
     assert done.returncode in (0, 1)
@@ -185,7 +186,7 @@ def test_a_missing_standard_error_is_no_obstacle(tmp_path):
         ["/bin/sh", "-c", f'"{CROW}" acp < "{source}" 2>&-'],
         env=clean_environment(tmp_path, tmp_path),
         capture_output=True,
-        timeout=20,
+        timeout=DEADLINE,
     )
     assert answers(done.stdout)[1] == "result"
     assert done.returncode == 0

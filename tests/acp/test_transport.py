@@ -12,6 +12,7 @@ from crow.acp import jsonrpc, transport
 from crow.acp.agent import Agent
 from crow.acp.jsonrpc import Unreadable
 from crow.acp.transport import LineReader, Writer
+from tests.support.patience import DEADLINE
 
 LINES = "one\r\n\n  \ntwö 🐦\nthree".encode()
 
@@ -93,7 +94,7 @@ def test_a_peer_that_is_gone_is_noticed_and_frees_whoever_waits_for_room(pipe):
         waiting = asyncio.create_task(writer.room())
         await asyncio.sleep(0)
         os.close(reader_end)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             await waiting
         writer.send(b"nobody hears this")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.editor import DISMISSED, NOTICES, SILENCE, chose
+from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, run
 
 TITLE = "Trust what this project brings?"
@@ -159,7 +160,7 @@ def test_a_cancel_while_the_person_is_asked_ends_the_turn(open_in_project):
     crow = open_in_project(permit=never)
     crow.new_session()
     turn = crow.start_prompt("hello")
-    assert asked.wait(30)
+    assert asked.wait(DEADLINE)
     crow.cancel()
     assert turn.answer() == {"stopReason": "cancelled"}
     assert crow.the_call()["status"] == "failed"

@@ -5,7 +5,8 @@ import socket
 import threading
 
 from crow.web.pages import MOST_AT_ONCE
-from tests.support.editor import DEADLINE, Editor, Later, chose
+from tests.support.editor import Editor, Later, chose
+from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply
 from tests.support.website import Website, answer, redirect
 

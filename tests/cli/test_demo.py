@@ -18,6 +18,7 @@ from crow.model.scripted import ScriptedModel
 from tests.cli.test_run import processes_of, wait_until_nothing_runs
 from tests.config import support
 from tests.config.support import CROW, Terminal, crow, environment
+from tests.support.patience import DEADLINE
 
 
 def temporary(tmp_path: Path) -> Path:
@@ -219,7 +220,11 @@ def test_tests_that_fail_in_the_end_are_exit_code_1(tmp_path: Path) -> None:
     stubborn = program(tmp_path, f"files = demo_project.FILES\n{change}", "demo_project")
 
     said = subprocess.run(
-        [stubborn, "demo"], env=environment(tmp_path, TMPDIR=str(folder)), capture_output=True, text=True, timeout=20
+        [stubborn, "demo"],
+        env=environment(tmp_path, TMPDIR=str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
     )
 
     assert (said.returncode, said.stderr) == (1, "")

@@ -6,15 +6,15 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.config import support
-from tests.config.support import CROW, PATIENCE, Terminal, crow, environment, write_config
+from tests.config.support import CROW, Terminal, crow, environment, write_config
 from tests.support.editor import SURROUNDINGS
+from tests.support.patience import DEADLINE, eventually
 
 HELLO = (
     '{ thought = "A greeting." }, { text = "Hello **there**!" }, { usage = { input_tokens = 7, output_tokens = 3 } }'
@@ -47,10 +47,7 @@ def processes_of(user: Path) -> list[int]:
 
 
 def wait_until_nothing_runs(user: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while remaining := processes_of(user):
-        assert time.monotonic() < deadline, f"still running: {remaining}"
-        time.sleep(0.02)
+    eventually(lambda: not processes_of(user), "the end of all that was started")
 
 
 def run(user: Path, *arguments: str, stdin: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
@@ -212,7 +209,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path, options: tuple[str
     assert process.stderr
     assert process.stdout.readline()
     process.stdout.close()
-    assert process.wait(PATIENCE) == 1
+    assert process.wait(DEADLINE) == 1
     assert process.stderr.read() == b""
     process.stderr.close()
     wait_until_nothing_runs(tmp_path)
@@ -230,7 +227,7 @@ def test_a_signal_leaves_no_agent_behind(tmp_path: Path, number: signal.Signals)
     assert process.stdout
     assert process.stdout.readline()
     process.send_signal(number)
-    code = process.wait(PATIENCE)
+    code = process.wait(DEADLINE)
     process.stdout.close()
     assert code == (-number if number == signal.SIGKILL else 128 + number)
     wait_until_nothing_runs(tmp_path)

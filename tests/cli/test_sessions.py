@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from crow.cli.sessions import short_ids
-from tests.config.support import CROW, PATIENCE, Terminal, crow
+from tests.config.support import CROW, Terminal, crow
 from tests.support.editor import SILENCE, Editor, ErrorAnswer, chose
+from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, edit, reply, run, say
 
 SCRIPT = reply(say("Let me look."), edit("a.txt", "one", "two"), run("echo printed")) + DONE
@@ -154,7 +155,7 @@ def test_json_is_json_whatever_the_terminal_speaks(tmp_path):
         [CROW, "sessions", "export", session, "--format", "json"],
         env={**os.environ, "CROW_HOME": str(tmp_path / "home"), "PYTHONIOENCODING": "latin-1"},
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
     assert json.loads(done.stdout)["session"]["title"] == "größer \N{BIRD}"
 
@@ -179,7 +180,7 @@ def test_a_reader_that_leaves_early_is_no_trouble(tmp_path):
     session = one_session(tmp_path, "words " * 100_000)
     command = f"{CROW} sessions show {session} | head -1"
     environment = {**os.environ, "CROW_HOME": str(tmp_path / "home")}
-    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=DEADLINE)
     assert done.stdout.startswith("# words")
     assert done.stderr == ""
 
@@ -304,7 +305,7 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
             env={**os.environ, "CROW_HOME": str(home), "HOME": "/"},
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=DEADLINE,
             cwd="/",
         )
 

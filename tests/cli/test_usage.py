@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from crow import __version__
-from tests.config.support import CROW, PATIENCE, crow, environment, write_config
+from tests.config.support import CROW, crow, environment, write_config
+from tests.support.patience import DEADLINE
 
 FAKE_COMMAND = """
 import sys, types
@@ -32,7 +33,7 @@ def run_fake(user: Path, body: str, **extra: str) -> subprocess.CompletedProcess
         env=environment(user, **extra),
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
 
 
@@ -102,7 +103,7 @@ def test_a_reader_that_left_is_no_news(tmp_path: Path) -> None:
         os.close(reader)
         with os.fdopen(writer) as closed:
             said = subprocess.run(
-                [CROW, *arguments], stdout=closed, stderr=subprocess.PIPE, env=environment(tmp_path), timeout=PATIENCE
+                [CROW, *arguments], stdout=closed, stderr=subprocess.PIPE, env=environment(tmp_path), timeout=DEADLINE
             )
         assert said.stderr == b""
         assert said.returncode in (0, 1)
@@ -130,7 +131,7 @@ def test_an_output_that_takes_nothing_is_one_sentence(
         env=environment(tmp_path),
         stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
     assert (said.returncode, said.stderr) == (1, f"crow: {complaint}\n")
 
@@ -152,7 +153,7 @@ def imported(user: Path, *arguments: str) -> set[str]:
         env=environment(user),
         input=b"",
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
     return set(json.loads(said.stderr))
 

@@ -13,8 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support.patience import DEADLINE
+
 CROW = str(Path(sys.executable).parent / "crow")
-PATIENCE = 20
 
 
 def environment(user: Path, **extra: str) -> dict[str, str]:
@@ -35,7 +36,7 @@ def crow(user: Path, *arguments: str, stdin: str = "", **extra: str) -> subproce
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
 
 
@@ -148,7 +149,7 @@ class Terminal:
 
     def expect(self, text: str) -> None:
         """Waits until the text appears behind everything that was expected before."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + DEADLINE
         while (found := self.output.find(text, self._read_to)) < 0:
             assert self._read(deadline), f"{text!r} did not come; the terminal shows:\n{self.output}"
         self._read_to = found + len(text)
@@ -160,15 +161,15 @@ class Terminal:
         os.write(self._master, control)
 
     def ended(self) -> int:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + DEADLINE
         while self._read(deadline):
             pass
         assert time.monotonic() < deadline, f"it did not end; the terminal shows:\n{self.output}"
-        return self._process.wait(PATIENCE)
+        return self._process.wait(DEADLINE)
 
     def ended_by(self, control: bytes) -> int:
         """Presses a key until the program has ended: one that comes between a prompt and its read is lost."""
-        for _ in range(PATIENCE):
+        for _ in range(int(DEADLINE)):
             self.press(control)
             deadline = time.monotonic() + 1
             while self._read(deadline):

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.editor import DEADLINE, NOTICES, Editor, chose
+from tests.support.editor import NOTICES, Editor, chose
+from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, reply
 
 PROGRAMS = Path(__file__).parent / "servers"
@@ -156,7 +156,7 @@ def offered(request: dict[str, Any]) -> list[str]:
 
 def pids_in(path: Path) -> list[int]:
     """Of a server that wrote its own and its child's to a file."""
-    until(lambda: path.exists() and len(path.read_text().split()) == 2, "the server has started")
+    eventually(lambda: path.exists() and len(path.read_text().split()) == 2, "the server has started")
     return [int(word) for word in path.read_text().split()]
 
 
@@ -168,15 +168,8 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = DEADLINE) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not true in time: {what}"
-        time.sleep(0.02)
-
-
-def are_gone(pids: list[int], seconds: float = 5.0) -> None:
-    until(lambda: not any(is_alive(pid) for pid in pids), f"no process is left of {pids}", seconds)
+def are_gone(pids: list[int]) -> None:
+    eventually(lambda: not any(is_alive(pid) for pid in pids), f"the end of {pids}", within=5)
 
 
 def children_of(pid: int) -> set[int]:

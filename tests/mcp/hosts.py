@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, StdioServerParameters
 from tests.support.editor import CROW, clean_environment
+from tests.support.patience import DEADLINE
 from tests.support.terminals import is_alive
 
 Era = Literal["legacy", "auto"]
@@ -131,7 +132,7 @@ class HttpServer(NamedTuple):
     @asynccontextmanager
     async def connect(self, era: Era = "legacy", roots: Roots | None = None) -> AsyncGenerator[Client]:
         headers = {"Authorization": f"Bearer {self.token}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=DEADLINE) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=era, list_roots_callback=roots, read_timeout_seconds=30) as client:
                 yield client
@@ -162,7 +163,7 @@ def serving_http(
         yield HttpServer(process, url, token)
     finally:
         process.send_signal(signal.SIGTERM)
-        said, complained = process.communicate(timeout=20)
+        said, complained = process.communicate(timeout=DEADLINE)
     assert (process.returncode, said, complained) == (128 + signal.SIGTERM, "", "")
 
 

@@ -8,7 +8,6 @@ from tests.mcp.guests import PATIENT, asking, bad, editing, good, notice_about, 
 from tests.support.editor import EVERYTHING, NOTICES, Editor, chose
 from tests.support.scripts import DONE, call, reply, say
 
-pytestmark = pytest.mark.timeout(120)
 FORMS = {**NOTICES, "elicitation": {"form": {}}}
 LINKS = {**NOTICES, "elicitation": {"url": {}}}
 

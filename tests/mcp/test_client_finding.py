@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.mcp.guests import PATIENT, bad, editing, odd, offered, shown, told_model
 from tests.support.scripts import DONE, call, reply
 
-pytestmark = pytest.mark.timeout(120)
 SMALL = "context_window = 20000\n" + PATIENT
 LARGE = ["mcp__large__query_birds", "mcp__large__query_trees", "mcp__large__query_stones"]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.guests import bad, calling, editing, odd, offered, shown, until
+from tests.mcp.guests import bad, calling, editing, odd, offered, shown
 from tests.support.editor import Later, chose
+from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, reply, say
 
-pytestmark = pytest.mark.timeout(120)
 GO = ("mcp__docs__go", {})
 CHANGED = "You allowed `mcp__docs__go`, but it changed: its server, its description or its arguments."
 NOT_CALLED = "it changed its tool `mcp__docs__go` in the meantime, and nothing was called"
@@ -34,7 +34,7 @@ class Person:
 def become(path: Path, version: str) -> None:
     taken = path.with_suffix(".taken")
     path.write_text(version)
-    until(lambda: taken.exists() and taken.read_text() == version, "the change has been taken in")
+    eventually(lambda: taken.exists() and taken.read_text() == version, "the change has been taken in")
 
 
 @pytest.mark.parametrize("choice", ["once", "session", "project"])
@@ -72,7 +72,7 @@ def test_so_is_one_that_is_another_after_its_server_was_started_again_for_the_ca
 
     def answer() -> dict[str, Any]:
         path.write_text("dying")
-        until(lambda: any("has stopped" in notice for notice in editor.notices), "the server is gone")
+        eventually(lambda: any("has stopped" in notice for notice in editor.notices), "the server is gone")
         path.write_text("second")
         return chose("session")
 

@@ -5,7 +5,6 @@ import pytest
 from tests.mcp.guests import editing, notice_about, one_call, over_http, shown, wrong
 from tests.support.scripts import DONE
 
-pytestmark = pytest.mark.timeout(120)
 LATER = " It is started again."
 ELSEWHERE = "it redirects to https://elsewhere.example/mcp, which is not followed: check the url."
 

@@ -24,13 +24,12 @@ from tests.mcp.guests import (
     restless,
     shown,
     told_model,
-    until,
 )
 from tests.support.editor import chose
+from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, reply, say
 from tests.support.scripts import call as calls
 
-pytestmark = pytest.mark.timeout(120)
 SOON = "[limits]\nmcp_start = 1\n"
 
 
@@ -178,7 +177,7 @@ def test_one_over_http_that_was_started_anew_is_reached_again(tmp_path, kind):
         assert shown(editor.the_call()) == "```text\nthe sum is 2\n```"
     port = int(url.split(":")[2].split("/")[0])
     with listening(kind, port):
-        end = time.monotonic() + 30
+        end = time.monotonic() + DEADLINE
         while [call["status"] for call in editor.tool_calls().values()].count("completed") < 2:
             assert time.monotonic() < end, [shown(call) for call in editor.tool_calls().values()]
             editor.prompt("Go on.")
@@ -219,7 +218,7 @@ def test_one_that_speaks_only_the_newer_protocol_is_used_and_its_changes_are_not
         editor.prompt("/mcp")
         return "`mcp__newer__shifted`" in editor.text()
 
-    until(has_both, "the new tool is there")
+    eventually(has_both, "the new tool is there")
     editor.prompt("Go on.")
     assert [one["status"] for one in editor.tool_calls().values()] == ["completed", "completed"]
     editor.close()
@@ -281,7 +280,7 @@ def test_a_call_right_after_a_server_was_lost_waits_for_its_next_life(tmp_path):
     editor = editing(tmp_path, in_two_turns("mcp__closes-output__go"))
     editor.new_session(mcpServers=[server])
     editor.prompt("Go.")
-    until(lambda: state_of(editor, "closes-output") == "waiting to be started again", "the end was noticed")
+    eventually(lambda: state_of(editor, "closes-output") == "waiting to be started again", "the end was noticed")
     editor.prompt("Go on.")
     assert [shown(call) for call in editor.tool_calls().values()] == ["```text\ngone\n```"] * 2
     editor.close()

@@ -1,13 +1,9 @@
 """What a server lists, however long, odd or often: the usable part is used, and the person is told once."""
 
-import pytest
-
 from crow.mcp.using.inventory import LONGEST_PAUSE, SHORTEST_PAUSE, Pauses
 from tests.mcp.guests import calling, editing, notice_about, odd, offered, one_call, shown, told_model
 from tests.mcp.test_client_results import highest_memory
 from tests.support.scripts import DONE
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_one_that_changes_its_list_over_and_over_is_told_of_once_and_asked_less_often(tmp_path):

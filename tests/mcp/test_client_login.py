@@ -13,9 +13,9 @@ import pytest
 
 from tests.mcp.guests import PATIENT, PROGRAMS, bad, calling, editing, notice_about, over_http, shown
 from tests.support.editor import CROW, NOTICES, Later, clean_environment
+from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, say
 
-pytestmark = pytest.mark.timeout(120)
 LINKS = {**NOTICES, "elicitation": {"url": {}}}
 
 
@@ -158,7 +158,7 @@ def test_a_server_that_has_forgotten_this_client_gets_to_know_it_anew(tmp_path):
     pages = []
 
     def agree() -> dict:
-        assert agreed.wait(60)
+        assert agreed.wait(DEADLINE)
         return {"action": "accept"}
 
     def answer(request: dict) -> object:
@@ -220,7 +220,7 @@ def test_a_prompt_does_not_wait_for_a_login_for_ever_and_the_tools_come_when_it_
     pages = []
 
     def agree() -> dict:
-        assert agreed.wait(60)
+        assert agreed.wait(DEADLINE)
         return {"action": "accept"}
 
     def answer(request: dict) -> Later:
@@ -263,7 +263,7 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
         assert login.stdout is not None
         page = next(line for line in login.stdout if line.startswith("http"))
         browse(page.strip())
-        rest, errors = login.communicate(timeout=60)
+        rest, errors = login.communicate(timeout=DEADLINE)
         assert (login.returncode, errors) == (0, "")
         assert rest.strip() == "Logged in to cakes."
 
@@ -323,7 +323,7 @@ def log_in_at_a_terminal(home: Path, server: str) -> None:
     )
     assert login.stdout is not None
     browse(next(line for line in login.stdout if line.startswith("http")).strip())
-    login.communicate(timeout=60)
+    login.communicate(timeout=DEADLINE)
     assert login.returncode == 0
 
 

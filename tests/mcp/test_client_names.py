@@ -1,12 +1,9 @@
 """Servers whose names look the same to a model: they share neither tools, nor rules, nor what was allowed."""
 
-import pytest
-
 from crow.mcp.using.naming import server_names, tool_name
 from tests.mcp.guests import PATIENT, bad, calling, configured, editing, notice_about, offered
 from tests.support.editor import chose
 
-pytestmark = pytest.mark.timeout(120)
 SECOND = server_names(["my docs", "my_docs"])["my_docs"]
 
 

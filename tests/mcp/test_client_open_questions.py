@@ -1,7 +1,5 @@
 """Questions that a server leaves open: they end with their call and their turn, and hold up nobody else."""
 
-import pytest
-
 from tests.mcp.guests import (
     PATIENT,
     asking,
@@ -12,12 +10,11 @@ from tests.mcp.guests import (
     restless,
     shown,
     told_model,
-    until,
 )
 from tests.support.editor import NOTICES, SILENCE, Editor, Later
+from tests.support.patience import eventually
 from tests.support.scripts import call, reply, say
 
-pytestmark = pytest.mark.timeout(120)
 FORMS = {**NOTICES, "elicitation": {"form": {}}}
 EVERY_KIND = {**NOTICES, "elicitation": {"form": {}, "url": {}}}
 OPEN = {"capabilities": FORMS, "answers": {"elicitation/create": lambda request: SILENCE}}
@@ -63,7 +60,9 @@ def test_forms_outside_any_call_hold_up_nothing_and_most_of_many_are_declined(tm
     editor = editing(tmp_path, calling(("mcp__asking__go", {})), **OPEN)
     answers = tmp_path / "answers"
     editor.new_session(mcpServers=[asking("at-once", answers)])
-    until(lambda: answers.exists() and answers.read_text() == "496 answers: {'decline'}", "all but four are declined")
+    eventually(
+        lambda: answers.exists() and answers.read_text() == "496 answers: {'decline'}", "all but four are declined"
+    )
     assert editor.prompt("Go.") == {"stopReason": "end_turn"}
     assert len(editor.permissions) == 1
     assert len(forms(editor)) == 1
@@ -89,7 +88,7 @@ def test_a_call_of_a_server_that_no_longer_reads_is_cancelled_at_once(tmp_path):
 def test_a_question_while_two_calls_run_is_asked_in_the_servers_name_and_outlives_the_first_to_end(tmp_path):
     def answer(request: dict) -> Later:
         def when_one_call_is_over() -> dict:
-            until(lambda: "completed" in [one.get("status") for one in editor.updates], "one of the calls is over")
+            eventually(lambda: "completed" in [one.get("status") for one in editor.updates], "one of the calls is over")
             return {"action": "accept", "content": {"flavour": "rye"}}
 
         return Later(when_one_call_is_over)

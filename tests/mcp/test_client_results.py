@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_content_of_every_kind_reaches_both(tmp_path):

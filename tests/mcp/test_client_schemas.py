@@ -344,7 +344,6 @@ def test_whatever_a_server_writes_what_models_are_given_is_a_schema(seed):
 # --- as a whole
 
 
-@pytest.mark.timeout(120)
 def test_a_tool_of_several_forms_and_odd_names_is_called_with_the_servers_own_names(tmp_path):
     given = next(iter(fit_for_models({"properties": {"user id": {}}}).real_names))
     editor = editing(tmp_path, calling(("mcp__unions__go", {given: "me"}), ("mcp__unions__go", {"a": 1})))

@@ -27,11 +27,10 @@ from tests.mcp.guests import (
     over_http,
     pids_in,
     shown,
-    until,
 )
+from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, reply, say
 
-pytestmark = pytest.mark.timeout(120)
 SOON = "[limits]\nmcp_start = 1\nmcp_late = 1\n"
 LATE = "is not ready after 1 s. The work goes on without it; its tools join when it is ready."
 
@@ -90,7 +89,7 @@ def test_one_that_is_starting_can_be_started_again_too(tmp_path):
     before = pids_in(pids)
     editor.prompt("/mcp restart hangs")
     are_gone(before)
-    until(lambda: pids_in(pids) != before, "it was started again")
+    eventually(lambda: pids_in(pids) != before, "it was started again")
     editor.close()
     are_gone(pids_in(pids))
 
@@ -173,7 +172,7 @@ def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_as
             if connection.state is State.FAILED:
                 given_up.set()
 
-        async with connected(bad("dies-until", flour), tmp_path, told, look) as connection, asyncio.timeout(60):
+        async with connected(bad("dies-until", flour), tmp_path, told, look) as connection, asyncio.timeout(DEADLINE):
             await given_up.wait()
             flour.touch()
             connection.restart()

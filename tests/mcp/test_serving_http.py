@@ -11,6 +11,7 @@ import pytest
 
 from tests.mcp.hosts import HttpServer, Roots, done, refused, serving_http
 from tests.support.editor import CROW, clean_environment
+from tests.support.patience import DEADLINE
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -88,7 +89,7 @@ def test_a_token_that_is_none_is_refused(content: str, said: str, tmp_path: Path
         env=clean_environment(tmp_path, tmp_path),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=DEADLINE,
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
@@ -103,7 +104,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path):
             env=clean_environment(tmp_path, tmp_path),
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=DEADLINE,
         )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"crow: Port {port} cannot be used: address already in use.")

@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +25,14 @@ from tests.mcp.hosts import (
     surroundings,
 )
 from tests.support.editor import CROW
+from tests.support.patience import DEADLINE, eventually
 
 SLEEPER = "(setsid sleep 1000 & echo $! > inner); echo $$ > outer; sleep 1000"
 """A command that leaves a process in a session of its own, and does not end."""
 
 
-def until(is_so: Any, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
-
-
 def both_pids(folder: Path) -> list[int]:
-    until(lambda: pid_in(folder / "inner") and pid_in(folder / "outer"))
+    eventually(lambda: pid_in(folder / "inner") and pid_in(folder / "outer"))
     return [pid_in(folder / "inner"), pid_in(folder / "outer")]
 
 
@@ -63,10 +56,10 @@ def test_it_ends_with_everything_that_its_commands_started(way: str, folder: Pat
         server.process.stdin = None
     else:
         server.process.send_signal(getattr(signal, way))
-    _, complained = server.process.communicate(timeout=20)
+    _, complained = server.process.communicate(timeout=DEADLINE)
     assert complained == b""
     assert server.process.returncode == {"end of input": 0, "SIGTERM": 128 + 15, "SIGKILL": -9}[way]
-    until(lambda: not alive(pids), 5)
+    eventually(lambda: not alive(pids), within=5)
 
 
 def test_calls_that_are_piped_in_are_done_and_answered(folder: Path):
@@ -81,7 +74,13 @@ def test_calls_that_are_piped_in_are_done_and_answered(folder: Path):
         messages.append({"id": id, "method": "tools/call", "params": {"name": "file_editor", "arguments": arguments}})
     lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     done = subprocess.run(
-        [CROW, "mcp"], cwd=folder, env=surroundings(folder), input=lines, capture_output=True, text=True, timeout=30
+        [CROW, "mcp"],
+        cwd=folder,
+        env=surroundings(folder),
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
     )
     answers = {message["id"]: message for message in map(json.loads, done.stdout.splitlines()) if "id" in message}
     assert sorted(answers) == [1, *range(2, 8)]
@@ -101,7 +100,7 @@ def test_what_a_host_asked_for_before_it_died_is_finished(folder: Path):
     assert server.process.stderr is not None
     server.process.stdout.close()
     server.process.stdin.close()
-    assert server.process.wait(20) == 0
+    assert server.process.wait(DEADLINE) == 0
     assert server.process.stderr.read() == b""
     server.process.stderr.close()
     assert sorted(os.listdir(folder)) == ["2.txt", "3.txt", "4.txt"]
@@ -114,9 +113,9 @@ def test_a_signal_in_the_middle_of_a_write_leaves_nothing_half_done(number: sign
     server.begin()
     for id in range(2, 8):
         server.call(id, "file_editor", command="create", path=f"{id}.txt", file_text=text)
-    until(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)))
+    eventually(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)))
     server.process.send_signal(number)
-    _, complained = server.process.communicate(timeout=20)
+    _, complained = server.process.communicate(timeout=DEADLINE)
     assert (server.process.returncode, complained) == (128 + number, b"")
     for path in folder.iterdir():
         assert not path.name.endswith(".tmp")
@@ -133,7 +132,7 @@ def test_over_http_commands_end_with_their_client(folder: Path):
 
     with serving_http(folder, "--terminal") as server:
         pids = asyncio.run(come_and_go(server))
-        until(lambda: not alive(pids), 5)
+        eventually(lambda: not alive(pids), within=5)
 
 
 def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(folder: Path):
@@ -145,7 +144,7 @@ def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(fol
             await other.call_tool("terminal", {"command": SLEEPER, "background": True, "cwd": "other"})
             kept = both_pids(folder / "other")
             gone = await _leave_without_a_word(server, folder)
-            await asyncio.to_thread(until, lambda: not alive(gone), 10)
+            await asyncio.to_thread(lambda: eventually(lambda: not alive(gone), within=10))
             assert alive(kept) == kept
 
     program = crow_with("crow.mcp.serving.http", LONGEST_SILENCE=0.5)
@@ -158,7 +157,7 @@ async def _leave_without_a_word(server: HttpServer, folder: Path) -> list[int]:
     headers = {"Authorization": f"Bearer {server.token}", "Accept": "application/json, text/event-stream"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     call = {"name": "terminal", "arguments": {"command": SLEEPER, "background": True}}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=DEADLINE) as http:
 
         async def post(**message: Any) -> httpx2.Response:
             answer = await http.post(server.url, json={"jsonrpc": "2.0", **message})
@@ -183,7 +182,7 @@ def test_over_http_commands_of_clients_without_a_session_end_with_the_server(fol
         asyncio.run(come_and_go(server))
         pids = both_pids(folder)
         assert alive(pids) == pids
-    until(lambda: not alive(pids), 5)
+    eventually(lambda: not alive(pids), within=5)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -195,7 +194,7 @@ def test_a_cancelled_call_ends_its_command_and_all_that_it_started(way: str, era
         assert alive(pids) == pids
         call.cancel()
         await asyncio.wait([call])
-        await asyncio.to_thread(until, lambda: not alive(pids), 5)
+        await asyncio.to_thread(lambda: eventually(lambda: not alive(pids), within=5))
         after = await client.call_tool("terminal", {"command": "echo still here"})
         assert after.content[0].text == "still here\n[exit code 0]"
         return pids
@@ -223,7 +222,7 @@ def test_garbage_on_its_input_costs_nothing_but_itself(folder: Path):
     server.call(3, "file_editor", command="create", path="a.txt", file_text="\ud800")
     server.call(2, "file_editor", command="view", path=".")
     assert server.answer(2)["result"]["isError"] is False
-    said, complained = server.process.communicate(timeout=20)
+    said, complained = server.process.communicate(timeout=DEADLINE)
     assert complained == b""
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in said.splitlines())
     assert server.process.returncode == 0
@@ -237,7 +236,7 @@ def test_a_command_sees_neither_keys_nor_the_protocol(folder: Path):
     assert "noise" in text
     assert "sk-of-the-test" not in text
     assert "t" * 20 not in text
-    assert server.process.communicate(timeout=20)[1] == b""
+    assert server.process.communicate(timeout=DEADLINE)[1] == b""
 
 
 def test_in_a_terminal_it_says_what_it_is_for(folder: Path):
@@ -254,7 +253,7 @@ def test_in_a_terminal_it_says_what_it_is_for(folder: Path):
     assert process.stderr is not None
     assert process.stderr.readline().startswith(b"crow mcp speaks the Model Context Protocol")
     os.write(ours, b"\x04")
-    said, complained = process.communicate(timeout=20)
+    said, complained = process.communicate(timeout=DEADLINE)
     os.close(ours)
     assert (process.returncode, said, complained) == (0, b"", b"")
 
@@ -274,14 +273,16 @@ WRONG_USAGE = [
 @pytest.mark.parametrize("arguments", WRONG_USAGE, ids=" ".join)
 def test_wrong_usage(arguments: list[str], folder: Path):
     done = subprocess.run(
-        [CROW, "mcp", *arguments], env=surroundings(folder), capture_output=True, text=True, timeout=30
+        [CROW, "mcp", *arguments], env=surroundings(folder), capture_output=True, text=True, timeout=DEADLINE
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: crow" in done.stderr
 
 
 def test_help(folder: Path):
-    done = subprocess.run([CROW, "mcp", "--help"], env=surroundings(folder), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [CROW, "mcp", "--help"], env=surroundings(folder), capture_output=True, text=True, timeout=DEADLINE
+    )
     assert (done.returncode, done.stderr) == (0, "")
     for word in ("--root", "--terminal", "--http", "--token-file", "--allow-protected", "examples:"):
         assert word in done.stdout

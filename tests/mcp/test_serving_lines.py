@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.mcp.hosts import RawServer
+from tests.support.patience import DEADLINE
 
 CREATE = '"method":"tools/call","params":{"name":"file_editor","arguments":{"command":"create","path":"half.txt"'
 
@@ -60,7 +61,7 @@ def test_a_line_that_cannot_be_read_is_answered_with_its_id_where_it_can_be_told
         told.append((message["id"], message["error"]["code"]))
     assert told == [(id, code) for _, id, code in ANSWERED]
     assert not (tmp_path / "half.txt").exists()
-    out, complained = server.process.communicate(timeout=20)
+    out, complained = server.process.communicate(timeout=DEADLINE)
     assert (out, complained) == (b"", b"")
 
 
@@ -69,7 +70,7 @@ def test_what_expects_no_answer_gets_none(server: RawServer):
         server.send(line)
     server.send({"id": 9, "method": "ping"})
     assert server.next_message() == {"jsonrpc": "2.0", "id": 9, "result": {}}
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=DEADLINE)
 
 
 def test_a_line_that_cannot_be_read_may_come_first(tmp_path: Path):
@@ -77,7 +78,7 @@ def test_a_line_that_cannot_be_read_may_come_first(tmp_path: Path):
     server.send("garbage")
     assert server.next_message()["error"]["code"] == -32700
     server.begin()
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=DEADLINE)
 
 
 def test_calls_that_a_host_does_not_wait_for_are_made_in_its_order(server: RawServer, tmp_path: Path):
@@ -90,4 +91,4 @@ def test_calls_that_a_host_does_not_wait_for_are_made_in_its_order(server: RawSe
     assert [message["id"] for message in answers] == list(range(10, 10 + 3 * rounds))
     assert not any(message["result"]["isError"] for message in answers)
     assert (tmp_path / "a.txt").read_bytes() == b"one 19\r\n"
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=DEADLINE)

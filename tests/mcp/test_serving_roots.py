@@ -25,6 +25,7 @@ from tests.mcp.hosts import (
     text_of,
     web_config,
 )
+from tests.support.patience import DEADLINE
 
 ROOTS_ARE_OLD = pytest.mark.filterwarnings(
     "ignore::mcp.shared.exceptions.MCPDeprecationWarning",
@@ -208,7 +209,7 @@ def test_a_root_of_a_wrong_form_does_not_close_the_others(wrong: Any, project: P
     assert question["method"] == "roots/list"
     server.send({"id": question["id"], "result": {"roots": [wrong, {"uri": project.as_uri(), "name": 5}]}})
     assert server.answer(2)["result"]["content"][0]["text"] == "     1\tinside"
-    assert server.process.communicate(timeout=20)[1] == b""
+    assert server.process.communicate(timeout=DEADLINE)[1] == b""
 
 
 @ROOTS_ARE_OLD
@@ -248,7 +249,7 @@ def test_a_server_that_was_started_in_a_folder_that_is_gone_says_so_and_has_the_
         result = server.answer(2)["result"]
         server.call(3, "web_fetch", url=f"{address}/page")
         page = server.answer(3)["result"]
-        _, complained = server.process.communicate(timeout=20)
+        _, complained = server.process.communicate(timeout=DEADLINE)
     assert (result["isError"], complained) == (True, b"")
     assert "the one that the server was started in is not there" in result["content"][0]["text"]
     assert "They caw." in page["content"][0]["text"]
@@ -271,7 +272,7 @@ def test_a_host_that_never_names_its_folders_opens_none_and_holds_up_nothing(pro
                 asked += 1
             elif "id" in message:
                 answers[message["id"]] = message["result"]
-        _, complained = server.process.communicate(timeout=20)
+        _, complained = server.process.communicate(timeout=DEADLINE)
     for id in (2, 3, 4):
         text = answers[id]["content"][0]["text"]
         assert (answers[id]["isError"], "did not name its folders within 1 s" in text, "--root" in text) == (True,) * 3
@@ -290,7 +291,7 @@ def test_a_host_that_refuses_to_name_its_folders_opens_none(project: Path):
     result = server.answer(2)["result"]
     assert result["isError"]
     assert "asked for its folders and refused" in result["content"][0]["text"]
-    server.process.communicate(timeout=20)
+    server.process.communicate(timeout=DEADLINE)
 
 
 def test_the_web_needs_no_folder(project: Path):

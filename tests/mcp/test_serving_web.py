@@ -7,6 +7,7 @@ from typing import Any
 
 from crow.tools.web_fetch import PAGE
 from tests.mcp.hosts import RawServer, serving_http, text_of
+from tests.support.patience import DEADLINE
 from tests.support.website import Website, answer, redirect
 
 EVERY_NAME_IS_HERE = """
@@ -29,7 +30,7 @@ def fetched(folder: Path, url: str, rules: str = "") -> dict[str, Any]:
     server.begin()
     server.call(2, "web_fetch", url=url)
     result = server.answer(2)["result"]
-    _, complained = server.process.communicate(timeout=20)
+    _, complained = server.process.communicate(timeout=DEADLINE)
     assert complained == b""
     return result
 

@@ -168,7 +168,7 @@ def test_the_arena_sees_words(arena):
 
 
 @pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="there is no bash")
-@pytest.mark.timeout(max(60, MUTANTS // 50))
+@pytest.mark.timeout(max(600, MUTANTS // 50))
 def test_no_allowed_mutant_fires(arena, policy):
     dice = random.Random(SEED)
     for line in LINES:
@@ -193,7 +193,7 @@ def _trouble(line: str, arena: Arena) -> str:
     return f"bash read {strangers}, the policy {judged}" if strangers else ""
 
 
-@pytest.mark.timeout(max(60, MUTANTS // 50))
+@pytest.mark.timeout(max(600, MUTANTS // 50))
 def test_no_mutant_that_auto_lets_go_runs_what_is_forbidden(arena):
     policy = RulePolicy([str(arena.work)], mode="auto", user_rules=[deny("touch *")])
     dice = random.Random(SEED)

@@ -15,6 +15,7 @@ from crow.project.servers import VariablesMissing, expanded
 from crow.project.snapshot import OF_PROJECT, Watched
 from crow.project.sources import Sources
 from crow.project.trust import TrustFile
+from tests.support.patience import DEADLINE
 
 
 def write(path, text="text"):
@@ -283,7 +284,7 @@ def test_several_crows_remember_at_once_and_lose_nothing(tmp_path):
     )
     home = str(tmp_path / "home")
     crows = [subprocess.Popen([sys.executable, "-c", code, home, str(number)]) for number in range(3)]
-    assert [crow.wait(30) for crow in crows] == [0, 0, 0]
+    assert [crow.wait(DEADLINE) for crow in crows] == [0, 0, 0]
     assert len(json.loads((tmp_path / "home/trust.json").read_text())["projects"]) == 30
 
 

@@ -37,6 +37,7 @@ from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.file_cases import CASES
+from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingSink
 from tests.tools.calling import Hand
 
@@ -85,7 +86,7 @@ class Talk:
 
 def talk(root: Path, story: Callable[[Talk], Awaitable[None]], flavour: str = "local") -> None:
     async def run() -> None:
-        async with opened(root, flavour) as workspace, asyncio.timeout(30):
+        async with opened(root, flavour) as workspace, asyncio.timeout(DEADLINE):
             await story(Talk(workspace))
 
     asyncio.run(run())

@@ -18,6 +18,7 @@ from crow.store.pending import Pending
 from crow.store.store import open_store
 from tests.support.disks import fill_up
 from tests.support.folders import open_to_others
+from tests.support.patience import DEADLINE
 from tests.support.store import say, turn, with_store
 
 DAMAGES = int(os.environ.get("CROW_STORE_DAMAGES", "60"))
@@ -91,7 +92,7 @@ def test_what_could_not_be_stored_is_tried_again_by_itself(tmp_path):
         started = time.monotonic()
         while not await elsewhere.events("s", former_texts=True):
             await asyncio.sleep(0.05)
-            assert time.monotonic() < started + 30, "never tried again"
+            assert time.monotonic() < started + DEADLINE, "never tried again"
         await elsewhere.close()
         await session.store_all()
         return await store.events("s", former_texts=True)
@@ -178,7 +179,7 @@ def test_a_folder_that_may_only_be_read_is_named(tmp_path, filled):
             path.chmod(0o755)
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     done = subprocess.run(
-        [sys.executable, "-c", AS_SOMEONE_ELSE, str(home)], capture_output=True, text=True, timeout=50
+        [sys.executable, "-c", AS_SOMEONE_ELSE, str(home)], capture_output=True, text=True, timeout=DEADLINE
     )
     assert done.stderr == ""
     *writing, events, page = done.stdout.splitlines()

@@ -11,6 +11,7 @@ from crow.errors import SessionBusy, SessionTaken
 from crow.events import TextDelta, TurnEnded, TurnStarted
 from crow.messages import StopReason
 from crow.store.owners import Owner
+from tests.support.patience import DEADLINE
 from tests.support.store import turn, with_store, with_two
 
 END = TurnEnded("t1", StopReason.END_TURN)
@@ -110,7 +111,7 @@ def test_what_a_dead_process_left_running_is_taken_over(tmp_path, way):
         with_store(tmp_path, refused)
         assert any(name.startswith(f"{child.pid}-") for name in os.listdir(tmp_path / "owners"))
         getattr(child, way)()
-        child.wait(20)
+        child.wait(DEADLINE)
     assert with_store(tmp_path, taken_over) == [TurnStarted("t1"), END]
     assert os.listdir(tmp_path / "owners") == []
 

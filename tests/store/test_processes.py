@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from crow.events import CallStarted
+from tests.support.patience import DEADLINE
 from tests.support.store import say, with_store
 from tests.support.store_worker import SHARED
 
@@ -82,9 +83,9 @@ def test_processes_that_share_sessions_lose_nothing_and_write_nothing_after_they
         victim = work(SECONDS)
         time.sleep(0.5 + chance.random())
         victim.kill()
-        assert victim.communicate(timeout=30)[1] == b""
+        assert victim.communicate(timeout=DEADLINE)[1] == b""
     for process in steady:
-        assert (process.communicate(timeout=60)[1], process.returncode) == (b"", 0)
+        assert (process.communicate(timeout=DEADLINE)[1], process.returncode) == (b"", 0)
 
     acknowledged = [line.split() for path in tmp_path.glob("acknowledged*") for line in path.read_text().splitlines()]
     assert len(acknowledged) > 100
@@ -117,4 +118,4 @@ def test_processes_that_open_a_new_store_at_the_same_time_all_can(tmp_path):
             child.stdin.write(b"go\n")
             child.stdin.flush()
         for child in children:
-            assert (child.communicate(timeout=60)[1], child.returncode) == (b"", 0)
+            assert (child.communicate(timeout=DEADLINE)[1], child.returncode) == (b"", 0)

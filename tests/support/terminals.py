@@ -9,9 +9,10 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
+
+from tests.support.patience import eventually
 
 Json = dict[str, Any]
 
@@ -181,9 +182,5 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def wait_until_gone(process: int, deadline: float = 10) -> bool:
-    """A process that nobody tells us about can only be looked at."""
-    end = time.monotonic() + deadline
-    while is_alive(process) and time.monotonic() < end:
-        time.sleep(0.01)
-    return not is_alive(process)
+def wait_until_gone(process: int) -> None:
+    eventually(lambda: not is_alive(process), f"the end of process {process}")

@@ -273,18 +273,18 @@ def test_common_beginnings(one, other):
 
 
 def test_lines_that_are_all_alike_take_linear_time():
-    begun = time.monotonic()
+    begun = time.process_time()
     assert "does not apply" in refusal("\n" * 300_000, TextEdit("\n" * 100_000 + "z", "x"))
     assert "does not apply" in refusal("x\n" * 200_000, TextEdit("x \n" * 100_000 + "z", "x"))
     assert "overlooking blanks at the ends of lines it" in refusal("x\n" * 20_000, TextEdit("x \n" * 10_000, "y"))
-    assert time.monotonic() - begun < 4
+    assert time.process_time() - begun < 4
 
 
 def test_indents_that_never_fit_are_not_compared_for_ever():
     text = "  x\n x\n" * 10_000
-    begun = time.monotonic()
+    begun = time.process_time()
     assert "too much alike" in refusal(text, TextEdit("\tx\n" * 10_000, "y\n"))
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_one_place_among_many_alike_lines_is_found():
@@ -303,8 +303,8 @@ def test_a_file_or_a_change_that_is_too_large_is_refused_in_words():
 def test_many_places_of_one_text_are_followed_at_once():
     text = "x" * 8_000_000 + "\n" + "a\n" * 10_000
     plan = plan_edits(text, [TextEdit("a", "b", all=True)])
-    begun = time.monotonic()
+    begun = time.process_time()
     moved = follow(plan.replacements, text, "new\n" + text)
-    assert time.monotonic() - begun < 2
+    assert time.process_time() - begun < 2
     assert moved is not None
     assert apply("new\n" + text, moved) == "new\n" + text.replace("a", "b")

@@ -22,9 +22,8 @@ from crow.workspace.local import LocalWorkspace
 from crow.workspace.processes import Keeper, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminals import Terminals
+from tests.support.patience import DEADLINE, calm_clock
 from tests.support.recording import RecordingJournal
-
-DEADLINE = 20
 
 
 class Session(RecordingJournal):
@@ -79,7 +78,7 @@ def in_a_session(folder: Path, story: Callable[[Session], Awaitable[None]]) -> N
     async def tell() -> None:
         session = Session(folder)
         try:
-            async with asyncio.timeout(50):
+            async with asyncio.timeout(DEADLINE):
                 await story(session)
                 await session.terminals.close()
                 await eventually(lambda: not session.processes())
@@ -225,11 +224,11 @@ def test_a_cancelled_call_leaves_no_process(tmp_path):
         line = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.1; done"
         running = asyncio.create_task(session.run(line))
         await session.changed.wait()
-        cancelled = time.monotonic()
+        cancelled = calm_clock()
         running.cancel()
         await asyncio.wait([running])
         assert running.cancelled()
-        assert time.monotonic() - cancelled < 2
+        assert calm_clock() - cancelled < 2
         await eventually(lambda: not session.processes())
 
     in_a_session(tmp_path, story)

@@ -17,6 +17,7 @@ from crow.web.conversion_job import Job
 from crow.web.fetching import Page
 from crow.web.reading import MOST_HTML, Reading, read_page
 from crow.web.urls import read_url
+from tests.support.patience import DEADLINE
 from tests.web.pdf_file import pdf
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -93,7 +94,7 @@ def test_a_conversion_ends_when_nobody_waits_for_it_any_more():
     assert process.stdout is not None
     process.stdin.write(msgspec.json.encode(Job("html", len(content), "http://example.com/")) + b"\n" + content)
     process.stdin.close()
-    assert (process.stdout.read(), process.wait(30)) == (b"", 1)
+    assert (process.stdout.read(), process.wait(DEADLINE)) == (b"", 1)
     process.stdout.close()
 
 

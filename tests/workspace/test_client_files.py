@@ -17,13 +17,14 @@ from crow.workspace.base import Document
 from crow.workspace.excerpt import Wanted
 from crow.workspace.place import ResolvedPath
 from tests.support.buffers import RawEditor, Toad, Zed, connected
+from tests.support.patience import DEADLINE
 
 Work = Callable[[ClientWorkspace], Awaitable[None]]
 
 
 def play(editor: RawEditor, work: Work, **capabilities: bool) -> None:
     async def run() -> None:
-        async with connected(editor.root, editor, **capabilities) as workspace, asyncio.timeout(20):
+        async with connected(editor.root, editor, **capabilities) as workspace, asyncio.timeout(DEADLINE):
             await work(workspace)
 
     asyncio.run(run())

@@ -15,6 +15,7 @@ from crow.workspace.place import ResolvedPath
 from crow.workspace.text import could_be_shown_as, decode, encode
 from tests.support.buffers import FLAVOURS, opened
 from tests.support.file_cases import CASES
+from tests.support.patience import DEADLINE
 
 Given = TypeVar("Given")
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.parametrize("flavour", FLAVOURS)
 
 def in_workspace(root: Path, flavour: str, work: Callable[[Workspace], Awaitable[Given]]) -> Given:
     async def run() -> Given:
-        async with opened(root, flavour) as workspace, asyncio.timeout(20):
+        async with opened(root, flavour) as workspace, asyncio.timeout(DEADLINE):
             return await work(workspace)
 
     return asyncio.run(run())

@@ -15,6 +15,7 @@ from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import ResolvedPath
 from crow.workspace.search import Query, Searcher
 from tests.support.buffers import RawEditor, connected
+from tests.support.patience import DEADLINE
 from tests.workspace.test_terminal import Machine, on_this_machine
 
 CHANGED = "has changed since it was approved"
@@ -147,7 +148,7 @@ def test_a_link_that_appears_before_a_write_is_not_followed_by_the_editor(tmp_pa
     editor = RawEditor(root)
 
     async def run() -> None:
-        async with connected(root, editor, reads=reads) as workspace, asyncio.timeout(20):
+        async with connected(root, editor, reads=reads) as workspace, asyncio.timeout(DEADLINE):
             path = await workspace.resolve(name)
             assert await workspace.read_document(path) is None
             if "/" in name:
@@ -167,7 +168,7 @@ def test_what_a_link_led_the_editor_to_is_not_read(folder):
     editor.link, editor.target = folder / "pub/x", folder / "secret/x"
 
     async def run() -> None:
-        async with connected(folder, editor) as workspace, asyncio.timeout(20):
+        async with connected(folder, editor) as workspace, asyncio.timeout(DEADLINE):
             with pytest.raises(WorkspaceError, match=CHANGED):
                 await workspace.read_text(ResolvedPath(str(folder / "pub/x")))
 
@@ -215,7 +216,7 @@ def test_a_large_text_is_decoded_and_compared_off_the_event_loop(folder, monkeyp
         before = await alone.read_document(ResolvedPath(str(path)))
         assert before is not None
         await alone.write_document(ResolvedPath(str(path)), before.text + "more\n", before)
-        async with connected(folder, editor) as workspace, asyncio.timeout(20):
+        async with connected(folder, editor) as workspace, asyncio.timeout(DEADLINE):
             assert (await workspace.read_text(ResolvedPath(str(path)))).endswith("typed\n")
 
     asyncio.run(run())

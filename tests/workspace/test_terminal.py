@@ -21,9 +21,7 @@ from crow.workspace.base import TerminalExit
 from crow.workspace.keeper import Request, decode_request, encode_request
 from crow.workspace.processes import MARK, Keeper, Supervised, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal, find_shell
-
-DEADLINE = 20
-"""Seconds: generous, for a loaded machine."""
+from tests.support.patience import DEADLINE, calm_clock
 
 
 class Machine:
@@ -53,7 +51,7 @@ def on_this_machine(folder: Path, story: Callable[[Machine], Awaitable[None]]) -
     async def tell() -> None:
         machine = Machine(folder)
         try:
-            async with asyncio.timeout(50):
+            async with asyncio.timeout(DEADLINE):
                 await story(machine)
         finally:
             await machine.commands.close()
@@ -236,10 +234,10 @@ def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
         async with opened(machine, "yes") as terminal:
             longest, spent = 0.0, time.process_time()
             for _ in range(100):
-                before = time.monotonic()
+                before = calm_clock()
                 await asyncio.sleep(0.01)
                 terminal.glimpse()
-                longest = max(longest, time.monotonic() - before)
+                longest = max(longest, calm_clock() - before)
             spent = time.process_time() - spent
             await terminal.kill()
             output = await terminal.output()
@@ -520,13 +518,13 @@ def test_nothing_is_left_when_the_agent_itself_is_killed(tmp_path, way):
         keepers = programs_below(agent.pid)
         if way != "exit":
             agent.send_signal(signal.Signals[way])
-        died = time.monotonic()
+        died = calm_clock()
         agent.wait(DEADLINE)
         assert agent.stdout.read() == ""  # nobody else holds the agent's output
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == len(LEAVES_SOMETHING)
     asyncio.run(eventually(lambda: not any(is_alive(pid) for pid in [*pids, *keepers]) and not marked(mark)))
-    assert time.monotonic() - died < 5
+    assert calm_clock() - died < 5
 
 
 def programs_below(pid: int) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from crow.workspace.outputs import OutputFolder
 from crow.workspace.terminal_recording import Recording
+from tests.support.patience import DEADLINE
 
 
 def test_what_is_there_is_drained_while_another_process_holds_the_pipe_open(tmp_path: Path):
@@ -16,7 +17,7 @@ def test_what_is_there_is_drained_while_another_process_holds_the_pipe_open(tmp_
         draining = asyncio.create_task(recording.drain())
         await asyncio.sleep(0)
         recording.start()  # output and order are both there at its first look
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             await draining
         assert recording.excerpt(0).text == "served\n"
         recording.stop()

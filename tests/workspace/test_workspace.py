@@ -13,6 +13,7 @@ from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace, decode_text
 from crow.workspace.place import ResolvedPath
 from tests.support.folders import open_to_others
+from tests.support.patience import DEADLINE
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def read(folder: Path, name: str) -> str:
     workspace = LocalWorkspace([str(folder)])
 
     async def run() -> str:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE):
             return await workspace.read_text(await workspace.resolve(name))
 
     return asyncio.run(run())
