@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.support import CROW, PATIENCE, ModelServer, Terminal, crow, environment, write_config
+from tests.config.support import CROW, ModelServer, Terminal, crow, environment, write_config
+from tests.support.patience import DEADLINE
 
 KEY = "sk-right-key-1234"
 
@@ -158,7 +159,7 @@ def in_a_deleted_folder(user: Path, *arguments: str) -> subprocess.CompletedProc
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=DEADLINE,
     )
 
 
@@ -172,7 +173,7 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
     relative = environment(tmp_path, CROW_HOME="crow")
     folder = tempfile.mkdtemp(dir=tmp_path)
     script = f'cd "{folder}" && rmdir "{folder}" && exec "{CROW}" doctor --offline'
-    said = subprocess.run(["sh", "-c", script], env=relative, capture_output=True, text=True, timeout=PATIENCE)
+    said = subprocess.run(["sh", "-c", script], env=relative, capture_output=True, text=True, timeout=DEADLINE)
     assert said.returncode == 1
     assert said.stderr == "crow: The folder that you are in was deleted. Go to another with cd.\n"
 
@@ -196,7 +197,7 @@ def as_nobody(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Without the superuser's rights: root may read everything."""
     command = [sys.executable, "-c", AS_NOBODY, str(home), *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, env=environment(home)
+        command, capture_output=True, text=True, timeout=DEADLINE, stdin=subprocess.DEVNULL, env=environment(home)
     )
 
 
