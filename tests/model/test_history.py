@@ -243,6 +243,14 @@ def test_prompts_in_a_row_become_one(kind: str) -> None:
 
 
 @both
+def test_prompts_around_a_reply_that_only_thought_become_one(kind: str) -> None:
+    """As after a process that was killed in the middle of a thought, when its session is taken up again."""
+    thought = AssistantMessage((Thought("Let me think", "house"),))
+    history: list[Message] = [UserMessage((Text("Go."),)), thought, UserMessage((Text("Go on."),))]
+    assert decoded(kind, history) == [UserMessage((Text("Go."), Text("Go on.")))]
+
+
+@both
 def test_nothing_empty_is_sent(kind: str) -> None:
     history: list[Message] = [
         UserMessage((Text(""), Text("  \n"))),

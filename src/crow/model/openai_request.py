@@ -100,13 +100,13 @@ def _messages(info: ModelInfo, request: ModelRequest, thought_field: str) -> Ite
     if request.system:
         yield {"role": "system", "content": request.system}
     history = _with_current_thoughts(info.provider, request.messages)
-    for message in merge_users(_with_images_from_users(history)):
+    spoken = (message for message in history if not isinstance(message, AssistantMessage) or _speaks(message))
+    for message in merge_users(_with_images_from_users(spoken)):
         match message:
             case UserMessage():
                 yield {"role": "user", "content": _user_content(info, message.parts)}
             case AssistantMessage():
-                if encoded := _assistant(message, thought_field, ids):
-                    yield {"role": "assistant", **encoded}
+                yield {"role": "assistant", **_assistant(message, thought_field, ids)}
             case ToolMessage():
                 text = message.text if has_words(message.text) else NO_OUTPUT
                 yield {"role": "tool", "tool_call_id": ids.of(message.call_id), "content": text}
@@ -183,17 +183,19 @@ def _user_part(part: UserPart) -> Json:
             assert_never(part)
 
 
+def _speaks(message: AssistantMessage) -> bool:
+    """False where nothing is left to send, as after a turn that only thought."""
+    return bool(message.calls) or any(isinstance(part, Text) and has_words(part.text) for part in message.parts)
+
+
 def _assistant(message: AssistantMessage, thought_field: str, ids: CallIds) -> Json:
-    """Empty if nothing is left to say, as after a turn that only thought."""
     text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text) and has_words(part.text))
     thoughts = "".join(part.text for part in message.parts if isinstance(part, Thought))
-    encoded: Json = {}
+    encoded: Json = {"content": text or None}
     if message.calls:
         encoded["tool_calls"] = [_call(call, ids.of(call.id)) for call in message.calls]
-    if text or encoded:
-        encoded["content"] = text or None
-        if thoughts:
-            encoded[thought_field] = thoughts
+    if thoughts:
+        encoded[thought_field] = thoughts
     return encoded
 
 
