@@ -40,12 +40,12 @@ format: $(STAMP) ## lay out the code
 	@$(BIN)/ruff format .
 
 conformance: compiled ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
-	@$(BIN)/python -m tests.conformance
+	@CROW_COLD_STARTS=1 $(BIN)/python -m tests.conformance
 
 soak: compiled ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
-	@for seed in 1 2 3; do \
+	@export CROW_COLD_STARTS=1; for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
-		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/acp/test_hostile.py \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/policy/test_time.py tests/acp/test_hostile.py \
 			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
 		CROW_STORE_SECONDS=60 CROW_STORE_KILLS=200 CROW_STORE_DAMAGES=1500 CROW_STORE_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/store || exit 1; \

@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from tests.support.editor import CROW, EVERYTHING, ErrorAnswer, clean_environment
+from tests.support.editor import EVERYTHING, ErrorAnswer, clean_environment
+from tests.support.warm import CROW
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 SCRIPTED = '[providers.mine]\ntype = "scripted"\nscript = "script.toml"\n[providers.mine.models.small]\n'

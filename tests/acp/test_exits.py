@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.editor import CROW, SILENCE, chose, clean_environment
+from tests.support.editor import SILENCE, chose, clean_environment
 from tests.support.patience import DEADLINE, calm_clock, eventually
+from tests.support.warm import CROW
 
 HANGING = '[[reply]]\nrepeat = true\nevents = [{ text = "Once" }, { wait = 60 }]'
 SOON = 2.0

@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from tests.support.editor import CROW, NOTICES, Editor, clean_environment
+from tests.support.editor import NOTICES, Editor, clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.provider import Provider
+from tests.support.warm import CROW
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()

@@ -246,7 +246,7 @@ def test_half_a_character_in_a_prompt_is_mended(open_editor):
 
 @pytest.mark.rule("R9")
 def test_a_line_over_64_mebibytes_is_skipped_and_its_memory_given_back(open_editor):
-    crow = open_editor(script=SCRIPT)
+    crow = open_editor(script=SCRIPT, cold=True)
     start = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"'
     crow._unreadable += 1
     crow.send_bytes(start)
@@ -323,7 +323,7 @@ def test_a_line_that_comes_byte_by_byte(open_editor):
 @pytest.mark.rule("R9", "R7")
 def test_a_client_that_asks_and_does_not_read_costs_bounded_memory(open_editor):
     """Its answers pile up to a limit; then Crow stops reading, and nothing is lost once the client reads again."""
-    crow = open_editor(initialize=False)
+    crow = open_editor(initialize=False, cold=True)
     crow.stop_reading()
     asked = 90_000
     answers = [crow.expect("x" * 199, f"q{number}") for number in range(asked)]

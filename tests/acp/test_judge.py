@@ -9,8 +9,9 @@ import pytest
 
 import acp
 from acp import schema
-from tests.support.editor import CONFIG, CROW, clean_environment
+from tests.support.editor import CONFIG, clean_environment
 from tests.support.patience import DEADLINE
+from tests.support.warm import CROW
 
 
 class SdkClient:

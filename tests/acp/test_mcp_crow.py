@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.guests import are_gone, calling, children_of, editing, told_model
-from tests.support.editor import CROW
+from tests.support.warm import CROW
 
 EDITOR = "mcp__crow__file_editor"
 ITSELF = {"name": "crow", "command": CROW, "args": ["mcp"], "env": []}

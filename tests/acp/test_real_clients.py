@@ -16,10 +16,11 @@ import pytest
 import acp
 from acp import schema
 from tests.acp.test_judge import SdkClient
-from tests.support.editor import CONFIG, CROW, clean_environment
+from tests.support.editor import CONFIG, clean_environment
 from tests.support.patience import calm_clock
 from tests.support.scripts import DONE, edit, reply, run
 from tests.support.terminals import Terminals
+from tests.support.warm import CROW
 
 
 class SdkEditor(SdkClient):

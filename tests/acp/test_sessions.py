@@ -122,7 +122,7 @@ LONG = "".join(f"{number:07d} " for number in range(500_000))
 
 def stalled(open_editor) -> tuple[Editor, Pending]:
     """A client that has stopped reading in the middle of a reply of four megabytes, for a second and a half."""
-    crow = open_editor(script=f'[[reply]]\nevents = [{{ text = "Ready. " }}, {{ text = "{LONG}" }}]')
+    crow = open_editor(script=f'[[reply]]\nevents = [{{ text = "Ready. " }}, {{ text = "{LONG}" }}]', cold=True)
     crow.new_session()
     prompt = crow.start_prompt("go")
     crow.wait_for_text("Ready.")

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.editor import CROW, clean_environment, read_message
+from tests.support.editor import clean_environment, read_message
 from tests.support.patience import DEADLINE
+from tests.support.warm import CROW
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 

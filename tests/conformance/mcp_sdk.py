@@ -10,7 +10,7 @@ from typing import Any
 from tests.conformance import outside
 from tests.conformance.clients import Judgement
 from tests.mcp.hosts import serving_http, small_web, surroundings, web_config
-from tests.support.editor import CROW
+from tests.support.warm import CROW
 
 PATIENCE = 120
 FIRST = b"\xef\xbb\xbfone\r\ntwo\r\n"

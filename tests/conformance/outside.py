@@ -11,7 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.editor import CONFIG, CROW, clean_environment
+from tests.support.editor import CONFIG, clean_environment
+from tests.support.warm import CROW
 
 SDK = "@agentclientprotocol/sdk@2.4.0"
 SCHEMA = "package/schema/v1/schema.json"

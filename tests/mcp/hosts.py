@@ -18,9 +18,10 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, StdioServerParameters
-from tests.support.editor import CROW, clean_environment
+from tests.support.editor import clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.terminals import is_alive
+from tests.support.warm import CROW
 
 Era = Literal["legacy", "auto"]
 """`legacy`: with a handshake; `auto`: the protocol since 2026-07-28, in which each request stands for itself."""

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.guests import PATIENT, PROGRAMS, bad, calling, editing, notice_about, over_http, shown
-from tests.support.editor import CROW, NOTICES, Later, clean_environment
+from tests.support.editor import NOTICES, Later, clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, say
+from tests.support.warm import CROW
 
 LINKS = {**NOTICES, "elicitation": {"url": {}}}
 

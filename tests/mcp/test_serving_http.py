@@ -10,8 +10,9 @@ import httpx2
 import pytest
 
 from tests.mcp.hosts import HttpServer, Roots, done, refused, serving_http
-from tests.support.editor import CROW, clean_environment
+from tests.support.editor import clean_environment
 from tests.support.patience import DEADLINE
+from tests.support.warm import CROW
 
 HELLO = {
     "jsonrpc": "2.0",

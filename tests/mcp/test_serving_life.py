@@ -24,8 +24,8 @@ from tests.mcp.hosts import (
     serving_http,
     surroundings,
 )
-from tests.support.editor import CROW
 from tests.support.patience import DEADLINE, eventually
+from tests.support.warm import CROW
 
 SLEEPER = "(setsid sleep 1000 & echo $! > inner); echo $$ > outer; sleep 1000"
 """A command that leaves a process in a session of its own, and does not end."""

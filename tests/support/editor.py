@@ -9,8 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +18,11 @@ from typing import Any, NamedTuple
 from tests.support import judge
 from tests.support.patience import DEADLINE, calm_clock
 from tests.support.terminals import Terminal, Terminals, UnknownTerminal
+from tests.support.warm import CROW  # noqa: F401 -- the program of these editors
+from tests.support.warm import start_crow
 
-CROW = str(Path(sys.executable).with_name("crow"))
+LOOK_EVERY = 0.1
+"""Seconds between looks at what no message tells of, such as files."""
 
 Json = dict[str, Any]
 
@@ -184,6 +185,7 @@ class Editor:
         environment: Mapping[str, str] | None = None,
         stdio: tuple[int, int] | None = None,
         may_write_to_stderr: bool = False,
+        cold: bool = False,
     ) -> None:
         self.folder = folder
         self.home = folder / "home"
@@ -224,7 +226,7 @@ class Editor:
         self._status: int | None = None
         again = (folder / "stderr.txt").exists()  # another editor with the same home
         self._stderr = (folder / (f"stderr-{id(self):x}.txt" if again else "stderr.txt")).open("w+b")
-        self._start(folder, environment or {}, stdio)
+        self._start(folder, environment or {}, stdio, cold=cold)
         if initialize:
             self.initialized = self.initialize(capabilities)
 
@@ -378,8 +380,11 @@ class Editor:
         self.wait_until(lambda: text in self.text(session), f"the text {text!r}")
 
     def wait_until(self, condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:
+        end = time.monotonic() + deadline
         with self._changed:
-            if not self._changed.wait_for(lambda: condition() or self._ended, deadline) or not condition():
+            while not condition() and not self._ended and (left := end - time.monotonic()) > 0:
+                self._changed.wait(min(left, LOOK_EVERY))
+            if not condition():
                 tail = "\n".join(str(entry)[:300] for entry in self.conversation[-8:])
                 raise AssertionError(f"{what} did not come. The last messages:\n{tail}\n{self.stderr()}")
 
@@ -458,19 +463,22 @@ class Editor:
         if self._problems:
             raise ProtocolBroken("\n".join(self._problems[:20]))
 
-    def _start(self, folder: Path, environment: Mapping[str, str], stdio: tuple[int, int] | None) -> None:
+    def _start(
+        self, folder: Path, environment: Mapping[str, str], stdio: tuple[int, int] | None, *, cold: bool
+    ) -> None:
         if stdio is None:
             (stdin, self._to_crow), (self._from_crow, stdout) = os.pipe(), os.pipe()
         else:
             stdin, stdout = stdio
             self._to_crow, self._from_crow = os.dup(stdin), os.dup(stdout)
-        self.process = subprocess.Popen(
-            [CROW, "acp"],
+        self.process = start_crow(
+            ["acp"],
             stdin=stdin,
             stdout=stdout,
-            stderr=self._stderr,
+            stderr=self._stderr.fileno(),
             cwd=folder,
             env=clean_environment(self.home, folder) | dict(environment),
+            cold=cold,
         )
         os.close(stdin)
         if stdout != stdin:
@@ -613,13 +621,14 @@ class Editor:
 
 
 def clean_environment(home: Path, folder: Path) -> dict[str, str]:
-    """No keys, no servers on this machine, a home of its own; and every warning is shown."""
+    """No keys, no servers on this machine, a home of its own, no word of waits; and every warning is shown."""
     return {
         "PATH": os.defpath,
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "CROW_HOME": str(home),
         "CROW_LOCAL_SERVERS": "",
+        "CROW_PATIENCE": "3600",
         "PYTHONWARNINGS": "default",
     }
 
