@@ -201,7 +201,7 @@ def test_new_and_removed_files():
 
 # --- the cost
 
-LINES = 20_000
+LINES = 8_000
 
 
 def code() -> list[str]:

@@ -284,8 +284,9 @@ def test_a_store_of_a_newer_crow_is_left_alone(tmp_path):
 def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
     session = one_session(tmp_path)
     home = tmp_path / "home"
-    for path in (tmp_path, home, *home.iterdir()):
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    tmp_path.chmod(0o755)
+    for path in (home, *home.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)  # for its owner too, who may be the one who looks
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.geteuid() and str(parent).startswith("/tmp/"):
             parent.chmod(parent.stat().st_mode | 0o755)
@@ -313,6 +314,7 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
     assert "Let me look." in said(as_nobody("show", session))
     assert json.loads(said(as_nobody("export", session, "--format", "json")))["session"]["id"] == session
     assert "Sessions cannot be kept in" in complaint(as_nobody("delete", session, "--yes"))
+    home.chmod(0o755)
 
 
 # --- stop

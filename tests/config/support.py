@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from tests.support.patience import DEADLINE
 
+PATIENCE = DEADLINE
+
 CROW = str(Path(sys.executable).parent / "crow")
 
 
@@ -25,6 +27,7 @@ def environment(user: Path, **extra: str) -> dict[str, str]:
         "HOME": str(user),
         "CROW_HOME": str(user / "crow"),
         "CROW_LOCAL_SERVERS": "",
+        "CROW_PATIENCE": "3600",
         "LC_ALL": "C.UTF-8",
     } | extra
 
@@ -121,7 +124,8 @@ class Terminal:
     """The program in a real terminal: `expect` waits for text, `type` answers it, `ended` gives exit code."""
 
     _TAKE_TERMINAL = (
-        "import fcntl,os,sys,termios; fcntl.ioctl(0,termios.TIOCSCTTY,0); os.execv(sys.argv[1],sys.argv[1:])"
+        "import fcntl,os,signal,sys,termios; fcntl.ioctl(0,termios.TIOCSCTTY,0); "
+        "signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1],sys.argv[1:])"  # whoever started the tests
     )
 
     def __init__(self, user: Path, *arguments: str, **extra: str) -> None:

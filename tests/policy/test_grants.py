@@ -16,6 +16,7 @@ from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word
+from tests.support.patience import DEADLINE
 
 
 @pytest.fixture
@@ -87,7 +88,8 @@ def test_what_another_crow_allows_or_revokes_counts_at_once(home, project):
     assert word(mine.judge(line("npm test", project))) == "go"
 
 
-def test_no_grant_is_lost_when_many_write(home, project):
+def test_no_grant_is_lost_when_many_write(home, project, monkeypatch):
+    monkeypatch.setattr("crow.config.locking.PATIENCE", DEADLINE)
     commands = [f"tool{number} *" for number in range(24)]
 
     def add(command: str) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import os
 import random
 import sys
-import time
 
 from crow.errors import SessionBusy, SessionTaken
 from crow.events import CallStarted, SentText, TextDelta, TurnEnded, TurnStarted, UserSaid
@@ -47,12 +46,12 @@ async def new(home: str, session_id: str) -> None:
     await store.close()
 
 
-async def share(home: str, name: str, seed: str, seconds: str) -> None:
+async def share(home: str, name: str, seed: str, stop: str) -> None:
+    """Works until there is a file of that name."""
     chance = random.Random(seed)
     store = open_store(home)
     busy = Busy(store, name, chance)
-    end = time.monotonic() + float(seconds)
-    while time.monotonic() < end:
+    while not os.path.exists(stop):
         await chance.choice([busy.claim, busy.write, busy.write, busy.write, busy.turn, busy.look, busy.fork])()
     await store.close()
 

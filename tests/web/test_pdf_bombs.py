@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from crow.web.conversion_process import MOST_CPU
+from tests.support.patience import DEADLINE
 from tests.web import pdf_file
 
 MOST_MEMORY = 512 * 1024
@@ -22,7 +23,7 @@ from crow.web.conversion import convert_page
 
 content = open(sys.argv[1], "rb").read()
 try:
-    done = asyncio.run(convert_page(Job("pdf", len(content), "http://example.com/"), content))
+    done = asyncio.run(convert_page(Job("pdf", len(content), "http://example.com/"), content, float(sys.argv[2])))
     told = {"text": done.text[:100], "note": done.note, "problem": ""}
 except WebError as error:
     told = {"text": "", "note": "", "problem": str(error)}
@@ -49,7 +50,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], str]] = {
 def measured(content: bytes, folder: Path) -> dict[str, Any]:
     path = folder / "bomb.pdf"
     path.write_bytes(content)
-    done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(path), str(DEADLINE)], capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert told["memory"] < MOST_MEMORY
     assert told["seconds"] < MOST_CPU["pdf"] + 2  # the system ends it at the limit; starting counts as well
