@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 from typing import Any
 

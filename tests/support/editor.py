@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 from tests.support import judge
 from tests.support.patience import DEADLINE, calm_clock
 from tests.support.terminals import Terminal, Terminals, UnknownTerminal
-from tests.support.warm import CROW  # noqa: F401 -- the program of these editors
-from tests.support.warm import start_crow
+from tests.support.warm import (
+    CROW,  # noqa: F401 -- the program of these editors
+    start_crow,
+)
 
 LOOK_EVERY = 0.1
 """Seconds between looks at what no message tells of, such as files."""
