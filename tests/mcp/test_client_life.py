@@ -76,7 +76,7 @@ def test_a_message_that_is_far_too_long_ends_the_server_and_fails_the_call(tmp_p
 @pytest.mark.parametrize("kind", ["plain", "packed", "events"])
 def test_an_endless_answer_over_http_fails_the_call_before_it_fills_the_memory(tmp_path, kind):
     with endless(kind) as url:
-        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n")
+        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n", cold=True)
         editor.new_session(mcpServers=[over_http(url)])
         editor.prompt("Go.")
         assert "it sent a message of more than 32 MB" in shown(editor.the_call())
@@ -198,7 +198,7 @@ def test_a_call_over_the_older_kind_of_http_ends_at_its_limit(tmp_path):
 
 def test_one_over_the_older_kind_of_http_that_dies_in_a_call_fails_the_call_at_once(tmp_path):
     with hung() as (root, process):
-        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n")
+        editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n", cold=True)
         editor.new_session(mcpServers=[over_http(f"{root}/sse-dies", kind="sse")])
         editor.prompt("Go.")
         assert process.wait() == 1

@@ -34,7 +34,7 @@ def test_a_server_is_asked_again_soon_unless_it_announces_one_change_after_the_o
 
 
 def test_of_far_too_many_tools_the_first_count_and_the_memory_stays_small(tmp_path):
-    editor = editing(tmp_path, calling(("mcp__crowd__go_1999", {}), ("mcp__crowd__go_2000", {})))
+    editor = editing(tmp_path, calling(("mcp__crowd__go_1999", {}), ("mcp__crowd__go_2000", {})), cold=True)
     editor.new_session(mcpServers=[odd("crowd")])
     editor.prompt("Go.")
     first, second = editor.tool_calls().values()

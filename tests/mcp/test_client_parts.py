@@ -96,7 +96,7 @@ def test_what_is_no_form_is_not_shown_as_one(schema):
 
 
 def test_a_session_without_servers_never_loads_the_library(tmp_path):
-    editor = editing(tmp_path, DONE)
+    editor = editing(tmp_path, DONE, cold=True)
     editor.new_session()
     editor.prompt("Hi.")
     editor.prompt("/mcp")

@@ -42,7 +42,7 @@ def test_of_far_too_many_pieces_the_first_are_told_and_the_others_counted(tmp_pa
 
 
 def test_so_they_are_in_a_resource_and_the_memory_stays_small(tmp_path):
-    editor = editing(tmp_path, calling(("mcp_resources", {"uri": "note://all"})))
+    editor = editing(tmp_path, calling(("mcp_resources", {"uri": "note://all"})), cold=True)
     editor.new_session(mcpServers=[bad("many-contents")])
     editor.prompt("Go.")
     text = told_model(editor)
