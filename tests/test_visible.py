@@ -1,11 +1,21 @@
 """Nothing shown for approval can hide."""
+# ruff: noqa: RUF001 -- letters that look like others are what this is about
 
 import sys
 import unicodedata
 
 import pytest
 
-from crow.visible import hidden_in, one_line
+from crow.visible import (
+    every_line,
+    hidden_in,
+    one_line,
+    prose,
+    title_line,
+    warning,
+    warning_about_change,
+    warning_about_prose,
+)
 
 
 @pytest.mark.rule("R89")
@@ -56,12 +66,16 @@ def test_every_character_that_cannot_be_seen_is_made_visible():
 def test_letters_marks_and_signs_are_left_alone():
     changed = [
         number
-        for number in range(sys.maxunicode + 1)
+        for start in range(0, sys.maxunicode + 1, 64)
+        if one_line(block := ",".join(map(chr, range(start, start + 64))), len(block)) != block
+        for number in range(start, start + 64)
         if one_line(chr(number)) != chr(number) and unicodedata.category(chr(number))[0] not in "CZ"
     ]
     fillers = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
     selectors = {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
-    assert set(changed) - selectors == fillers
+    signs = {0x01C0, 0x037E, 0x2010, 0x2011, 0x2012, 0x2044, 0x2212, 0x2215, 0x2223, 0x2236, 0x29F8, 0xA789}
+    wide_signs = {*range(0xFF01, 0xFF21), *range(0xFF3B, 0xFF41), *range(0xFF5B, 0xFF5F)}
+    assert set(changed) - selectors == fillers | signs | wide_signs
 
 
 @pytest.mark.parametrize(
@@ -78,3 +92,116 @@ def test_what_hides_in_a_text_is_noticed(text):
 @pytest.mark.parametrize("text", ["", "plain\ttext\r\nwith\flines\n", "grüße 世界 🐦 ❤\ufe0f", "\ufeffmark", "a\xa0b"])
 def test_usual_texts_hide_nothing(text):
     assert not hidden_in(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("echo hi" + " " * 400 + "; rm -rf x", "echo hi⟨400 blanks⟩; rm -rf x"),
+        ("a" + "\t" * 40 + "b", "a⟨40 blanks⟩b"),
+        ("echo hi" + "\n" * 50 + "rm x", "echo hi⏎⟨49 empty lines⟩⏎rm x"),
+        ("echo hi" + "\n  \t" * 50 + "rm x", "echo hi⏎⟨49 empty lines⟩⏎   rm x"),
+        ("gi\u0442 status", "gi⟨\u0442 U+0442⟩ status"),
+        ("\u0435cho hi", "⟨\u0435 U+0435⟩cho hi"),
+        ("\u0441\u043e\u0440\u0443 a b", "⟨\u0441 U+0441⟩⟨\u043e U+043E⟩⟨\u0440 U+0440⟩⟨\u0443 U+0443⟩ a b"),
+        ("rm \uff0drf \u2215", "rm ⟨\uff0d U+FF0D⟩rf ⟨\u2215 U+2215⟩"),
+        ("wide\u2003blank", "wide⟨U+2003⟩blank"),
+        ("git commit -m 'исправил ошибку в модуле'", "git commit -m 'исправил ошибку в модуле'"),
+        ("git commit -m 'Добавил сухо и оса'", "git commit -m 'Добавил сухо и оса'"),
+        ("λx.x, 5 µs, Δt", "λx.x, 5 µs, Δt"),
+        ("用git，然后：测试（一）", "用git，然后：测试（一）"),
+        ("a" + " " * 20 + "b", "a" + " " * 20 + "b"),
+    ],
+)
+def test_what_pushes_out_of_sight_or_looks_like_something_else(text, shown):
+    assert one_line(text) == shown
+    assert bool(warning(text)) == (text != shown)
+
+
+def test_a_long_run_does_not_hide_what_follows_in_a_title():
+    assert one_line("echo hi" + " " * 2000 + "; rm -rf x") == "echo hi⟨2000 blanks⟩; rm -rf x"
+    assert "rm" not in one_line("echo hi" + " " * 20000 + "; rm -rf x"), "cut, and says so"
+    assert one_line("echo hi" + " " * 20000 + "; rm -rf x").endswith("…")
+
+
+def test_every_line_keeps_lines_and_indentation():
+    text = "if x:\n" + " " * 40 + "deep = 1\n\n\nend\ttab"
+    assert every_line(text) == text.replace("\t", "    ")
+    assert every_line("a\n" + "\n" * 30 + "b") == "a\n⟨30 empty lines⟩\nb"
+    assert every_line("a\u202eb\nc\r") == "a⟨U+202E⟩b\nc⟨U+000D⟩"
+    assert every_line(" " * 500 + "rm x") == "⟨500 blanks⟩rm x"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[safe](http://evil)", "[safe] (http://evil)"),
+        ("a <!-- rm -rf --> b", "a < !-- rm -rf --> b"),
+        ("`a <!-- b -->` [x][y]", "`a <!-- b -->` [x] [y]"),
+        ("\\`<!-- a -->\\`", "\\`< !-- a -->\\`"),
+        ("x ``` <!-- a -->", "x ``` < !-- a -->"),
+        ("1 < 2, List of x", "1 < 2, List of x"),
+    ],
+)
+def test_markdown_swallows_nothing(text, shown):
+    assert prose(text) == shown
+    assert title_line(text) == shown
+
+
+def test_prose_keeps_what_languages_need():
+    text = "می\u200cخواهم 👩\u200d💻 ❤\ufe0f\n\n```\nList<String> a[i](b)\n```\n- [ ] step\n"
+    assert prose(text) == text
+    assert warning_about_prose(text) == ""
+    assert prose("a\u202eb\u200b") == "a⟨U+202E⟩b⟨U+200B⟩"
+    assert prose("p\u0430y") == "p⟨\u0430 U+0430⟩y"
+
+
+def test_warnings_say_what_is_hidden():
+    assert warning("ls", "cat a b") == ""
+    assert warning("a\u202eb") == "Careful: it holds characters that cannot be seen."
+    assert warning("x" + " " * 90 + "y", "gi\u0442") == (
+        "Careful: it holds a long run of blanks and letters or signs that look like others."
+    )
+    assert warning_about_change("a = 1\n" + "\tb = 2  # c\n" * 3) == ""
+    assert warning_about_change("a = 1;" + " " * 200 + "evil()") == (
+        "Careful: the new text holds code far to the right, behind a long run of blanks."
+    )
+    assert "another script" in warning_about_change("if \u0430dmin:\n")
+    assert "cannot be seen" in warning_about_change("a\u200bb")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            " ",
+            "\t ",
+            "\n",
+            "\n ",
+            "a ",
+            "\u0430",
+            "a\u0430",
+            "`",
+            "```\n",
+            "<",
+            "<a`",
+            "](",
+            "`a",
+            "\u200b",
+            "x\u3000",
+            "~~~\n",
+        )
+    ],
+)
+def test_any_text_is_looked_at_in_linear_time(piece):
+    import time
+
+    def seconds(text: str) -> float:
+        start = time.thread_time()
+        for look in (every_line, prose, warning, warning_about_change, one_line):
+            look(text)
+        return time.thread_time() - start
+
+    # Squares would show as a hundredfold.
+    few, many = piece * (20_000 // len(piece)), piece * (200_000 // len(piece))
+    assert min(seconds(many) for _ in range(2)) < 40 * max(min(seconds(few) for _ in range(3)), 0.002)

@@ -1,34 +1,206 @@
-"""Nothing shown for approval can hide: control, bidirectional and invisible characters are made visible."""
+"""Nothing shown for approval can hide: the one place where texts that a person approves or answers are made visible.
+
+What hides, and the visible form that it gets: control, bidirectional and invisible characters (`⟨U+202E⟩`); runs of
+blanks and of empty lines that push the rest out of sight (`⟨400 blanks⟩`); letters of another script inside a word,
+and words that only look Latin (`⟨т U+0442⟩`); in titles and plans what Markdown would swallow. `warning` says it in a
+sentence. Diffs are shown as they are, with `warning_about_change` beside them; text of the web is `sanitised`.
+"""
 
 import re
+from functools import cache
+
+# --- the characters, once
+
+_CONTROLS = "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
+"""All but tabs and what ends a line."""
+_WITHOUT_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\ufff9-\ufffb"
+JOINERS = "\u200c\u200d"
+"""They belong to the writing of some languages, and to some pictures."""
+_SEPARATORS = "\u2028\u2029"
+_TURNING = "\u202a-\u202e\u2065-\u206f"
+"""They change the direction of writing."""
+_TAGS = "\U000e0000-\U000e00ff"
+_SELECTORS = "\U000e0100-\U000e01ef"
+_NOTATION = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+_HALVES = "\ud800-\udfff"
+_BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
+"""Drawn as a blank, and no blank."""
 
 _HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # controls, escape sequences' beginnings among them
-    "\u00a0\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, separators, bidirectional overrides
-    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\ud800-\udfff"  # halves of characters
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]"  # tags and variation selectors
+    f"[\t\n\x0c\r{_CONTROLS}{_WITHOUT_WIDTH}{JOINERS}{_SEPARATORS}{_TURNING}{_BLANK_SIGNS}{_NOTATION}{_HALVES}"
+    "\u034f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u17b4\u17b5\u180b-\u180f"
+    "\ufe00-\ufe0f\ufeff\ufff0-\ufff8\U000110bd\U000110cd\U00013430-\U0001343f\U000e0000-\U000e0fff]"
 )
 """Every character of the categories Cc, Cf, Cs, Zl and Zp, and those that are drawn as a blank or not at all."""
 _DECEIVING = re.compile(
-    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
-    "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufff9-\ufffb"
-    "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
+    f"[{_CONTROLS}{_WITHOUT_WIDTH}{JOINERS}{_SEPARATORS}{_TURNING}{_TAGS}{_NOTATION}{_HALVES}]"
     "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
 )
-JOINERS = "\u200c\u200d"
-"""They belong to the writing of some languages, and to some pictures."""
-HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
-"""Said beside a text that is shown as it is, if `hidden_in` it."""
+_DECEIVING_IN_PROSE = re.compile(
+    f"[{_CONTROLS}{_WITHOUT_WIDTH}{_SEPARATORS}{_TURNING}{_TAGS}{_NOTATION}{_HALVES}]|(?<!^)\ufeff"
+)
+_DROPPED_FROM_WEB = re.compile(f"[{_WITHOUT_WIDTH}\ufeff{_SELECTORS}]")
+"""Nothing is lost without them."""
+_DECEIVING_ON_WEB = re.compile(f"[{_CONTROLS}{_TURNING}{_TAGS}]")
+_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+_LINE_ENDS = re.compile("\r\n?|[\f\x85\u2028\u2029]")
+
+_LATIN_IN_DISGUISE = (
+    "аеорсухіјѕһԁԛԝӏкѵАВЕЅІЈКМНОРСТУХԚԜ"  # Cyrillic
+    "ονρατικυχγϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
+    "օսոցհյզ"  # Armenian
+    "\u0261\u0251"  # phonetic
+)
+_WIDE = "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
+"""Wide letters, and those of mathematics."""
+_OTHER_SCRIPTS = f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf{_LATIN_IN_DISGUISE}{_WIDE}"
+_MIXED = re.compile(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
+_FOREIGN = re.compile(f"[{_OTHER_SCRIPTS}]")
+_IN_DISGUISE = re.compile(f"[{_LATIN_IN_DISGUISE}{_WIDE}]{{2,}}")
+_WORD = re.compile(r"[^\W\d_]+")
+_SIGNS = re.compile(
+    "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\u2215\u2044\u29f8\u037e\ua789\u2236\u2010-\u2012\u2212\u2223\u01c0]"
+)
+"""Signs that look like one that means something to a shell or in a path."""
+_WRITTEN_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+_MANY_BLANKS = 32
+_MANY_BLANKS_IN_TEXT = 60
+"""In prose and files, where tables are aligned with blanks."""
+_GAP = re.compile(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
+_GAP_IN_TEXT = re.compile(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
+_DEEP = re.compile(r"(?m)^[ \t\u3000]{100,}(?=\S)")
+_EMPTY_LINES = re.compile(r"\n(?:[ \t\u3000]*\r?\n){5,}")
 _NAMES = {"\n": "⏎", "\t": " "}
+_PLAIN_ENOUGH = " " * _MANY_BLANKS
+HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
+
+
+# --- the visible form
 
 
 def one_line(text: str, longest: int = 300) -> str:
-    """A title, a path, a command: on one line, every character in it to be seen, cut if need be."""
-    shown = _HIDDEN.sub(_name, text[: longest + 1])
-    return shown if len(text) <= longest else shown[:longest] + "…"
+    """A title, a path, a command: on one line, everything in it to be seen, cut if need be."""
+    if text.isascii() and text.isprintable() and _PLAIN_ENOUGH not in text:
+        return text if len(text) <= longest else text[:longest] + "…"
+    beginning = text[: 8 * longest + 1]  # what is pushed out of sight is brought back in
+    shown = _HIDDEN.sub(_name, _shortened(_look_alikes_named(beginning), _GAP, "⏎{}⏎"))
+    is_whole = len(text) <= longest or (len(shown) <= longest and len(beginning) == len(text))
+    return shown if is_whole else shown[:longest] + "…"
+
+
+def title_line(text: str, longest: int = 300) -> str:
+    """One line for clients that read Markdown in titles: nothing in it is swallowed or becomes a link."""
+    return _inert(one_line(text, longest))
+
+
+def every_line(text: str) -> str:
+    """A command or a file of any number of lines, everything in it to be seen."""
+    named = _shortened(_look_alikes_named(text, strict=True), _GAP, "\n{}\n")
+    return "\n".join(_HIDDEN.sub(_name, line.replace("\t", "    ")) for line in named.split("\n"))
+
+
+def prose(text: str) -> str:
+    """Markdown that a person approves, such as a plan: joiners stay, line ends too; what would hide is shown."""
+    named = _shortened(_mixed_named(text), _GAP_IN_TEXT, "\n\n{}\n\n")
+    return _inert(_DECEIVING_IN_PROSE.sub(_name, named))
+
+
+def sanitised(text: str) -> str:
+    """Text from the web as a reader sees it: nothing in it hides, turns the writing round or drives a terminal."""
+    text = _DROPPED_FROM_WEB.sub("", _LINE_ENDS.sub("\n", _COLOURS.sub("", text)))
+    return text.translate(_names_on_web()) if _DECEIVING_ON_WEB.search(text) else text
+
+
+@cache
+def _names_on_web() -> dict[int, str]:
+    """A table, since a page can be made of nothing but controls."""
+    numbers = (*range(0x100), *range(0x2000, 0x2100), *range(0xE0000, 0xE0100))
+    return {number: f"⟨U+{number:04X}⟩" for number in numbers if _DECEIVING_ON_WEB.match(chr(number))}
+
+
+def _name(match: re.Match[str]) -> str:
+    character = match[0]
+    return _NAMES.get(character) or f"⟨U+{ord(character):04X}⟩"
+
+
+def _shortened(text: str, gap: re.Pattern[str], lines: str) -> str:
+    """Runs of blanks and of empty lines by their number, so that what follows them stays in sight."""
+    text = _EMPTY_LINES.sub(lambda run: lines.format(f"⟨{run[0].count(chr(10)) - 1} empty lines⟩"), text)
+    return _DEEP.sub(_counted, gap.sub(_counted, text))
+
+
+def _counted(run: re.Match[str]) -> str:
+    return f"⟨{len(run[0])} blanks⟩"
+
+
+def _inert(text: str) -> str:
+    """Markdown in which no comment, tag or address is hidden: a blank makes them text. Code is left as it is."""
+    if _SWALLOWED.search(text) is None:
+        return text
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = found[1] if (found := _FENCE.match(line)) else ""
+        if fence:
+            fence = "" if mark.startswith(fence) and line.strip() == mark else fence
+        elif mark:
+            fence = mark
+        lines.append(line if fence or mark else _CODE_OR_SWALLOWED.sub(_with_blank, line))
+    return "\n".join(lines)
+
+
+def _with_blank(found: re.Match[str]) -> str:
+    return found[0] if found["code"] else f"{found[0]} "
+
+
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
+_SWALLOWED = re.compile(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
+_CODE_OR_SWALLOWED = re.compile(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.pattern}")
+
+
+# --- what looks like something else
+
+
+def _look_alikes_named(text: str, *, strict: bool = False) -> str:
+    """`strict`: also where the text is in a language that is written with wide letters and signs."""
+    if text.isascii():
+        return text
+    if not strict and _WRITTEN_WIDE.search(text):
+        return _mixed_named(text)
+    text = _SIGNS.sub(_look_alike, text)
+    if _FOREIGN.search(text) is None:
+        return text
+    # Where whole words are of another script, that is the language; alone, a word in disguise is no word.
+    is_language = any(not _IN_DISGUISE.fullmatch(word) for word in _foreign_words(text))
+
+    def named(word: re.Match[str]) -> str:
+        suspicious = _MIXED.search(word[0]) or (_IN_DISGUISE.fullmatch(word[0]) and not is_language)
+        return _FOREIGN.sub(_look_alike, word[0]) if suspicious else word[0]
+
+    return _WORD.sub(named, text)
+
+
+def _foreign_words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text) if _FOREIGN.search(word) and not _MIXED.search(word)]
+
+
+def _mixed_named(text: str) -> str:
+    if text.isascii() or _MIXED.search(text) is None:
+        return text
+    return _WORD.sub(lambda word: _FOREIGN.sub(_look_alike, word[0]) if _MIXED.search(word[0]) else word[0], text)
+
+
+def _look_alike(match: re.Match[str]) -> str:
+    return f"⟨{match[0]} U+{ord(match[0]):04X}⟩"
+
+
+# --- saying so
+
+
+def is_plainly_seen(text: str) -> bool:
+    """Whether each character of one line can be seen."""
+    return _HIDDEN.search(text) is None
 
 
 def hidden_in(text: str) -> bool:
@@ -39,18 +211,71 @@ def hidden_in(text: str) -> bool:
     return _DECEIVING.search(text) is not None
 
 
+def warning(*texts: str) -> str:
+    """A sentence for the person about what hides in texts that they are to approve; empty if nothing does."""
+    found = dict.fromkeys(kind for text in texts if not _is_plain(text) for kind in _kinds(text))
+    return f"Careful: it holds {_and(list(found))}." if found else ""
+
+
+def warning_about_prose(text: str) -> str:
+    """The same for Markdown that `prose` has made visible, where a language of its own is no disguise."""
+    return warning(text) if prose(text) != text else ""
+
+
+def warning_about_change(text: str) -> str:
+    """The same for the new text of a diff, which is shown as it is."""
+    found = [
+        "characters that cannot be seen or that change the order of what is seen" if hidden_in(text) else "",
+        "code far to the right, behind a long run of blanks" if _GAP_IN_TEXT.search(text) else "",
+        "letters of another script inside words" if not text.isascii() and _MIXED.search(text) else "",
+    ]
+    found = [kind for kind in found if kind]
+    return f"Careful: the new text holds {_and(found)}." if found else ""
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and _PLAIN_ENOUGH not in text
+
+
+def _kinds(text: str) -> list[str]:
+    kinds: list[str] = []
+    if _DECEIVING.search(text) or re.search(f"[{_BLANK_SIGNS}]", text):
+        kinds.append("characters that cannot be seen")
+    if _GAP.search(text.rstrip()) or _DEEP.search(text):
+        kinds.append("a long run of blanks")
+    if _EMPTY_LINES.search(text):
+        kinds.append("many empty lines")
+    if _look_alikes_named(text) != text:
+        kinds.append("letters or signs that look like others")
+    return kinds
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# --- what others say of themselves
+
+_MOST_NAMED = 5
+
+
 def hidden_characters(text: str) -> list[str]:
-    """Those in a text that a reader does not see and that are no part of anyone's writing, each once."""
+    """The characters of a server's words that cannot be seen."""
     if text.isascii() and text.isprintable():  # as nearly all texts are
         return []
     return [character for character in dict.fromkeys(text) if character not in JOINERS and hidden_in(character)]
 
 
 def made_visible(text: str) -> str:
-    """Prose, with its line ends, and everything else in it to be seen."""
+    """Prose for the model, with its line ends, in which only what cannot be seen is changed."""
     return text.translate({ord(character): one_line(character) for character in hidden_characters(text)})
 
 
-def _name(match: re.Match[str]) -> str:
-    character = match[0]
-    return _NAMES.get(character) or f"⟨U+{ord(character):04X}⟩"
+def remark_on(characters: list[str]) -> str:
+    """A sentence for the person; empty if there are none."""
+    if not characters:
+        return ""
+    names = ", ".join(f"U+{ord(character):04X}" for character in characters[:_MOST_NAMED])
+    more = ", …" if len(characters) > _MOST_NAMED else ""
+    example = one_line(characters[0])
+    return f"It used characters that cannot be seen ({names}{more}); they were made visible, like {example}."

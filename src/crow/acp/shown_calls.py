@@ -11,6 +11,7 @@ from collections.abc import Callable
 from crow import events
 from crow.acp import translate, wire
 from crow.results import DisplayBlock, Location, TerminalBlock, ToolKind
+from crow.visible import one_line
 
 MOMENT = 0.12
 """Seconds that a call without a target waits for one before it is shown."""
@@ -50,7 +51,7 @@ class _Call:
         return wire.ToolCall(
             tool_call_id=self.opened.call_id,
             title=translate.title(self.title),
-            name=self.opened.tool[:200],
+            name=one_line(self.opened.tool, 200),
             kind=self.kind,
             status="pending",
             content=translate.tool_content(self.display) or None,

@@ -26,7 +26,7 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
-from crow.visible import HIDES_SOMETHING, hidden_in, one_line
+from crow.visible import one_line, title_line, warning_about_change
 
 LONGEST_CHUNK = 1024 * 1024
 """Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
@@ -99,7 +99,9 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
         case events.PlanChanged():
             yield wire.Plan(
                 entries=[
-                    wire.PlanEntry(content=entry.content, priority=entry.priority, status=entry.status)
+                    wire.PlanEntry(
+                        content=title_line(entry.content, LONG_TEXT), priority=entry.priority, status=entry.status
+                    )
                     for entry in event.entries
                 ]
             )
@@ -135,7 +137,7 @@ def settled(event: events.CallSettled, known_title: str, *, with_content: bool =
 
 
 def title(text: str) -> str:
-    return one_line(text)
+    return title_line(text)
 
 
 def title_at_end(text: str, result: ToolResult) -> str:
@@ -143,7 +145,7 @@ def title_at_end(text: str, result: ToolResult) -> str:
     if not result.brief:
         return title(text)
     apart = " " if result.brief.startswith("+") else " · "
-    return f"{one_line(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
+    return f"{title_line(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
 
 
 def is_told_otherwise(*, quiet: bool, requested: bool, result: ToolResult | None) -> bool:
@@ -229,7 +231,7 @@ def permission_request(
     """
     options = [wire.PermissionOption(option_id="once", name=one_line(question.yes), kind="allow_once")]
     if question.session_scope:
-        label = one_line(question.session_scope)
+        label = one_line(question.session_scope)  # never cut: what is too long is not on offer
         options.append(wire.PermissionOption(option_id="session", name=label, kind="allow_always"))
     alike = question.session_scope and (one_of_each_kind or question.session_scope == question.project_scope)
     if question.project_scope and not alike:
@@ -237,14 +239,14 @@ def permission_request(
         options.append(wire.PermissionOption(option_id="project", name=label, kind="allow_always"))
     options.append(wire.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
     remarks = [one_line(question.reason, 1000)] if question.reason else []
-    if any(hidden_in(block.new_text) for block in question.display if isinstance(block, DiffBlock)):
-        remarks.append(HIDES_SOMETHING)
+    changes = (block for block in question.display if isinstance(block, DiffBlock))
+    remarks += dict.fromkeys(filter(None, (warning_about_change(block.new_text) for block in changes)))
     notes = [wire.ContentToolContent(content=wire.TextContent(text=remark)) for remark in remarks]
     return wire.RequestPermissionRequest(
         session_id=session_id,
         tool_call=wire.ToolCallFields(
             tool_call_id=question.call_id,
-            title=one_line(question.title),
+            title=title_line(question.title),
             kind=question.kind,
             status="pending",
             locations=locations(question.locations),

@@ -16,7 +16,7 @@ import msgspec
 
 from crow.paths import LONGEST, is_inside
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolResult
-from crow.visible import HIDES_SOMETHING, hidden_in, one_line
+from crow.visible import HIDES_SOMETHING, hidden_in, is_plainly_seen, one_line
 
 KEY = "dev.crow/display"
 VERSION = 1
@@ -104,7 +104,7 @@ def decode(meta: Mapping[str, Any] | None, roots: Sequence[str]) -> Display | No
 
 
 def _is_plain(path: str) -> bool:
-    return os.path.isabs(path) and len(path) <= LONGEST and one_line(path, LONGEST) == path
+    return os.path.isabs(path) and len(path) <= LONGEST and is_plainly_seen(path)
 
 
 def _is_ours(path: str, roots: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from crow.policy.tables import names
-from crow.visible import one_line
+from crow.visible import is_plainly_seen
 
 LONGEST_LINE = 10_000
 """Bytes. No line of this kind that a person wants to approve for ever is longer."""
@@ -84,8 +84,7 @@ def _check_characters(line: str) -> None:
         raise NotPlain(f"more than {LONGEST_LINE:,} bytes")
     if _CONTROL.search(line):
         raise NotPlain("control characters")
-    shown = line.replace("\n", " ").replace("\t", " ")
-    if one_line(shown, len(shown)) != shown:
+    if not is_plainly_seen(line.replace("\n", " ").replace("\t", " ")):
         raise NotPlain("invisible characters")
 
 

@@ -8,7 +8,10 @@ from crow.config.settings import PermissionRule
 from crow.paths import is_inside, relative_to, shown
 from crow.policy.base import Scope, Where
 from crow.policy.globs import SPECIAL
+from crow.visible import title_line
 
+LONGEST_LABEL = 300
+"""Characters that a client can be expected to show."""
 _READING = ("read", "find", "search")
 _EDITING = ("write", "edit")
 _PLACES: dict[Where, str] = {"session": "for this session", "project": "in this project"}
@@ -20,7 +23,7 @@ def command_scope(tool: str, commands: tuple[str, ...] | None, where: Where) -> 
         return None
     rules = tuple(PermissionRule(tool, "allow", command=command) for command in commands)
     spoken = " and ".join(f"`{_spoken(command)}`" for command in commands)
-    return Scope(f"Allow {spoken} {_PLACES[where]}", rules)
+    return _in_full(f"Allow {spoken} {_PLACES[where]}", rules)
 
 
 def _spoken(command: str) -> str:
@@ -52,20 +55,24 @@ def _path_scope(tool: str, glob: str, label: str, family: tuple[str, ...]) -> Sc
     if SPECIAL & set(name) or name.startswith("~"):
         return None  # a name that would be taken for a glob: the rule could cover more than the label says
     tools = family if tool in family else (tool,)
-    return Scope(label, tuple(PermissionRule(tool, "allow", path=glob) for tool in tools))
+    return _in_full(label, tuple(PermissionRule(tool, "allow", path=glob) for tool in tools))
 
 
 def host_scope(deed: Deed, where: Where) -> Scope | None:
     if not deed.host or "*" in deed.host:
         return None
     rule = PermissionRule(deed.tool, "allow", host=deed.host)
-    return Scope(f"Allow {deed.tool} to ask {deed.host} {_PLACES[where]}", (rule,))
+    return _in_full(f"Allow {deed.tool} to ask {deed.host} {_PLACES[where]}", (rule,))
 
 
 def tool_scope(deed: Deed, where: Where) -> Scope | None:
     """One tool of a server. A rule for all of them (`mcp__server__*`) is for the person to write."""
     if "*" in deed.tool:
         return None
-    return Scope(
-        f"Allow {deed.tool} {_PLACES[where]}", (PermissionRule(deed.tool, "allow", digest=deed.digest or None),)
-    )
+    rule = PermissionRule(deed.tool, "allow", digest=deed.digest or None)
+    return _in_full(f"Allow {deed.tool} {_PLACES[where]}", (rule,))
+
+
+def _in_full(label: str, rules: tuple[PermissionRule, ...]) -> Scope | None:
+    """What is granted is shown in full and as it is, or it is not on offer."""
+    return Scope(label, rules) if title_line(label, LONGEST_LABEL) == label else None

@@ -7,7 +7,7 @@ from crow.paths import shown
 from crow.project.offer import ProjectOffer
 from crow.project.servers import shown_server
 from crow.results import TextBlock
-from crow.visible import one_line
+from crow.visible import every_line, one_line, warning
 
 LONGEST_LINE = 64 * 1024
 """The end of a line is where it hurts: none is cut, as no file is larger than this."""
@@ -63,5 +63,6 @@ def _settings(offer: ProjectOffer) -> Iterator[str]:
 def _texts(offer: ProjectOffer) -> Iterator[TextBlock]:
     """Whole: what was not shown could not be trusted. A snapshot holds no more than can be shown."""
     for path, text in offer.texts.items():
-        lines = "\n".join(one_line(line, LONGEST_LINE) for line in text.split("\n"))
-        yield TextBlock(f"{one_line(shown(path), 1000)}\n\n{lines}")
+        yield TextBlock(f"{one_line(shown(path), 1000)}\n\n{every_line(text)}")
+        if remark := warning(text):
+            yield TextBlock(remark, prose=True)

@@ -10,6 +10,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader
+from crow.visible import one_line, prose, warning, warning_about_prose
 from crow.workspace.base import Workspace
 
 MOST_OPTIONS = 6
@@ -42,8 +43,11 @@ class Ask:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "AskAction":
         arguments, _ = _reader.read(call)
-        options = tuple(dict.fromkeys(option.strip() for option in arguments.options if option.strip()))
-        return AskAction(self._person, Question(call.id, arguments.question, options))
+        # The answer is what the person saw, not what hid behind it.
+        options = tuple(dict.fromkeys(one_line(option.strip()) for option in arguments.options if option.strip()))
+        remark = warning(*arguments.options) or warning_about_prose(arguments.question)
+        text = prose(arguments.question) + (f"\n\n{remark}" if remark else "")
+        return AskAction(self._person, Question(call.id, text, options))
 
 
 class AskAction:

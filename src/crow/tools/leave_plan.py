@@ -11,6 +11,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments
+from crow.visible import prose, warning_about_prose
 from crow.workspace.base import Workspace
 
 DESCRIPTION = (
@@ -67,7 +68,11 @@ class LeavePlanAction:
     broader_yes = "Yes, and edit files without asking"
 
     def __init__(self, plan: str, switch: Callable[[Mode], Awaitable[None]]) -> None:
-        self.display: tuple[DisplayBlock, ...] = (TextBlock(plan, prose=True),)
+        remark = warning_about_prose(plan)
+        self.display: tuple[DisplayBlock, ...] = (
+            TextBlock(prose(plan), prose=True),
+            *((TextBlock(remark, prose=True),) if remark else ()),
+        )
         self._switch = switch
         self._mode: Mode = "ask"
 

@@ -9,6 +9,7 @@ from crow.events import Journal, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, HiddenOutput, Location, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments
+from crow.visible import title_line
 from crow.workspace.base import Workspace
 
 MOST_ENTRIES = 50
@@ -75,4 +76,4 @@ class PlanAction:
 
 
 def _shown(entries: list[Entry]) -> tuple[PlanEntry, ...]:
-    return tuple(PlanEntry(entry.content[:LONGEST_ENTRY], entry.status, entry.priority) for entry in entries)
+    return tuple(PlanEntry(title_line(entry.content, LONGEST_ENTRY), entry.status, entry.priority) for entry in entries)

@@ -15,6 +15,7 @@ from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import CallProgressed, Journal, Notice
 from crow.messages import ToolCall, ToolSpec
+from crow.paths import LONGEST as LONGEST_PATH
 from crow.paths import relative_to, shown
 from crow.results import (
     CommandEnd,
@@ -30,7 +31,7 @@ from crow.timeouts import timeout
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.tools.exit_codes import answers_no
-from crow.visible import one_line
+from crow.visible import every_line, one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminals import Terminals
 
@@ -142,9 +143,9 @@ class CommandAction:
         self.title = command_title(arguments.command)
         self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=cwd)
         self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = (TextBlock(_every_character_shown(arguments.command), language=SHELL),)
+        self.display: tuple[DisplayBlock, ...] = (TextBlock(every_line(arguments.command), language=SHELL),)
         if cwd != root:
-            self.display += (TextBlock(f"in {relative_to(shown(cwd), root)}"),)
+            self.display += (TextBlock(f"in {one_line(relative_to(shown(cwd), root), LONGEST_PATH)}"),)
 
     async def perform(self, journal: Journal) -> ToolResult:
         if self._background:
@@ -304,10 +305,6 @@ def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> Terminal
 def command_title(command: str) -> str:
     """A command line as a title: on one line, as it is."""
     return one_line(command.strip())
-
-
-def _every_character_shown(command: str) -> str:
-    return "\n".join(one_line(line, LONGEST_COMMAND) for line in command.split("\n"))
 
 
 def followed_by(output: str, line: str) -> str:

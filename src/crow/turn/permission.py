@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from crow import events
-from crow.actions import PermissionAnswer, PermissionQuestion
+from crow import events, visible
+from crow.actions import Deed, PermissionAnswer, PermissionQuestion
 from crow.errors import TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
@@ -55,13 +55,14 @@ async def verdict_on(conversation: Conversation, call: ToolCall, action: Action 
 
 
 async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
-    await conversation.journal.record(events.PermissionAsked(call.id, ask.reason, action.display))
+    reason = f"{ask.reason} {warning}" if (warning := _warning_about(action.deed)) else ask.reason
+    await conversation.journal.record(events.PermissionAsked(call.id, reason, action.display))
     two_yeses = action if isinstance(action, HasTwoYeses) else None
     question = PermissionQuestion(
         call_id=call.id,
         kind=action.deed.kind,
         title=action.title,
-        reason=ask.reason,
+        reason=reason,
         locations=action.locations,
         display=action.display,
         session_scope=ask.session.label if ask.session else "",
@@ -80,6 +81,11 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         two_yeses.agreed(answer)
     _remember(conversation, ask, answer)
     return Allow("the user was asked")
+
+
+def _warning_about(deed: Deed) -> str:
+    """What hides in the words that the person is about to approve, whichever tool they belong to."""
+    return visible.warning(deed.tool, deed.command, deed.cwd, deed.host, *deed.writes, *deed.reads)
 
 
 def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:

@@ -1,5 +1,6 @@
 """What a server sent, made readable: Markdown of HTML, text of PDF, other text as it is, a picture as a picture."""
 
+import asyncio
 import base64
 import codecs
 import contextlib
@@ -11,18 +12,19 @@ import msgspec
 from crow.errors import NoText, WebError
 from crow.media import media_type
 from crow.messages import Image
-from crow.visible import one_line
+from crow.visible import one_line, sanitised
 from crow.web.charset import charset, decode
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import MOST_TEXT, Job
 from crow.web.fetching import Page
-from crow.web.plain_sight import in_plain_sight
 from crow.web.urls import WebUrl
 
 LARGEST_IMAGE = 5 * 1024 * 1024
 LONGEST_NOTE = 4096
 MOST_HTML = 1024 * 1024
 """Characters of HTML that are converted."""
+_SLICE = 32 * 1024
+"""Characters after which everyone else gets their turn: a page can be made of nothing but controls."""
 
 _TEXT_TYPE = re.compile(
     r"text/.*|.*[+/](json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-yaml|x-sh|sql|graphql|rtf)"
@@ -79,10 +81,29 @@ async def read_page(page: Page) -> Reading:
         kind = found
     elif kind in _HTML_TYPES or (not is_text and _HTML_BEGINNING.match(text[:4096])):
         return await _html(page, text, notes)
-    text = await in_plain_sight(text, MOST_TEXT)
+    text = await _seen_by_reader(text, MOST_TEXT)
     if len(text) > MOST_TEXT:
         notes = (*notes, f"only the first {MOST_TEXT:,} characters")
     return Reading(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
+
+
+async def _seen_by_reader(text: str, most: int) -> str:
+    """As much of a text as makes so many characters of what a reader sees, or a few more."""
+    pieces: list[str] = []
+    start = size = 0
+    while start < len(text) and size <= most:
+        end = _end_of_slice(text, start)
+        pieces.append(sanitised(text[start:end]))
+        size += len(pieces[-1])
+        start = end
+        await asyncio.sleep(0)
+    return "".join(pieces)
+
+
+def _end_of_slice(text: str, start: int) -> int:
+    """After a line feed, if there is one: no line end and no escape sequence is cut in two there."""
+    end = start + _SLICE
+    return end if end >= len(text) else text.rfind("\n", start, end) + 1 or end
 
 
 async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
@@ -91,14 +112,14 @@ async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
     content = text[:MOST_HTML].encode("utf-8", "replace")
     done = await convert_page(Job("html", len(content), page.url.text), content)
     notes = (*notes, one_line(done.note, LONGEST_NOTE)) if done.note else notes
-    text = await in_plain_sight(done.text, MOST_TEXT)
+    text = await _seen_by_reader(done.text, MOST_TEXT)
     return Reading(page.url, done.title, done.date or _date(page), "text/html", text, notes=notes)
 
 
 async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
     done = await convert_page(Job("pdf", len(page.body), page.url.text), page.body)
     notes = (*notes, done.note) if done.note else notes
-    text = await in_plain_sight(done.text, MOST_TEXT)
+    text = await _seen_by_reader(done.text, MOST_TEXT)
     return Reading(page.url, done.title, _date(page), "application/pdf", text, notes=notes)
 
 

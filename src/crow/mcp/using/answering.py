@@ -20,8 +20,7 @@ from pydantic import FileUrl
 from crow.actions import Filled, Form, Link
 from crow.mcp.using.calls import AskedIn, RunningCalls, unless_over
 from crow.mcp.using.forms import can_be_opened, flat, labels, words
-from crow.mcp.using.hidden import remark_on
-from crow.visible import hidden_characters, one_line
+from crow.visible import hidden_characters, one_line, remark_on
 
 LONGEST_MESSAGE = 2000
 MOST_TOLD = 20

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from crow.visible import hidden_in, one_line
+from crow.visible import every_line, hidden_in, one_line
 
 MOST_FIELDS = 30
 LONGEST_LABEL = 200
@@ -139,8 +139,7 @@ def can_be_opened(address: str) -> bool:
 
 def words(text: str, longest: int) -> str:
     """A server's text, with its line ends, in which everything can be seen."""
-    lines = text[:longest].replace("\r\n", "\n").split("\n")
-    return "\n".join(one_line(line, len(line)) for line in lines) + ("…" if len(text) > longest else "")
+    return every_line(text[:longest].replace("\r\n", "\n")) + ("…" if len(text) > longest else "")
 
 
 def _titled(field: _Field) -> _Field:

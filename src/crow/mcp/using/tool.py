@@ -21,7 +21,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import tokens_of_tool
 from crow.tools.base import BadArguments, arguments_object
-from crow.visible import hidden_characters, made_visible, one_line
+from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
@@ -129,4 +129,5 @@ def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
     if hints is not None and hints.destructive_hint and not hints.read_only_hint:
         lines.append("the server says: it may destroy things")
     lines += ["arguments:", *written.split("\n")]
-    return "\n".join(one_line(line, len(line)) for line in lines)
+    remark = warning(tool.connection.name, tool.definition.name, written)
+    return every_line("\n".join(lines)) + (f"\n{remark}" if remark else "")

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from mcp_types import Tool as McpToolDefinition
 
 from crow.mcp.using.connection import Connection
-from crow.mcp.using.hidden import remark_on
 from crow.mcp.using.naming import tool_name
 from crow.mcp.using.schemas import SchemaUnfit
 from crow.mcp.using.tool import McpTool
-from crow.visible import one_line
+from crow.visible import one_line, remark_on
 
 MOST_NAMED = 10
 """Tools that one sentence names."""
