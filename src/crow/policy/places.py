@@ -32,7 +32,7 @@ class Budget:
         self._left = guesses
 
     def allows(self, guess: str) -> bool:
-        self._left -= 1 + len(guess) // 100
+        self._left -= 1 + len(guess) // 100 + guess.count("/") // 3  # each folder on the way is looked at
         return self._left >= 0
 
 
