@@ -1,6 +1,7 @@
 """Reading config.toml: what it means, and how each mistake is told."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ import pytest
 
 from crow.config.load import load_settings
 from crow.config.settings import (
+    TOOLS,
     Limits,
     McpServerSettings,
     ModelSettings,
@@ -87,6 +89,24 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> N
 
 
 ALONE = 'expected a host alone, like "docs.python.org", or all below one, like "*.python.org"'
+NO_TOOLS = [
+    (
+        name,
+        (
+            f"the rule would have no effect; expected a tool{hint} (there are {', '.join(TOOLS)}), or a server's, such "
+            "as mcp__server__tool or mcp__server__*."
+        ),
+    )
+    for name, hint in (
+        ("teminal", ', such as "terminal"'),
+        ("Terminal", ', such as "terminal"'),
+        ("webfetch", ', such as "web_fetch"'),
+        ("bash", ""),
+        ("mcp_docs_x", ""),
+        ("mcp__docs", ""),
+        ("tx*", ""),
+    )
+]
 RULE = "[[permission.rules]]\ntool = 'web_fetch'\ndecision = 'deny'\nhost = "
 USUAL = "expected the address in its usual form,"
 HOSTS = [
@@ -174,6 +194,13 @@ MISTAKES = [
     (
         "[[permission.rules]]\ntool = 'mcp__a__b'\ndecision = 'allow'\ndigest = '1'",
         ": permission.rules[0].digest: expected only command, path or host; leave it out.",
+    ),
+    *(
+        (
+            f"[[permission.rules]]\ntool = '{name}'\ndecision = 'deny'",
+            f': permission.rules[0].tool: there is no tool "{name}", so that {said}',
+        )
+        for name, said in NO_TOOLS
     ),
     (f"{RULE}'*'", ": permission.rules[0].host: expected a host; without one the rule is about every host."),
     *((f"{RULE}'{host}'", f": permission.rules[0].host: {said}.") for host, said in HOSTS),
@@ -284,3 +311,18 @@ def test_loading_costs_no_import_until_there_is_a_file(tmp_path: Path) -> None:
 def test_a_host_is_a_name_an_address_or_all_below_a_name(tmp_path: Path, host: str) -> None:
     settings = load(tmp_path, f"[web]\nallow_private = ['{host}']\n{RULE}'{host}'")
     assert (settings.web.allow_private, settings.permission.rules[0].host) == ([host], host)
+
+
+@pytest.mark.parametrize("name", [*TOOLS, "*", "web_*", "terminal*", "mcp__*", "mcp__docs__*", "mcp__my-docs__x", "m*"])
+def test_a_rule_may_name_any_tool_there_is_or_may_be(tmp_path, name):
+    (tmp_path / "config.toml").write_text(f"[[permission.rules]]\ntool = '{name}'\ndecision = 'deny'\n")
+    assert load_settings(str(tmp_path)).permission.rules == [PermissionRule(name, "deny")]
+
+
+def test_the_tools_that_rules_may_name_are_those_that_there_are():
+    source = Path(__file__).parent.parent.parent / "src" / "crow"
+    made = re.findall(r'ToolSpec\(\s*"(\w+)"', "".join(path.read_text() for path in (source / "tools").glob("*.py")))
+    named = re.findall(
+        r'^NAME = "(\w+)"', "".join(path.read_text() for path in (source / "mcp/using").glob("*.py")), re.M
+    )
+    assert sorted(TOOLS) == sorted([*made, *named])

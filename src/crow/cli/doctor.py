@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Iterable
 
@@ -71,7 +72,14 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
     if holds_key and mode & 0o077:
         remedy = "It is yours alone now. If others use this machine, make a new key."
         yield warn(f"{path} holds a key, and others could read it (mode {mode:o})", remedy)
+    servers = {re.sub(r"[^\w-]", "_", name, flags=re.ASCII) for name in settings.mcp_servers}
     for number, rule in enumerate(settings.permission.rules):
+        server = rule.tool.removeprefix("mcp__").partition("__")[0] if rule.tool.startswith("mcp__") else ""
+        if server and "*" not in server and server not in servers:
+            yield warn(
+                f"permission.rules[{number}] is about the server {server}, which is not in the configuration",
+                f"It counts if an editor or a project brings one. Yours are: {', '.join(sorted(servers)) or 'none'}.",
+            )
         if rule.tool == "terminal" and rule.command is None:
             yield warn(
                 f"permission.rules[{number}] covers every command line ({rule.decision})",

@@ -7,10 +7,11 @@ import msgspec
 
 from crow.config.home import config_path, read_file, reason, tighten
 from crow.config.hosts import check_host, check_url
-from crow.config.settings import ModelSettings, PermissionRule, ProviderSettings, Settings
+from crow.config.settings import TOOLS, ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
+from crow.visible import one_line
 
 
 def load_settings(home: str) -> Settings:
@@ -135,12 +136,34 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
     scopes = [name for name in ("command", "path", "host") if getattr(rule, name) is not None]
     if len(scopes) > 1:
         raise ValueError(f"{key}: expected at most one of command, path and host, found {' and '.join(scopes)}")
+    if not _is_tool(rule.tool):
+        raise ValueError(f"{key}.tool: {_no_tool(rule.tool)}")
     if rule.digest is not None:
         raise ValueError(f"{key}.digest: expected only command, path or host; leave it out")
     if rule.host == "*":
         raise ValueError(f"{key}.host: expected a host; without one the rule is about every host")
     if rule.host is not None:
         check_host(f"{key}.host", rule.host)
+
+
+def _is_tool(name: str) -> bool:
+    """Whether a rule can be about anything. Which tools a server will have is not known before it runs."""
+    if not name.endswith("*"):
+        return name in TOOLS or re.fullmatch(r"mcp__[\w-]+?__[\w-]+", name) is not None
+    beginning = name[:-1]
+    return beginning.startswith("mcp__") or any(tool.startswith(beginning) for tool in (*TOOLS, "mcp__"))
+
+
+def _no_tool(name: str) -> str:
+    """A rule that refuses must not be without effect because of a slip of the pen."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.casefold(), TOOLS, n=1)
+    hint = f', such as "{near[0]}"' if near else ""
+    return (
+        f'there is no tool "{one_line(name, 100)}", so that the rule would have no effect; expected a tool{hint} '
+        f"(there are {', '.join(TOOLS)}), or a server's, such as mcp__server__tool or mcp__server__*"
+    )
 
 
 # --- what may be left out

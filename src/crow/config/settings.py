@@ -70,6 +70,27 @@ class McpServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     mcp_call: Seconds | None = None
 
 
+TOOLS = (
+    "read",
+    "write",
+    "edit",
+    "find",
+    "search",
+    "terminal",
+    "terminal_read",
+    "terminal_stop",
+    "plan",
+    "ask",
+    "web_fetch",
+    "web_search",
+    "task",
+    "leave_plan",
+    "find_tools",
+    "mcp_resources",
+)
+"""The tools that a rule can name, beside those of servers (`mcp__server__tool`)."""
+
+
 class PermissionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: str
     decision: Literal["allow", "ask", "deny"]
