@@ -136,8 +136,12 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
 # --- MCP servers
 
 
+@pytest.mark.timeout(200)
 def test_listing_and_testing_mcp_servers(tmp_path: Path) -> None:
-    server = f'[mcp_servers.crow]\ncommand = "{sys.executable}"\nargs = ["-m", "crow", "mcp", "--root", "{tmp_path}"]\n'
+    server = (
+        f'[limits]\nmcp_start = 45\n[mcp_servers.crow]\ncommand = "{sys.executable}"\n'
+        f'args = ["-m", "crow", "mcp", "--root", "{tmp_path}"]\n'
+    )
     far = '[mcp_servers.far]\nurl = "http://127.0.0.1:1/mcp?key=secret"\nmcp_start = 5\n'
     write_config(tmp_path, server + far)
     said = crow(tmp_path, "mcp", "list")
