@@ -35,6 +35,8 @@ LARGEST_WINDOW = 2 * 1024 * 1024
 """Characters of a window: where two windows have nothing in common, larger ones are tried, up to this."""
 _SLICE = 512 * 1024
 """Characters that are looked at in one call."""
+_FEW = 2000
+"""Lines that are passed over one by one: for fewer of them a slice is not worth counting."""
 
 LARGEST_WHOLE = 128 * 1024
 """Bytes up to which a text is shown whole."""
@@ -217,17 +219,19 @@ def _count_feeds(text: str, start: int, end: int) -> int:
 
 def _skip_lines(text: str, place: int, lines: int) -> int:
     """Where one is that many lines further on, or at the end."""
-    while lines > 0:
+    while lines > _FEW:
         feeds = text.count("\n", place, place + _SLICE)
-        if feeds < lines:
-            lines -= feeds
-            place += _SLICE
-            if place >= len(text):
-                return len(text)
-            continue
-        for _ in range(lines):
-            place = text.index("\n", place) + 1
-        return place
+        if feeds > lines:
+            break
+        lines -= feeds
+        place += _SLICE
+        if place >= len(text):
+            return len(text)
+    for _ in range(lines):
+        feed = text.find("\n", place)
+        if feed < 0:
+            return len(text)
+        place = feed + 1
     return place
 
 

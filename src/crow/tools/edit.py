@@ -80,10 +80,10 @@ class Edit:
         if before is None:
             raise WorkspaceError(f"{shown(path.real)} does not exist.", remedy=self._advice.make_a_file)
         plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
-        new = apply(before.text, plan.replacements)
+        new = await worked_out(len(before.text), lambda: apply(before.text, plan.replacements))
         if new == before.text:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
-        check_writable(path.real, before, new)
+        await worked_out(len(new), lambda: check_writable(path.real, before, new))
         change = await show_change(path.real, before.text, new)
         return EditAction(call.id, workspace, self._seen, path, before, plan, change, unknown, self._advice)
 
@@ -140,7 +140,7 @@ class EditAction:
         """What was shown; if the person has changed the file since, the same replacements in the newer text."""
         before, replacements = self._before, self._plan.replacements
         for _ in range(TRIES):
-            text = apply(before.text, replacements)
+            text = self._change.new if before is self._before else apply(before.text, replacements)
             try:
                 after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
             except FileChanged as changed:

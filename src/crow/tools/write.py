@@ -76,8 +76,9 @@ class Write:
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
-        text = text_after(before, arguments)
-        check_writable(path.real, before, text)
+        size = len(arguments.content) + (len(before.text) if before is not None else 0)
+        text = await worked_out(size, lambda: text_after(before, arguments))
+        await worked_out(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
         return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
 
@@ -114,13 +115,14 @@ class WriteAction:
         return f"Write {relative_to(self._path, self._workspace.roots[0])}"
 
     async def perform(self, journal: Journal) -> ToolResult:
-        before, text = self._before, text_after(self._before, self._arguments)
+        before, text = self._before, self._change.new
         if before is not None and text == before.text:
             return ToolResult(
                 ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged", brief="unchanged"
             )
         for _ in range(TRIES):
-            text = text_after(before, self._arguments)
+            if before is not self._before:
+                text = text_after(before, self._arguments)
             try:
                 after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
             except FileChanged as changed:

@@ -25,6 +25,8 @@ def count_line_ends(text: str) -> dict[str, int]:
 
 def usual_line_end(text: str) -> str:
     """The one that most lines have; a line feed if there is none."""
+    if "\r" not in text:
+        return "\n"
     counts = count_line_ends(text)
     return max(counts, key=lambda end: counts[end], default="\n")
 

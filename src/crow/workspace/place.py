@@ -22,6 +22,7 @@ from crow.paths import is_inside, shown, spelled
 from crow.workspace.words import another_folder, kind, led_elsewhere, unwritable
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_PIECE = 1024 * 1024
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -110,7 +111,17 @@ class Place:
         except FileNotFoundError:
             return False
         with open(fd, "rb") as file:
-            return os.fstat(fd).st_size == len(content) and file.read(len(content) + 1) == content
+            if os.fstat(fd).st_size != len(content):
+                return False
+            # In pieces: neither is all of it held twice, nor does a comparison take long.
+            wanted = memoryview(content)
+            pieces = iter(lambda: file.read(_PIECE), b"")
+            place = 0
+            for piece in pieces:
+                if wanted[place : place + len(piece)].tobytes() != piece:
+                    return False
+                place += len(piece)
+            return place == len(content)
 
     def obstacle(self, status: os.stat_result | None) -> str:
         """Why the file may not be replaced; empty if it may."""

@@ -1,0 +1,243 @@
+"""The event loop is never held: whatever a file, a server, a page, a model or a client sends, everyone else goes on.
+
+For each hostile input the longest gap of a heartbeat on the loop of a real process is measured, in seconds of the
+processor, and the memory that it took.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.editor import Editor, chose
+from tests.support.heartbeat import Heartbeat, slowness
+from tests.support.provider import Provider
+from tests.support.scripts import DONE, call, edit, reply, run, say
+from tests.support.website import Website, answer
+
+MB = 1_000_000
+LONGEST = 0.05
+"""Seconds of the processor that the loop may be held."""
+PER_MESSAGE = 0.015
+"""The same, for each megabyte of a single JSON message: it cannot be decoded in pieces."""
+SLACK = 24 * MB
+"""Bytes that do not depend on the input: what is loaded with the first use of a tool, what the system keeps back."""
+DEADLINE = 600.0
+
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {}
+    match message["method"]:
+        case "initialize":
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                      "serverInfo": {"name": "huge", "version": "1"}}
+        case "tools/list":
+            result = {"tools": [{"name": "go", "description": "Goes.", "inputSchema": {"type": "object"}}]}
+        case "tools/call":
+            kind, size = sys.argv[1], int(sys.argv[2])
+            if kind == "text":
+                result = {"content": [{"type": "text", "text": "line of text\\n" * (size // 14)}]}
+            elif kind == "pieces":
+                result = {"content": [{"type": "text", "text": "x"}] * (size // 30)}
+            else:
+                result = {"content": [], "structuredContent": {"rows": [[n, str(n)] for n in range(size // 16)]}}
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\\n")
+    sys.stdout.flush()
+"""
+
+
+class Hostile(NamedTuple):
+    """One input: what prepares it, what is measured, and how large it is."""
+
+    size: int
+    script: str = DONE
+    prepare: Callable[[Editor], None] = lambda crow: None
+    act: Callable[[Editor], Any] = lambda crow: crow.start_prompt("go").answer(DEADLINE)
+    message: int = 0
+    """Bytes of a single JSON message in it."""
+    servers: Callable[[Editor], list[Any]] = lambda crow: []
+    warm_up: Callable[[Editor], Any] = lambda crow: crow.start_prompt("/help").answer(DEADLINE)
+    """What loads the libraries that this needs: that takes long once, and is not what is measured here."""
+    times: float = 4
+    """How many times its own size an input may take in memory."""
+
+
+def go(crow: Editor) -> Any:
+    return crow.start_prompt("go").answer(DEADLINE)
+
+
+def file(name: str, content: bytes) -> Callable[[Editor], None]:
+    def write(crow: Editor) -> None:
+        (crow.workspace / name).write_bytes(content)
+
+    return write
+
+
+def short_lines(size: int) -> bytes:
+    return b"short line\n" * (size // 11)
+
+
+def numbered_lines(size: int) -> bytes:
+    return b"".join(b"line %d of a text\n" % number for number in range(size // 22))
+
+
+def prompt_of(size: int) -> Callable[[Editor], Any]:
+    return lambda crow: crow.start_prompt("word " * (size // 5)).answer(DEADLINE)
+
+
+def attachment(size: int) -> Callable[[Editor], Any]:
+    block = {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "short\n" * (size // 6)}}
+    return lambda crow: crow.start_prompt("look", block).answer(DEADLINE)
+
+
+def no_request(size: int) -> Callable[[Editor], Any]:
+    """A line of JSON that is none of the protocol's."""
+
+    def act(crow: Editor) -> None:
+        pending = crow.expect("unheard/of", 4711)
+        rows = ",".join(["[1,2,3]"] * (size // 8))
+        crow.send_bytes(b'{"jsonrpc":"2.0","id":4711,"method":"unheard/of","params":{"a":[' + rows.encode() + b"]}}\n")
+        pending.error()
+
+    return act
+
+
+def server(kind: str, size: int) -> Callable[[Editor], list[Any]]:
+    def servers(crow: Editor) -> list[Any]:
+        path = crow.folder / "server.py"
+        path.write_text(SERVER)
+        return [{"name": "huge", "command": sys.executable, "args": [str(path), kind, str(size)], "env": []}]
+
+    return servers
+
+
+def load_again(crow: Editor) -> None:
+    session = crow.session_id
+    crow.request("session/close", {"sessionId": session})
+    params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
+    crow.start("session/load", params).answer(DEADLINE)
+
+
+def many_rounds(crow: Editor) -> None:
+    for _ in range(20):
+        crow.start_prompt("word " * 40_000).answer(DEADLINE)
+
+
+TABLE: dict[str, Hostile] = {
+    "a file of 60 MB of short lines": Hostile(
+        60 * MB, reply(call("read", path="a.txt")) + DONE, file("a.txt", short_lines(60 * MB))
+    ),
+    "the end of a file of 60 MB": Hostile(
+        60 * MB, reply(call("read", path="a.txt", offset=5_000_000)) + DONE, file("a.txt", short_lines(60 * MB))
+    ),
+    "a file of 60 MB in one line": Hostile(
+        60 * MB, reply(call("read", path="a.txt")) + DONE, file("a.txt", b"x" * (60 * MB))
+    ),
+    # The input of a change is the text before and the one after.
+    "an edit of a file of 14 MB": Hostile(
+        28 * MB,
+        reply(edit("a.txt", "line 300000 of a text", "changed")) + DONE,
+        file("a.txt", numbered_lines(14 * MB)),
+        times=6,
+    ),
+    "an edit of 14 MB that matches nowhere": Hostile(
+        14 * MB,
+        reply(edit("a.txt", "line of\nanother text\n", "changed")) + DONE,
+        file("a.txt", numbered_lines(14 * MB)),
+    ),
+    "an edit of 10,000 places": Hostile(
+        28 * MB,
+        reply(call("edit", path="a.txt", edits=[{"old": "99 of a", "new": "changed", "all": True}])) + DONE,
+        file("a.txt", numbered_lines(14 * MB)),
+        times=6,
+    ),
+    "a new text for a file of 8 MB": Hostile(
+        16 * MB,
+        reply(call("write", path="a.txt", content="x\n", append=True)) + DONE,
+        file("a.txt", numbered_lines(8 * MB)),
+    ),
+    "a server's message of 30 MB": Hostile(
+        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("text", 30 * MB)
+    ),
+    "a server's message of a million pieces": Hostile(
+        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("pieces", 30 * MB), times=5
+    ),
+    "a server's table of 30 MB": Hostile(
+        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("table", 30 * MB)
+    ),
+    "10 MB of a command's escapes": Hostile(
+        10 * MB, reply(run(r"yes \"$(printf '\\\\033[31mred\\\\r\\\\b')\" | head -c 10000000")) + DONE
+    ),
+    "a search with a million matches": Hostile(
+        11 * MB, reply(call("search", pattern="short")) + DONE, file("a.txt", short_lines(11 * MB))
+    ),
+    "a search that counts a million matches": Hostile(
+        11 * MB, reply(call("search", pattern="short", mode="count")) + DONE, file("a.txt", short_lines(11 * MB))
+    ),
+    "instructions of 30 MB": Hostile(30 * MB, DONE, file("AGENTS.md", short_lines(30 * MB))),
+    "a prompt of 20 MB": Hostile(20 * MB, act=prompt_of(20 * MB), message=20 * MB, times=8),
+    "an attachment of 20 MB": Hostile(20 * MB, act=attachment(20 * MB), message=20 * MB, times=6),
+    "a client's line of 30 MB": Hostile(30 * MB, act=no_request(30 * MB), message=30 * MB),
+    "a large session that is loaded": Hostile(8 * MB, prepare=lambda crow: None, act=load_again),
+}
+
+
+@contextmanager
+def hostile(open_editor: Callable[..., Editor], folder: Path, case: Hostile, **more: Any) -> Iterator[Heartbeat]:
+    folder.mkdir(exist_ok=True)
+    heart = Heartbeat(folder)
+    more = {"script": case.script} | more
+    crow = open_editor(environment=heart.environment, permit=lambda request: chose("once"), **more)
+    case.prepare(crow)
+    crow.new_session(mcpServers=case.servers(crow))
+    if case.act is load_again:
+        many_rounds(crow)
+    case.warm_up(crow)
+    heart.begin(crow)
+    case.act(crow)
+    yield heart
+    gap, memory = heart.longest_gap(), heart.memory_used(crow)
+    print(f"{gap * 1000:.0f} ms, {memory / case.size:.1f} x the input ({memory / MB:.0f} MB)")
+    most = (LONGEST + PER_MESSAGE * case.message / MB) * slowness()
+    assert gap <= most, f"the loop was held for {gap * 1000:.0f} ms, and {most * 1000:.0f} ms are the most"
+    assert memory <= case.times * case.size + SLACK, f"{memory / MB:.0f} MB for {case.size / MB:.0f} MB"
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_loop_is_not_held(open_editor, tmp_path, name):
+    with hostile(open_editor, tmp_path / "heart", TABLE[name]):
+        pass
+
+
+def test_a_page_of_control_characters(open_editor, tmp_path):
+    with Website() as site:
+        site.pages["/small"] = answer("hello", "text/plain")
+        site.pages["/page"] = answer("\x01" * (8 * MB), "text/plain")
+        fetches = [reply(call("web_fetch", url=f"{site.url}/{page}")) for page in ("small", "page")]
+        case = Hostile(8 * MB, fetches[0] + reply(say("Done.")) + fetches[1] + DONE, warm_up=go)
+        with hostile(open_editor, tmp_path / "heart", case, config='[web]\nallow_private = ["127.0.0.1"]'):
+            pass
+
+
+def event(text: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode() + b"\n\n"
+
+
+@pytest.mark.parametrize("pieces", [1, 10_000])
+def test_a_large_reply(open_editor, tmp_path, pieces):
+    size = 3 * MB
+    with Provider() as provider:
+        end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+        provider.openai.send(event("Hello.") + end)
+        provider.openai.send(b"".join(event("word " * (size // 5 // pieces)) for _ in range(pieces)) + end)
+        case = Hostile(size, message=size if pieces == 1 else 0, warm_up=go)
+        with hostile(open_editor, tmp_path / "heart", case, script=None, base_url=provider.openai.settings().base_url):
+            pass
