@@ -1,5 +1,7 @@
 """Which prompts are commands, and what is passed on to them."""
 
+import asyncio
+
 import pytest
 
 from crow.events import CommandInfo, SentLink, SentText
@@ -21,7 +23,7 @@ class Files:
         self.names = []
         self.looks = 0
 
-    def look(self):
+    async def look(self):
         self.looks += 1
 
     def commands(self):
@@ -74,13 +76,13 @@ def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
 def test_commands_are_told_again_only_when_they_have_changed():
     files = Files()
     commands = Commands([Fake("help")], [files])
-    assert [info.name for info in commands.changed() or ()] == ["help"]
-    assert commands.changed() is None
+    assert [info.name for info in asyncio.run(commands.changed()) or ()] == ["help"]
+    assert asyncio.run(commands.changed()) is None
     files.names = ["mine"]
-    assert [info.name for info in commands.changed() or ()] == ["help", "mine"]
-    assert commands.changed() is None
+    assert [info.name for info in asyncio.run(commands.changed()) or ()] == ["help", "mine"]
+    assert asyncio.run(commands.changed()) is None
     files.names = []
-    assert [info.name for info in commands.changed() or ()] == ["help"]
+    assert [info.name for info in asyncio.run(commands.changed()) or ()] == ["help"]
     assert files.looks == 5
 
 

@@ -75,12 +75,15 @@ class Instructions:
         ]
 
     def text(self) -> str:
+        """As it was at the last look."""
+        return self._text
+
+    def look(self) -> None:
         found, _ = instruction_files(self._roots, self._is_secret)
         state = tuple(_state(path) for path in found)
         if state != self._state:
             self._state = state
             self._text = "".join(_quoted(path) for path, _, _ in state)
-        return self._text
 
 
 def _state(path: str) -> tuple[str, int, int]:

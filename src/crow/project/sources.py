@@ -2,14 +2,18 @@
 
 import os
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.prompt_files import PromptFiles, prompt_files_in
 from crow.project.skills import Skill, listing
 from crow.project.snapshot import OF_PROJECT, OF_USER, Watched
 from crow.project.trust import TrustFile
+
+PATIENCE = 5.0
+"""Seconds for a look at the dates of some files."""
 
 
 class _Project:
@@ -21,11 +25,19 @@ class _Project:
         """The digest that is trusted for this session only."""
 
 
+class _Found(NamedTuple):
+    """What has changed: files of the user's, and what projects offer now, with whether it is trusted."""
+
+    user: PromptFiles | None
+    projects: list[tuple[_Project, ProjectOffer, bool]]
+
+
 class Sources:
     def __init__(self, home: str, roots: Sequence[str]) -> None:
         self.warning = ""
         """What is wrong with the file of trusted projects; empty if all is well."""
         self._home = home
+        self._disk = Disk(roots[0])
         self._user = Watched(home, OF_USER)
         self._user_files = PromptFiles()
         self._trust = TrustFile(home)
@@ -34,13 +46,26 @@ class Sources:
 
     def look(self) -> None:
         """Takes in what has changed. A project that changed is trusted no longer, unless it was trusted like this."""
-        if self._user.look():
-            self._user_files = prompt_files_in(self._user.now, OF_USER)
-        for project in self._projects:
-            if project.watched.look():
-                project.offer = read_offer(project.watched.now)
-                if project.standing != "rejected":  # which lasts as long as the session
-                    project.standing = "trusted" if self._is_trusted(project) else "waiting"
+        self._take(self._find())
+
+    async def look_beside(self) -> None:
+        """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
+        self._take(await self._disk.run(self._find, PATIENCE))
+
+    def _find(self) -> "_Found":
+        user = prompt_files_in(self._user.now, OF_USER) if self._user.look() else None
+        changed = [project for project in self._projects if project.watched.look()]
+        offers = [read_offer(project.watched.now) for project in changed]
+        trusted = [self._is_trusted(project, offer) for project, offer in zip(changed, offers, strict=True)]
+        return _Found(user, list(zip(changed, offers, trusted, strict=True)))
+
+    def _take(self, found: "_Found") -> None:
+        if found.user is not None:
+            self._user_files = found.user
+        for project, offer, trusted in found.projects:
+            project.offer = offer
+            if project.standing != "rejected":  # which lasts as long as the session
+                project.standing = "trusted" if trusted else "waiting"
 
     def prompt_files(self) -> list[PromptFiles]:
         """What may be used now: the user's first, then that of each trusted project."""
@@ -85,12 +110,12 @@ class Sources:
             if project.offer.root == offer.root:
                 project.standing = "rejected"
 
-    def _is_trusted(self, project: _Project) -> bool:
-        digest = project.offer.digest
+    def _is_trusted(self, project: _Project, offer: ProjectOffer) -> bool:
+        digest = offer.digest
         if not digest or digest == project.trusted_here:
             return bool(digest)
         try:
-            return self._trust.trusts(project.offer.root, digest)
+            return self._trust.trusts(offer.root, digest)
         except ConfigError as error:
             self.warning = str(error)
             return False

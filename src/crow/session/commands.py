@@ -43,7 +43,7 @@ class Command(Protocol):
 class MoreCommands(Protocol):
     """Commands that come and go while the session lives, such as files and servers' prompts."""
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
         ...
 
@@ -66,10 +66,10 @@ class Commands:
         more = (command for source in self._more for command in source.commands())
         return tuple(command.info for command in (*self._built_in.values(), *more))
 
-    def changed(self) -> tuple[CommandInfo, ...] | None:
+    async def changed(self) -> tuple[CommandInfo, ...] | None:
         """All commands, if they are no longer those that were given last: to be asked around each turn."""
         for source in self._more:
-            source.look()
+            await source.look()
         infos = self.infos()
         if infos == self._told:
             return None

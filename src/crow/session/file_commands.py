@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, Journal, Notice, Sent, SentText
 from crow.paths import shown
 from crow.project.custom import CustomCommand
@@ -55,9 +56,13 @@ class FileCommands:
         self._refused: set[str] = set()
         """What was said of files that are not used: once is enough."""
 
-    def look(self) -> None:
-        self._sources.look()
-        for text in self.unused():
+    async def look(self) -> None:
+        silent: list[str] = []
+        try:
+            await self._sources.look_beside()
+        except FileSystemSilent as error:
+            silent.append(f"{error.message} Commands, skills and settings are as they were when it last did.")
+        for text in (*self.unused(), *silent):
             if text not in self._refused:
                 self._refused.add(text)
                 self._journal.append(Notice("warning", text))

@@ -72,7 +72,7 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
         subagents.errand_of,
     )
     # What works with the conversation and is also a part of it.
-    conversation.prepare = Preparations(conversation, trusting, servers).make
+    conversation.prepare = Preparations(conversation, trusting, servers, prompt.instructions).make
     conversation.tools.more = servers
     conversation.tools.add(Task(subagents.subagent_for, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
@@ -90,6 +90,7 @@ def _begin(
 
     Gives what the person should know of it all.
     """
+    prompt.instructions.look()
     notices = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
     notices += options.restore(past)
     if policy.warning:

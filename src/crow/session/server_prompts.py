@@ -24,7 +24,7 @@ class ServerPrompts:
         self._there = there
         self._prepare = prepare
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """They come and go by themselves."""
 
     def commands(self) -> Sequence[Command]:

@@ -1,6 +1,7 @@
 """A session: one conversation, and at most one running turn."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
@@ -62,7 +63,8 @@ class Session:
         self._titled = any(isinstance(event, TitleChanged) for event in past)
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
-        self._next_look: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._last_look: asyncio.Task[None] | None = None
 
     # --- its beginning
 
@@ -77,7 +79,7 @@ class Session:
         remarks, self._remarks = self._remarks or [], None
         for remark in remarks:
             self._journal.append(remark)
-        self._look_for_commands()
+        self._looking = asyncio.get_running_loop().create_task(self._look_for_commands())
         self.options.look_for_models(self._at_rest)
         self._servers.start()
         self.options.warm_up()
@@ -122,9 +124,10 @@ class Session:
 
     async def close(self) -> None:
         """Cancels the turn and lets go of everything; StorageFailed if something of it could not be stored."""
-        if self._next_look is not None:
-            self._next_look.cancel()
         await self._stop()
+        for look in (self._looking, self._last_look):
+            if look is not None:
+                look.cancel()
         *_, stored = await asyncio.gather(
             self._servers.close(),
             self._terminals.close(),
@@ -146,7 +149,8 @@ class Session:
             await self._turn.ended()
 
     async def _answer(self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
-        self._tell_commands()
+        with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what the person said stays said
+            await self._tell_commands()
         found = self._commands.find(sent)
         if found is None:
             self._name(sent)
@@ -156,7 +160,8 @@ class Session:
                 return await self._obey(turn, ids, sent, *found)
             return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
         finally:
-            self._tell_commands()
+            # Nobody waits for it: a cancelled turn ends at once, whatever its disk does.
+            self._last_look = asyncio.get_running_loop().create_task(self._tell_commands())
             self._tell_ended()
 
     def _background_ended(self, command: BackgroundCommand) -> None:
@@ -199,13 +204,14 @@ class Session:
             self._titled = True
             self._journal.append(TitleChanged(title_of(sent)))
 
-    def _look_for_commands(self) -> None:
+    async def _look_for_commands(self) -> None:
         """Also between turns: a command that was just written can be completed where the person types it."""
-        self._next_look = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look_for_commands)
-        if self._turn is None or self._turn.over:
-            self._tell_commands()
+        while True:
+            if self._turn is None or self._turn.over:
+                await self._tell_commands()
+            await asyncio.sleep(LOOK_EVERY)
 
-    def _tell_commands(self) -> None:
-        commands = self._commands.changed()
+    async def _tell_commands(self) -> None:
+        commands = await self._commands.changed()
         if commands is not None:
             self._journal.append(CommandsChanged(commands))

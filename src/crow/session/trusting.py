@@ -5,9 +5,10 @@ when it changes. `trusted` puts into effect what they said yes to.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from crow.actions import PermissionAnswer, PermissionQuestion
-from crow.errors import TurnCancelled
+from crow.errors import FileSystemSilent, TurnCancelled
 from crow.events import CallOpened, CallSettled, Notice, PermissionAnswered, PermissionAsked
 from crow.project.offer import ProjectOffer
 from crow.project.question import shown_to_person
@@ -54,7 +55,8 @@ class Trusting:
 
     async def prepare(self, ids: TurnIds) -> None:
         """At the beginning of each turn: whatever waits to be trusted is asked about, all of it at once."""
-        self._sources.look()
+        with suppress(FileSystemSilent):  # said when the turn began; nothing has changed, as far as is known
+            await self._sources.look_beside()
         if untrusted := self._sources.waiting():
             await self._ask(untrusted, ids)
         trusted = self._sources.trusted()
