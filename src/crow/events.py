@@ -348,6 +348,10 @@ class Notice(Event, frozen=True, tag="notice"):
     description: str = ""
 
 
+class Remark(Notice, frozen=True, tag="remark"):
+    """A notice that belongs to the conversation: stored, and told again when the session is loaded."""
+
+
 class TurnEnded(Event, frozen=True, tag="turn_ended"):
     """Either a stop reason or, if the turn failed, what went wrong."""
 

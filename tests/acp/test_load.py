@@ -68,7 +68,7 @@ def test_a_session_is_replayed_in_order_and_answered_after_its_last_update(open_
     answered = order.index(answer.keys())
     assert set(order[1:answered]) == {"session/update"}
     about = [m["params"]["update"]["sessionUpdate"] for m in other.received[answered:] if m.get("method")]
-    assert about == ["available_commands_update"]
+    assert about == ["session_info_update", "available_commands_update"]
 
 
 @pytest.mark.rule("R40", "R48")
@@ -316,7 +316,7 @@ def test_a_crow_that_is_told_to_go_in_a_turn_stores_it_to_its_end(open_editor, l
     (crow.home / "script.toml").write_text(HELLO)
     other = again(open_editor, crow)
     other.load_session(session)
-    assert texts(other, "agent_message_chunk") == ["Once"]
+    assert texts(other, "agent_message_chunk") == ["Once", "> Cancelled.\n\n"]
     other.prompt("and now?")
     assert "interrupted" in said(other.model_requests()[-1]["messages"], "user")[-1]
 
@@ -366,6 +366,7 @@ def test_loading_a_session_whose_turn_runs_here_cancels_it_first(open_editor):
     assert [update["sessionUpdate"] for update in crow.updates[before:]] == [
         "user_message_chunk",
         "agent_message_chunk",
+        "agent_message_chunk",  # that it was cancelled
     ]
     order = [m["id"] for m in crow.received if "id" in m and "method" not in m]
     assert order[-2:] == [prompt.id, prompt.id + 1]

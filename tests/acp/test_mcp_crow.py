@@ -35,6 +35,13 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     assert without_meta(undone["content"][0]) == back
     assert "Edited notes.txt" in json.dumps(edited["content"][1:]), "what the model is told is shown too"
     assert notes.read_bytes() == before
+    assert (edited["title"], viewed["title"]) == (
+        "crow: file_editor notes.txt +1 −1",  # noqa: RUF001 -- a minus sign
+        "crow: file_editor notes.txt",
+    )
+    [asked] = [request for request in editor.permissions if request["toolCall"]["toolCallId"] == "t1-c2"]
+    fragment = {"type": "diff", "path": str(notes), "oldText": "two", "newText": "2"}
+    assert without_meta(asked["toolCall"]["content"][0]) == fragment, "before anything is done"
     # The workspace's folders are the server's: Crow, as its host, named them.
     assert outside["status"] == "failed"
     assert "lies outside the folders that may be used" in told_model(editor)

@@ -31,7 +31,8 @@ from crow.events import (
     UsageReported,
 )
 from crow.results import DiffBlock, HiddenOutput, TerminalBlock, TextBlock, ToolKind, ToolResult
-from crow.session.replay import PastCall, PastItem, PastMessage
+from crow.session.replay import PastCall, PastItem, PastMessage, PastRemark
+from crow.store.base import SessionEntry
 
 MODE = SessionOption("mode", "Mode", "", "plan", (Choice("ask", "Ask"), Choice("plan", "Plan", "Only looks.")))
 MODEL = SessionOption(
@@ -322,3 +323,32 @@ def test_a_quiet_call_is_no_call_unless_it_fails():
     failed = told(opened, asked, CallSettled("c1", ToolResult.failed("no")))
     assert kinds_and_titles(failed) == [("tool_call", "Plan"), ("tool_call_update", None)]
     assert told(opened, CallSettled("c1", ToolResult.failed("cut off"))) == []
+
+
+def test_a_message_after_another_begins_on_a_line_of_its_own():
+    """Some clients join all text of a turn, whatever stood between it."""
+    call = [CallOpened("c1", "read", ToolKind.READ, "Read"), CallSettled("c1", ToolResult(True, ""))]
+    first, second, third = TextDelta("m1", "I look."), TextDelta("m2", "Done.\n"), TextDelta("m3", "Bye.")
+    updates = told(TurnStarted("t1"), first, *call, second, third, TextDelta("m3", " Now."), TurnStarted("t2"))
+    said = [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
+    assert "".join(said) == "I look.\n\nDone.\nBye. Now."
+
+
+def test_a_session_that_was_loaded_gets_its_title():
+    entry = SessionEntry("s", "/work", (), "Mend the parser", 0, 1000)
+    [update] = with_sink(lambda sink: sink.tell_stored(entry)).updates
+    assert update == {
+        "sessionUpdate": "session_info_update",
+        "title": "Mend the parser",
+        "updatedAt": "1970-01-01T00:00:01.000Z",
+    }
+    assert with_sink(lambda sink: sink.tell_stored(SessionEntry("s", "/work", (), "", 0, 0))).updates == []
+
+
+@pytest.mark.rule("R161")
+def test_a_remark_is_replayed_as_a_message_and_never_as_a_notice():
+    [update] = replay(PastRemark("notice-past-1", "The turn failed:\nno"))
+    assert (update["sessionUpdate"], update["content"]["text"]) == (
+        "agent_message_chunk",
+        "> The turn failed:\n> no\n\n",
+    )

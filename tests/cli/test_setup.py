@@ -84,6 +84,10 @@ def test_what_jetbrains_and_vscode_get(tmp_path: Path) -> None:
         assert json.dumps({key: {"Crow": plain}}, indent=2) in said.stdout
 
 
+def test_emacs_shows_sessions_that_it_restores(tmp_path: Path) -> None:
+    assert "(setq agent-shell-session-restore-verbosity 'full)" in crow(tmp_path, "setup", "emacs").stdout
+
+
 def test_a_home_of_ones_own_is_passed_on(tmp_path: Path) -> None:
     home = str(tmp_path / "crow")
     assert f'"CROW_HOME": "{home}"' in crow(tmp_path, "setup", "zed").stdout

@@ -27,7 +27,7 @@ from crow.events import (
 from crow.messages import StopReason, Text
 from crow.results import Location, TextBlock, ToolKind, ToolResult
 from crow.session.mending import INTERRUPTED, NOT_BEGUN, last_turn_number, missing_ends
-from crow.session.replay import PastCall, PastMessage, PastPrompt, PastThought, replayed
+from crow.session.replay import PastCall, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 
 GO = (SentText("go"),)
 DONE = ToolResult(ok=True, text="done", message="done")
@@ -125,3 +125,27 @@ def test_whatever_was_cut_off_gets_its_end():
 def test_turns_are_counted_on():
     assert last_turn_number([]) == 0
     assert last_turn_number([TurnStarted("t9"), TurnStarted("t10"), TurnStarted("odd")]) == 10
+
+
+def remarks(*past: events.Event) -> list[str]:
+    return [item.text for item in replayed(past) if isinstance(item, PastRemark)]
+
+
+def test_how_a_turn_ended_is_told_if_it_did_not_end_by_itself():
+    assert remarks(TurnEnded("t1", StopReason.END_TURN)) == []
+    assert remarks(TurnEnded("t1", None, "The model is overloaded.")) == ["The turn failed: The model is overloaded."]
+    assert remarks(TurnEnded("t1", StopReason.MAX_TOKENS)) == ["Stopped: the length limit was reached."]
+    assert remarks(TurnEnded("t1", StopReason.CANCELLED)) == ["Cancelled."]
+
+
+def test_a_remark_of_a_turn_is_told_again_and_says_why_it_ended():
+    stopped = events.Remark("warning", "Stopped after 100 requests to the model.")
+    past = (events.Remark("warning", "It cannot hear."), TextDelta("m1", "Hm."), stopped)
+    ends = TurnEnded("t1", StopReason.MAX_TURN_REQUESTS)
+    assert remarks(*past, ends) == ["It cannot hear.", "Stopped after 100 requests to the model."]
+    ids = [item.message_id for item in replayed(past) if isinstance(item, PastRemark)]
+    assert len(set(ids)) == 2
+
+
+def test_a_notice_was_for_its_moment():
+    assert list(replayed([Notice("warning", "Trying again in 2 s.")])) == []

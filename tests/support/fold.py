@@ -80,7 +80,9 @@ class Seen:
         if id not in self.messages:
             self.order.append(id)
             self.messages[id] = {"kind": kind, "text": ""}
-        self.messages[id]["text"] += update["content"]["text"]
+        text = self.messages[id]["text"] + update["content"]["text"]
+        # Live, a message after another begins with an empty line, for clients that join all text.
+        self.messages[id]["text"] = text.lstrip("\n")
 
 
 def seen_live(crow: Editor) -> Seen:

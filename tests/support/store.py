@@ -87,6 +87,7 @@ BLOCKS = (
 PLACES = (Location("/p/a.py", 3), Location("/p/b.py"))
 
 ONE_OF_EACH: tuple[Event, ...] = (
+    events.Remark("warning", "The sound cannot be heard by this model."),
     TurnStarted("t1"),
     UserSaid("t1-m1", SENT, (Text("look"), PICTURE, Audio("c291bmQ=", "audio/wav"))),
     ThoughtDelta("t1-m2", "hm", "local"),

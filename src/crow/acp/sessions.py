@@ -124,7 +124,8 @@ class Sessions:
         async with self._turnstile(session_id):
             with answered(session_id):
                 setup = await self._set_up()
-                stored_at = (await self._store.find(session_id)).cwd
+                entry = await self._store.find(session_id)
+                stored_at = entry.cwd
                 _same_folder(stored_at, roots[0])
                 if session_id in self._open:
                     await self._store.events(session_id)  # one that cannot be read stays open as it is
@@ -137,6 +138,7 @@ class Sessions:
                 opened = self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
             if replay:
                 await opened.sink.replay(replayed(past))
+        call.afterwards(lambda: opened.sink.tell_stored(entry))
         self._announce(opened, call)
         modes, options = opened.state()
         return wire.LoadSessionResponse(modes=modes, config_options=options)

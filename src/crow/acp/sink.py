@@ -9,6 +9,8 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 import asyncio
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from crow import events
 from crow.acp import translate, translate_past, translate_session, wire
 from crow.acp.connection import Connection
@@ -16,6 +18,7 @@ from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.clock import milliseconds_now
 from crow.session.replay import PastItem
 from crow.session.spending import Spending
+from crow.store.base import SessionEntry
 
 CHUNKS_PER_SECOND = 66.0
 SAVED_CHUNKS = 6.6
@@ -63,6 +66,8 @@ class UpdateSink:
         self._notices = 0
         self._in_line = False
         """The turn's text so far does not end with a line's end."""
+        self._message_id = ""
+        """The message whose text came last."""
         self._calls = ShownCalls(self._send)
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
@@ -82,7 +87,7 @@ class UpdateSink:
     def take(self, event: events.Event) -> None:
         if isinstance(event, events.TextDelta | events.ThoughtDelta):
             self._calls.show_held()
-            self._grow(event)
+            self._grow(self._on_a_line_of_its_own(event))
             return
         self._flush()
         if isinstance(event, CallEvent):
@@ -90,6 +95,16 @@ class UpdateSink:
         elif not isinstance(event, events.ArgumentsGrew):
             self._calls.show_held()
             self._take_other(event)
+
+    def _on_a_line_of_its_own(
+        self, event: events.TextDelta | events.ThoughtDelta
+    ) -> events.TextDelta | events.ThoughtDelta:
+        """Many clients join all text of a turn, whichever message it belongs to."""
+        if event.message_id == self._message_id or isinstance(event, events.ThoughtDelta):
+            return event
+        self._message_id = event.message_id
+        self._flush()
+        return replace(event, text=f"\n\n{event.text}") if self._in_line else event
 
     def _take_other(self, event: events.Event) -> None:
         match event:
@@ -141,6 +156,11 @@ class UpdateSink:
                 await self.room()
             elif number % BREATH == 0:
                 await asyncio.sleep(0)
+
+    def tell_stored(self, entry: SessionEntry) -> None:
+        """The title of a session that was loaded, once the client knows of it."""
+        if entry.title:
+            self._send(translate_session.stored_title(entry))
 
     def told_mode(self, mode: str) -> None:
         """The client has learned the mode from an answer."""

@@ -24,7 +24,7 @@ from crow.acp.translate import (
 )
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock, ToolResult
-from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastThought
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought
 
 LARGEST_REPLAYED = 64 * 1024
 """Characters of what a tool printed."""
@@ -40,6 +40,9 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
             yield from message(wire.AgentMessageChunk, item.message_id, item.text)
         case PastThought():
             yield from message(wire.AgentThoughtChunk, item.message_id, item.text)
+        case PastRemark():
+            text = item.text.replace("\n", "\n> ")
+            yield from message(wire.AgentMessageChunk, item.message_id, f"> {text}\n\n")
         case PastCall():
             yield from _past_call(item)
         case events.PlanChanged():

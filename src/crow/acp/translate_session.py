@@ -54,6 +54,11 @@ def title(event: events.TitleChanged, now: int) -> wire.Update:
     return wire.SessionInfoUpdate(title=event.title, updated_at=_iso_time(now))
 
 
+def stored_title(entry: SessionEntry) -> wire.Update:
+    """What a client may head a session with that it has loaded."""
+    return wire.SessionInfoUpdate(title=entry.title or None, updated_at=_iso_time(entry.updated_at))
+
+
 def session_info(entry: SessionEntry) -> wire.SessionInfo:
     return wire.SessionInfo(
         session_id=entry.id,

@@ -148,7 +148,8 @@ def _emacs(launch: Launch) -> str:
                       :command {_lisp(launch.command)}
                       :command-params '({params})
                       :environment-variables (agent-shell-make-environment-variables {env}:inherit-env t)
-                      :context-buffer buffer)))))"""
+                      :context-buffer buffer))))
+  (setq agent-shell-session-restore-verbosity 'full))  ; else a session that is restored is not shown"""
 
 
 def _toad(launch: Launch) -> str:

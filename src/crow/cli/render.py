@@ -175,10 +175,12 @@ class Renderer:
 
     def _say(self, kind: str, content: ContentBlock, message_id: str | None) -> None:
         block = f"{kind} {message_id}"
+        words = in_words(content)
         if block != self._block or self._prose is None:
             self._open_block(block)
             self._prose = self._new_prose(kind)
-        self._prose.feed(in_words(content))
+            words = words.lstrip("\n")  # it begins on a line of its own here anyway
+        self._prose.feed(words)
         label = "thinking" if kind == "thought" else "writing"
         if self._waiting != label:
             self.wait(label)

@@ -23,7 +23,7 @@ class PlainAnswer:
     def take(self, chunk: AgentMessageChunk) -> None:
         text = clean_answer(in_words(chunk.content))
         if self._last and chunk.message_id != self._message:
-            text = ("\n" if self._last.endswith("\n") else "\n\n") + text
+            text = ("\n" if self._last.endswith("\n") else "\n\n") + text.lstrip("\n")
         self._message = chunk.message_id
         self._write(text)
 
@@ -73,7 +73,7 @@ class FinalText:
             screen.write(clean_answer(text.strip("\n")))
         else:
             shown = prose(screen)
-            shown.feed(text)
+            shown.feed(text.strip("\n"))
             shown.end()
         screen.end_line()
         screen.flush()

@@ -28,7 +28,7 @@ from crow.markdown import fence
 from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
-from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastThought, replayed
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 from crow.store.base import RECORD_VERSION, SessionEntry
 from crow.visible import one_line
 
@@ -168,7 +168,7 @@ def _speaker(item: PastItem, own: set[str]) -> str:
             return "Crow" if item.call_id in own else "Model"
         case PlanChanged():
             return "Model"
-        case CompactionEnded():
+        case CompactionEnded() | PastRemark():
             return "Crow"
         case _:
             assert_never(item)
@@ -182,6 +182,8 @@ def _item(item: PastItem, folder: str) -> Iterator[str]:
             yield item.text.strip()
         case PastThought():
             return
+        case PastRemark():
+            return  # how turns ended is told here in other words, see `_note`
         case PastCall():
             yield from _call(item, folder)
         case PlanChanged():

@@ -20,11 +20,14 @@ from crow.events import (
     CrowSaid,
     Event,
     PlanChanged,
+    Remark,
     Sent,
     TextDelta,
     ThoughtDelta,
+    TurnEnded,
     UserSaid,
 )
+from crow.messages import StopReason
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
@@ -58,7 +61,22 @@ class PastCall(msgspec.Struct, frozen=True):
     """As in CallOpened: what it does shows itself."""
 
 
-PastItem = PastPrompt | PastMessage | PastThought | PastCall | PlanChanged | CompactionEnded
+class PastRemark(msgspec.Struct, frozen=True):
+    """What Crow itself had to say in a turn: a notice that belongs to it, or how the turn ended."""
+
+    message_id: str
+    text: str
+
+
+PastItem = PastPrompt | PastMessage | PastThought | PastCall | PastRemark | PlanChanged | CompactionEnded
+
+STOPPED: dict[StopReason, str] = {
+    StopReason.MAX_TOKENS: "Stopped: the length limit was reached.",
+    StopReason.MAX_TURN_REQUESTS: "Stopped: too many requests to the model in one turn.",
+    StopReason.REFUSAL: "Stopped: the model refused to answer.",
+    StopReason.CANCELLED: "Cancelled.",
+}
+"""What is told of turns that did not end by themselves."""
 
 
 class _Texts:
@@ -104,6 +122,7 @@ class _Fold:
         self._texts: dict[str, _Texts] = {}
         self._calls: dict[str, _Call] = {}
         self._last_plan: PlanChanged | None = None
+        self._remarks = 0
 
     def items(self) -> Iterator[PastItem]:
         for item in self._items:
@@ -123,6 +142,10 @@ class _Fold:
                 self._items.append(PastMessage(event.message_id, event.text))
             case CompactionEnded():
                 self._items.append(event)
+            case Remark():
+                self._remark(f"{event.title}\n{event.description}".strip())
+            case TurnEnded():
+                self._end(event)
             case PlanChanged():
                 self._last_plan = event
                 self._items.append(event)
@@ -135,6 +158,17 @@ class _Fold:
                 _change(self._calls[event.call_id], event)
             case _:
                 pass  # not shown, or only for as long as it lasted
+
+    def _remark(self, text: str) -> None:
+        self._remarks += 1
+        self._items.append(PastRemark(f"notice-past-{self._remarks}", text))
+
+    def _end(self, event: TurnEnded) -> None:
+        """How a turn ended, unless a remark at its end has said why."""
+        if event.stop_reason is None:
+            self._remark(f"The turn failed: {event.error}")
+        elif event.stop_reason in STOPPED and not (self._items and isinstance(self._items[-1], PastRemark)):
+            self._remark(STOPPED[event.stop_reason])
 
     def _grow(self, event: TextDelta | ThoughtDelta) -> None:
         texts = self._texts.get(event.message_id)
@@ -163,7 +197,7 @@ def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | 
 
 
 def replayed(events: Iterable[Event]) -> Iterator[PastItem]:
-    """What is to be shown, in the order in which it began. Notices and waits were for their moment only."""
+    """What is to be shown, in the order in which it began. Waits and most notices were for their moment only."""
     fold = _Fold()
     for event in events:
         fold.apply(event)

@@ -7,21 +7,37 @@ from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.visible import one_line
 
 LONGEST = 80
+LONGEST_LINE = 300
+"""Characters of a line that are looked at for marks of Markdown."""
 LOOKED_AT = 20_000
 """Characters of a text in which its first line is looked for."""
 _FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE)
+_LINE_MARK = re.compile(r"^(?:[>\s]*(?:#{1,6}|[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?|>+\s*)+")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1(?!\w)")
+_CODE = re.compile(r"(`+) ?(.+?) ?\1")
 _MARK = re.compile(r"^(```|~~~).*$", re.MULTILINE)
 
 
 def title_of(sent: Sequence[Sent]) -> str:
     """The first line of what was typed, cut between two words; else the name of what was attached. Never empty."""
     for block in sent:
-        if isinstance(block, SentText) and (line := _first_line(_FENCED.sub("", block.text[:LOOKED_AT]))):
+        if isinstance(block, SentText) and (line := _plain(_FENCED.sub("", block.text[:LOOKED_AT]))):
             return one_line(_cut(line), LONGEST + 1)
     for block in sent:
         if name := _name(block):
             return one_line(_cut(name), LONGEST + 1)
     return "Untitled"
+
+
+def _plain(text: str) -> str:
+    """The first line that says something, without the marks of Markdown: no client renders a title."""
+    for line in text.splitlines():
+        plain = _LINE_MARK.sub("", " ".join(line.split())[:LONGEST_LINE])
+        plain = _CODE.sub(r"\2", _EMPHASIS.sub(r"\2", _LINK.sub(r"\1", plain)))
+        if any(map(str.isalnum, plain)):
+            return plain.strip()
+    return _first_line(text)
 
 
 def _first_line(text: str) -> str:

@@ -32,6 +32,7 @@ from crow.events import (
     PermissionAnswered,
     PermissionAsked,
     PlanChanged,
+    Remark,
     ReplyEnded,
     SubagentDid,
     TextDelta,
@@ -52,10 +53,10 @@ STORED: tuple[type[Event], ...] = (
     *(CallOpened, CallPreviewed, CallRequested, CallDescribed, CallStarted, CallSettled),
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
-    *(OptionChosen, TitleChanged, PlanChanged, UsageReported, SubagentDid),
+    *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
 )
 
-OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, SubagentDid})
+OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid})
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it."""
 
 FORMER_TEXT_TAG = "file_changing"

@@ -56,9 +56,9 @@ async def run_turn(
     except TurnCancelled:
         return StopReason.CANCELLED
     except ContextOverflow as overflow:
-        journal.append(events.Notice("error", str(overflow)))
+        journal.append(events.Remark("error", str(overflow)))
         return StopReason.MAX_TOKENS
-    journal.append(events.Notice("warning", f"Stopped after {conversation.limits.model_calls} requests to the model."))
+    journal.append(events.Remark("warning", f"Stopped after {conversation.limits.model_calls} requests to the model."))
     return StopReason.MAX_TURN_REQUESTS
 
 
@@ -91,7 +91,7 @@ async def _take_prompt(
     news = tuple(Text(text) for text in conversation.news())
     await journal.record(events.UserSaid(message_id, shown, parts + news))
     for remark in composer.remarks:
-        journal.append(events.Notice("warning", remark))
+        journal.append(events.Remark("warning", remark))
 
 
 class _Pace:
@@ -117,4 +117,4 @@ def _mention_silence(conversation: Conversation, reply: Reply) -> None:
     """A turn that ends without a word would look like one that hangs."""
     if not reply.spoke and reply.stop_reason is StopReason.END_TURN:
         name = conversation.model.info.name
-        conversation.journal.append(events.Notice("info", f"{name} ended its turn without saying anything."))
+        conversation.journal.append(events.Remark("info", f"{name} ended its turn without saying anything."))

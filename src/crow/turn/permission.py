@@ -95,4 +95,4 @@ def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) ->
     elif answer.choice == "project" and ask.project is not None:
         warning = conversation.policy.remember(ask.project, "project")
     if warning:
-        conversation.journal.append(events.Notice("warning", warning))
+        conversation.journal.append(events.Remark("warning", warning))

@@ -18,7 +18,7 @@ from crow.mcp.display import decode
 from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
 from crow.messages import Image
-from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolResult
+from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
 from crow.visible import one_line
 
 LONGEST_TEXT = 40_000
@@ -41,12 +41,14 @@ def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
     # Whatever else a server wants to be shown: what the model is told stands beside it.
     if text and not any(isinstance(block, TextBlock) and block.text == text for block in display):
         display = (*display, TextBlock(text))
+    changed = shown is not None and any(isinstance(block, DiffBlock) for block in shown.blocks)
     return ToolResult(
         ok=not given.is_error,
         text=told,
         message=(shown.message if shown is not None else "") or one_line(told, 200),
         display=(*display, *(ImageBlock(image) for image in images)),
         images=tuple(images),
+        brief=shown.message if shown is not None and changed else "",
     )
 
 

@@ -11,6 +11,7 @@ from crow.actions import Deed
 from crow.events import CallProgressed, Journal
 from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.argument_names import with_real_names
+from crow.mcp.using.changes import changes_of, target_of
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.digests import tool_digest
@@ -18,13 +19,16 @@ from crow.mcp.using.failures import NotCalled, ServerFailed
 from crow.mcp.using.schemas import fit_for_models
 from crow.mcp.using.telling import gave_no
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.paths import relative_to
+from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import tokens_of_tool
 from crow.tools.base import BadArguments, arguments_object
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 
 LONGEST_DESCRIPTION = 2000
+LONGEST_TARGET = 100
+"""Characters of what a title says that a call is about."""
 CUT = "… (cut)"
 
 
@@ -52,7 +56,8 @@ class McpTool:
         return one_line(f"{self.connection.name}: {self.definition.name}", 150)
 
     def title(self, arguments: dict[str, Any]) -> str:
-        return self.shown_name
+        target = one_line(target_of(arguments), LONGEST_TARGET)
+        return f"{self.shown_name} {target}" if target else self.shown_name
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = with_real_names(arguments_object(call), self._real_names)
@@ -60,20 +65,31 @@ class McpTool:
         missing = [name for name in required if self._real_names.get(name, name) not in arguments]
         if missing:
             raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(missing)}.")
-        return McpAction(self, call.id, arguments, workspace.roots)
+        changes = await changes_of(arguments, workspace)
+        return McpAction(self, call.id, arguments, changes, workspace)
 
 
 class McpAction:
-    locations: tuple[Location, ...] = ()
-
-    def __init__(self, tool: McpTool, call_id: str, arguments: dict[str, Any], roots: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tool: McpTool,
+        call_id: str,
+        arguments: dict[str, Any],
+        changes: tuple[DiffBlock, ...],
+        workspace: Workspace,
+    ) -> None:
         self._tool = tool
         self._call_id = call_id
         self._arguments = arguments
-        self._roots = roots
-        self.title = tool.shown_name
+        self._roots = workspace.roots
+        self._target = relative_to(changes[0].path, workspace.roots[0]) if changes else target_of(arguments)
         self.deed = Deed(tool.spec.name, tool.kind, digest=tool.digest)
-        self.display: tuple[DisplayBlock, ...] = (TextBlock(_question(tool, arguments)),)
+        self.locations = tuple(dict.fromkeys(Location(change.path) for change in changes))
+        self.display: tuple[DisplayBlock, ...] = (*changes, TextBlock(_question(tool, arguments)))
+
+    @property
+    def title(self) -> str:
+        return self._tool.title({"path": self._target})
 
     async def perform(self, journal: Journal) -> ToolResult:
         tool, progress = self._tool, _Progress(journal, self._call_id)

@@ -1,0 +1,83 @@
+"""What a server's call is about, as far as its arguments say so: its target, and the change to a file.
+
+Servers name such arguments in a few usual ways. What they do with them is their business: the diff in a question shows
+what the model asks for, beside the arguments themselves, and what was really done comes with the result.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crow.errors import CrowError
+from crow.results import DiffBlock
+from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
+
+PATHS = ("path", "file_path", "filepath", "filename", "file")
+TARGETS = (*PATHS, "uri", "url", "query", "pattern", "command", "name", "title", "id")
+REPLACEMENTS = (
+    ("old_str", "new_str"),
+    ("old_string", "new_string"),
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+)
+WHOLE = ("file_text", "content", "contents", "new_content")
+LARGEST = 64 * 1024
+"""Characters of all that a diff shows; a larger change is shown by its arguments alone."""
+
+
+def target_of(arguments: Mapping[str, Any]) -> str:
+    """What a title names; empty if no argument is known to be it."""
+    return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
+
+
+async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+    """The changes to a file of the workspace that are asked for; none if that cannot be told."""
+    resolved = await _resolved(arguments, workspace)
+    if resolved is None:
+        return ()
+    path = resolved.real
+    replaced = [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
+    if replaced:
+        diffs = tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
+    else:
+        diffs = await _whole(resolved, arguments, workspace)
+    return diffs if sum(len(diff.old_text) + len(diff.new_text) for diff in diffs) <= LARGEST else ()
+
+
+async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
+    """The file that is to be changed; None if none is named, or one that is not the workspace's."""
+    given = next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
+    if not given:
+        return None
+    try:
+        path = await workspace.resolve(given)
+    except CrowError:
+        return None
+    return path if workspace.contains(path.real) else None
+
+
+def _edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    edits = arguments.get("edits")
+    return [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+
+def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    for names in REPLACEMENTS:
+        old, new = (part.get(name) for name in names)
+        if isinstance(old, str) and isinstance(new, str):
+            return old, new
+    return None
+
+
+async def _whole(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+    text = next((value for name in WHOLE if isinstance(value := arguments.get(name), str)), None)
+    if text is None or len(text) > LARGEST:
+        return ()
+    try:
+        before = await workspace.read_document(path)
+    except CrowError:
+        return ()
+    if before is None:
+        return (DiffBlock(path.real, "add", "", text),)
+    return (DiffBlock(path.real, "modify", before.text, text),)

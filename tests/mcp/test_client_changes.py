@@ -1,0 +1,59 @@
+"""What a server's call is about, as its arguments say it: a target for the title, a diff for the question."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.mcp.using.changes import LARGEST, changes_of, target_of
+from crow.results import DiffBlock
+from crow.workspace.local import LocalWorkspace
+
+
+def changes(folder: Path, **arguments: Any) -> tuple[DiffBlock, ...]:
+    return asyncio.run(changes_of(arguments, LocalWorkspace([str(folder)])))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [
+        ({"command": "view", "path": "a.py"}, "a.py"),
+        ({"query": "crows", "limit": 3}, "crows"),
+        ({"path": 3, "url": "https://example.org"}, "https://example.org"),
+        ({"limit": 3}, ""),
+    ],
+)
+def test_a_target(arguments, target):
+    assert target_of(arguments) == target
+
+
+@pytest.mark.parametrize("names", [("old_str", "new_str"), ("old_string", "new_string"), ("oldText", "newText")])
+def test_a_replacement_is_a_diff(tmp_path, names):
+    old, new = names
+    path = str(tmp_path / "a.py")
+    assert changes(tmp_path, path="a.py", **{old: "one", new: "1"}) == (DiffBlock(path, "modify", "one", "1"),)
+    edits = [{old: "one", new: "1"}, {old: "two", new: "2"}, "nonsense"]
+    assert [(diff.old_text, diff.new_text) for diff in changes(tmp_path, path=path, edits=edits)] == [
+        ("one", "1"),
+        ("two", "2"),
+    ]
+
+
+def test_a_whole_file_is_a_diff_with_what_is_there(tmp_path):
+    path = str(tmp_path / "a.py")
+    assert changes(tmp_path, path="a.py", content="new\n") == (DiffBlock(path, "add", "", "new\n"),)
+    (tmp_path / "a.py").write_text("old\n")
+    assert changes(tmp_path, path="a.py", file_text="new\n") == (DiffBlock(path, "modify", "old\n", "new\n"),)
+
+
+def test_nothing_is_shown_of_what_lies_outside_is_too_large_or_is_no_change(tmp_path):
+    (tmp_path / "link").symlink_to("/etc")
+    assert changes(tmp_path, path="/etc/passwd", content="x") == ()
+    assert changes(tmp_path, path="link/passwd", content="x") == ()
+    assert changes(tmp_path, path="../a.py", old_str="one", new_str="1") == ()
+    assert changes(tmp_path, path="a.py", content="x" * (LARGEST + 1)) == ()
+    assert changes(tmp_path, path="a.py", old_str="one", new_str=1) == ()
+    assert changes(tmp_path, path="a.py") == ()
+    assert changes(tmp_path, path="a\0b", content="x") == ()
+    assert changes(tmp_path, content="x") == ()
