@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.editor import TERMINAL, Editor, chose
+from tests.support.patience import eventually
 from tests.support.scripts import DONE, reply, run
 from tests.support.terminals import CarelessTerminal, Terminal, is_alive, wait_until_gone
 
@@ -50,23 +50,19 @@ def test_what_the_clients_kill_leaves_running_is_ended(open_editor, how):
         wait_for_file(crow.workspace / "begun")
         crow.cancel()
     prompt.answer()
-    assert wait_until_gone(process_in(crow.workspace / "child"))
+    wait_until_gone(process_in(crow.workspace / "child"))
     crow.wait_until(lambda: crow.terminals.released == ["terminal-1"], "the release")
 
 
-def wait_for_file(path: Path, deadline: float = 30) -> None:
-    """A file that appears tells nobody: it can only be looked for."""
-    end = time.monotonic() + deadline
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} did not appear"
-        time.sleep(0.01)
+def wait_for_file(path: Path) -> None:
+    eventually(path.exists, f"the file {path}")
 
 
 def test_what_ignores_the_request_to_end_is_killed(open_editor):
     stubborn = "(trap '' TERM; echo $BASHPID > child; while :; do sleep 0.05; done) & wait"
     crow = opened(open_editor, stubborn, timeout=0.5)
     crow.prompt("go")
-    assert wait_until_gone(process_in(crow.workspace / "child"))
+    wait_until_gone(process_in(crow.workspace / "child"))
 
 
 def test_nobody_else_is_ended(open_editor):
@@ -78,7 +74,7 @@ def test_nobody_else_is_ended(open_editor):
     try:
         crow = opened(open_editor, LEAVES_A_CHILD + "wait", timeout=0.5)
         crow.prompt("go")
-        assert wait_until_gone(process_in(crow.workspace / "child"))
+        wait_until_gone(process_in(crow.workspace / "child"))
         assert all(is_alive(other.pid) for other in others)
     finally:
         for other in others:

@@ -16,6 +16,7 @@ import pytest
 from crow.workspace.atomic import temporary_name
 from tests.support.editor import Editor, chose
 from tests.support.fold import Seen
+from tests.support.patience import eventually
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
@@ -158,10 +159,7 @@ def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_
     crow = Editor(tmp_path / "killed", script=script, permit=lambda request: chose("once"))
     crow.new_session(folder)
     crow.start_prompt("go")
-    deadline = time.monotonic() + 30
-    while not any(name.endswith(".tmp") for name in os.listdir(folder)):
-        assert time.monotonic() < deadline, "nothing was written"
-        time.sleep(0.001)
+    eventually(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)), "a write", every=0.001)
     crow.kill()
     left = [path for path in folder.iterdir() if path.suffix == ".tmp"]
     if not left:  # it was renamed in the moment before the kill: the same name, as a kill a moment earlier leaves it
@@ -177,8 +175,5 @@ def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_
 
     again = open_editor(folder=crow.folder)
     again.new_session()
-    deadline = time.monotonic() + 30
-    while any(path.exists() for path in (*left, home_file)):
-        assert time.monotonic() < deadline, f"{left} or {home_file} was not removed"
-        time.sleep(0.02)
+    eventually(lambda: not any(path.exists() for path in (*left, home_file)), f"the end of {left} and {home_file}")
     assert all(path.exists() for path in others)

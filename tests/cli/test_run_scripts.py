@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_run import HELLO, LOOK_OUTSIDE, play, processes_of
-from tests.config.support import CROW, PATIENCE, ModelServer, crow, environment, write_config
+from tests.config.support import CROW, ModelServer, crow, environment, write_config
+from tests.support.patience import DEADLINE
 
 CONFIG = 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\nrecord = "sent.jsonl"\n'
 
@@ -84,7 +85,7 @@ def test_a_pipe_that_stays_open_is_named(tmp_path: Path) -> None:
     assert process.stderr
     assert process.stderr.readline().startswith("crow run: waiting for the end of standard input")
     os.close(writer)
-    assert process.wait(PATIENCE) == 0
+    assert process.wait(DEADLINE) == 0
     process.stderr.close()
 
 
@@ -231,7 +232,7 @@ class Shell:
         self.output = ""
 
     def expect(self, text: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + DEADLINE
         while text not in self.output:
             ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
             piece = b""
@@ -247,7 +248,7 @@ class Shell:
         with contextlib.suppress(OSError):
             while piece := os.read(self._master, 65536):
                 self.output += piece.decode(errors="replace")
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(DEADLINE)
         os.close(self._master)
         return code
 

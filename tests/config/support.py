@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from tests.support.patience import DEADLINE
 
-PATIENCE = DEADLINE
-
 CROW = str(Path(sys.executable).parent / "crow")
 
 

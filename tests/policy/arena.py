@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+from tests.support.patience import DEADLINE
+
 NOBODY = 65534
 TOKEN = "outside-token"
 PROGRAMS = ("cat", "ls", "grep", "sort", "find", "git", "touch", "head", "wc")
@@ -107,7 +109,7 @@ class Arena:
             extra_groups=[] if root else None,
         )
         try:
-            output, _ = bash.communicate(timeout=10)
+            output, _ = bash.communicate(timeout=DEADLINE)
         except subprocess.TimeoutExpired:
             output = b""
         finally:

@@ -17,6 +17,7 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import ResolvedPath
+from tests.support.patience import DEADLINE, eventually
 
 
 @contextlib.contextmanager
@@ -108,7 +109,9 @@ asyncio.run(run())
 
 def test_a_hung_call_keeps_no_program_from_ending(tmp_path):
     with hanging(tmp_path) as pipe:
-        done = subprocess.run([sys.executable, "-c", HANGS, str(pipe)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", HANGS, str(pipe)], capture_output=True, text=True, timeout=DEADLINE
+        )
     assert (done.returncode, done.stdout) == (0, "The file system of /somewhere does not answer.\n")
 
 
@@ -118,10 +121,7 @@ def test_threads_are_not_kept_for_folders_that_rest(tmp_path):
         await asyncio.gather(*(each.run(lambda: time.sleep(0.01)) for each in disks))
 
     asyncio.run(run())
-    deadline = time.monotonic() + 20
-    while sum(thread.name == "crow-disk" for thread in threading.enumerate()) > 8 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert sum(thread.name == "crow-disk" for thread in threading.enumerate()) <= 8
+    eventually(lambda: sum(thread.name == "crow-disk" for thread in threading.enumerate()) <= 8)
 
 
 def test_a_real_file_system_that_does_not_answer(tmp_path, hung_disk, monkeypatch):
