@@ -205,3 +205,10 @@ def test_any_text_is_looked_at_in_linear_time(piece):
     # Squares would show as a hundredfold.
     few, many = piece * (20_000 // len(piece)), piece * (200_000 // len(piece))
     assert min(seconds(many) for _ in range(2)) < 40 * max(min(seconds(few) for _ in range(3)), 0.002)
+
+
+def test_lines_added_and_removed_are_told_with_a_minus_sign():
+    title = "Edit a.py +3 \u22121"
+    assert one_line(title) == title
+    assert one_line("rm \u2212rf a") == "rm ⟨\u2212 U+2212⟩rf a"
+    assert every_line("echo +3 \u22121") == "echo +3 ⟨\u2212 U+2212⟩1"

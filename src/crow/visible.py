@@ -62,6 +62,8 @@ _SIGNS = re.compile(
     "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\u2215\u2044\u29f8\u037e\ua789\u2236\u2010-\u2012\u2212\u2223\u01c0]"
 )
 """Signs that look like one that means something to a shell or in a path."""
+_SIGNS_BUT_COUNTS = re.compile(rf"\+\d+ \u2212\d+|{_SIGNS.pattern}")
+"""The same, and lines added and removed as Crow itself counts them, which are left as they are."""
 _WRITTEN_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _MANY_BLANKS = 32
@@ -162,13 +164,17 @@ _CODE_OR_SWALLOWED = re.compile(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.
 # --- what looks like something else
 
 
+def _sign_named(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith("+") else _look_alike(match)
+
+
 def _look_alikes_named(text: str, *, strict: bool = False) -> str:
     """`strict`: also where the text is in a language that is written with wide letters and signs."""
     if text.isascii():
         return text
     if not strict and _WRITTEN_WIDE.search(text):
         return _mixed_named(text)
-    text = _SIGNS.sub(_look_alike, text)
+    text = _SIGNS.sub(_look_alike, text) if strict else _SIGNS_BUT_COUNTS.sub(_sign_named, text)
     if _FOREIGN.search(text) is None:
         return text
     # Where whole words are of another script, that is the language; alone, a word in disguise is no word.
