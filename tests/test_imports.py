@@ -4,10 +4,11 @@ The rooms and the reasons for them are in docs/architecture.md.
 """
 
 import ast
+import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +116,12 @@ def room(module: str) -> str:
     return "vocabulary" if first in VOCABULARY or first in ("", "__init__") else first
 
 
-def imports() -> Iterator[Import]:
+@functools.cache
+def imports() -> Sequence[Import]:
+    return tuple(_read_imports())
+
+
+def _read_imports() -> Iterator[Import]:
     for path in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(path.read_text())
         late = {

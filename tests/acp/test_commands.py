@@ -264,13 +264,13 @@ def test_a_session_is_renamed_for_the_client_the_list_and_later(open_editor):
     crow = open_editor(script=DONE, capabilities=NOTICES)
     crow.new_session()
     said(crow, "Mend the parser, please!")
-    assert said(crow, "/rename  The **parser**\nand more") == "The title is now: The **parser**"
-    assert titles(crow)[-1] == "The **parser**"
-    assert said(crow, "/rename").startswith("The title is: The **parser**\n")
+    assert said(crow, "/rename  The **parser**\nand more") == "The title is now: The parser"
+    assert titles(crow)[-1] == "The parser"
+    assert said(crow, "/rename").startswith("The title is: The parser\n")
     said(crow, "Go on.")
-    assert titles(crow)[-1] == "The **parser**"
+    assert titles(crow)[-1] == "The parser"
     (listed,) = crow.request("session/list")["sessions"]
-    assert listed["title"] == "The **parser**"
+    assert listed["title"] == "The parser"
     assert len(crow.model_requests()) == 2
 
 
