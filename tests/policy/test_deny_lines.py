@@ -182,6 +182,9 @@ unheard-of rm a
 unheard-of -x -- /bin/rm a
 unheard-of "ls; /bin/rm a"
 unheard-of --with='rm a'
+git -c alias.x='!rm a' x
+vim -c ':!rm a'
+make --eval='x:;@rm a'
 unheard-of --with=RM
 unheard-of r''m a
 unheard-of $'\x72m a'

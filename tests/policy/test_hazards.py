@@ -39,6 +39,23 @@ def test_what_a_rule_spells_out_is_not_looked_at(program, line):
     assert reason is None or "only a rule without `*`" in reason or words[0] in ("sed", "jq")
 
 
+@pytest.mark.parametrize("word", ["bare", "bare/", "./bare", "work", "led.txt"])
+@pytest.mark.parametrize("command", ["push", "fetch", "pull", "clone", "ls-remote"])
+def test_a_repository_on_this_machine_is_not_covered(tmp_path, command, word):
+    """Git also looks for `bare.git`, and follows a file that names a folder: hooks of what is pushed to are run."""
+    (tmp_path / "bare.git").mkdir()
+    (tmp_path / "work/.git").mkdir(parents=True)
+    (tmp_path / "led.txt").write_text("gitdir: bare.git\n")
+    assert why_not_listed(("git", command, word), 2, [str(tmp_path)]) is not None
+    assert why_not_listed(("git", command, "origin"), 2, [str(tmp_path)]) is None
+
+
+def test_a_remote_that_lies_on_this_machine_is_not_asked(tmp_path):
+    (tmp_path / "bare.git").mkdir()
+    assert why_not_listed(("git", "remote", "show", "bare"), 2, [str(tmp_path)]) is not None
+    assert why_not_listed(("git", "remote", "show", "origin"), 2, [str(tmp_path)]) is None
+
+
 def rows() -> list[str]:
     """The table as docs/permissions.md shows it: programs with the same words share a row."""
     by_words: dict[str, list[str]] = {}
@@ -66,6 +83,7 @@ def _about_words(entry: Covered) -> str:
         f"first `{entry.first}`" if entry.first else "",
         {0: "no plain word", 1: "one plain word"}.get(entry.operands, ""),
         "no folder" if entry.no_folders else "",
+        "nothing that lies there" if entry.no_repositories else "",
         "behind `--` no option" + (f" but `{entry.after}`" if entry.after else "") if entry.passes_on else "",
         "any folder" if entry.anywhere else "",
         "a plain script" if entry.program in ("sed", "jq") else "",

@@ -308,6 +308,10 @@ git -C ../outside status
 git --exec-path=. status
 git --git-dir=../outside status
 git diff --output=a.txt
+printf '%n' PATH; ls
+printf 'abc%n' PATH && git status
+curl 'file{:}///etc/passwd'
+curl '{f}ile:{/}//etc/hosts'
 git diff --outp=a.txt
 git diff --no-index a.txt b.txt
 git diff --ext-diff

@@ -192,7 +192,14 @@ def _is_covered_operand(
         return False
     if entry.no_folders and any(os.path.isdir(os.path.join(folder, word)) for folder in folders):
         return False
+    if entry.no_repositories and any(_may_be_repository(os.path.join(folder, word)) for folder in folders):
+        return False
     return entry.operands < 0 or len(plain) <= entry.operands
+
+
+def _may_be_repository(path: str) -> bool:
+    """Whether git would find something there: a folder, a file that leads to one, or a folder with `.git` behind it."""
+    return os.path.lexists(path) or os.path.lexists(f"{path.rstrip('/')}.git")
 
 
 def _hidden_script(words: tuple[str, ...], first: int, plain: list[int]) -> str | None:

@@ -24,6 +24,8 @@ _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 _QUOTES = re.compile(r"['\"\\]")
 _CUT = re.compile(r"[\n;|&(){}`<>]+")
 _BLANK = re.compile(r"[\s=,:\[\]]+")
+_MARKS = re.compile(r"[!@+]")
+"""What begins a command in texts of programs: git's aliases and vim's lines (`!rm x`), recipes of make (`@rm x`)."""
 _SED_RUNS = re.compile(r"(?:^|[;\n{}\d$/!])\s*e[ \t]+([^\n]+)")
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -54,8 +56,9 @@ def _mentioned(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     pieces: dict[tuple[str, ...], None] = {}
     for text in texts:
         for piece in _CUT.split(_QUOTES.sub("", text)):
-            if words := tuple(filter(None, _BLANK.split(piece))):
-                pieces[words] = None
+            for spelling in {piece, _MARKS.sub(" ", piece)}:
+                if words := tuple(filter(None, _BLANK.split(spelling))):
+                    pieces[words] = None
     return tuple(pieces)
 
 
