@@ -33,10 +33,11 @@ from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen
 from crow.tools.write import Write
-from crow.workspace import listing, local, place
+from crow.workspace import listing, local, place, search
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.search import Searcher
+from tests.workspace.test_search import RIPGREP
 
 ROUNDS = int(os.environ.get("CROW_RACES", "40"))
 SEED = os.environ.get("CROW_RACES_SEED", "1")
@@ -82,6 +83,10 @@ class Field:
             assert FOREIGN not in told
             assert "theirs" not in told
 
+    def check_nothing_found(self, result: ToolResult) -> None:
+        if self.target.name == "outside":
+            assert result.message == "No matches" or not result.ok, result.text
+
 
 class Race(NamedTuple):
     tool: Callable[[], Tool]
@@ -89,9 +94,15 @@ class Race(NamedTuple):
     served: bool = False
     """By `crow mcp`, in whose workspace everything outside is refused when it is resolved."""
 
+    needs_ripgrep: bool = False
 
-def _search() -> Search:
-    return Search(lambda path: False, Searcher(None))
+
+def _search(ripgrep: str | None = None) -> Search:
+    return Search(lambda path: False, Searcher(ripgrep))
+
+
+def _ripgrep_race(mode: str, pattern: str = FOREIGN) -> Race:
+    return Race(lambda: _search(RIPGREP), {"pattern": pattern, "mode": mode}, needs_ripgrep=True)
 
 
 SEEN = "sub/file"
@@ -104,6 +115,9 @@ RACES: dict[str, Race] = {
     "find": Race(lambda: Find(Searcher(None)), {"pattern": "*"}),
     "search": Race(_search, {"pattern": "o"}),
     "count": Race(_search, {"pattern": FOREIGN, "mode": "count"}),
+    "search, ripgrep": _ripgrep_race("content", "o"),
+    "files, ripgrep": _ripgrep_race("files"),
+    "count, ripgrep": _ripgrep_race("count"),
     "view": Race(lambda: FileEditor(Seen(), PastEdits()), {"command": "view", "path": SEEN}, served=True),
     "create": Race(
         lambda: FileEditor(Seen(), PastEdits()), {"command": "create", "path": "sub/new", "file_text": "x"}, served=True
@@ -164,6 +178,7 @@ def swapping(field: Field, seed: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
         patches.setattr(place.Place, "status", before(place.Place.status))
         patches.setattr(listing, "walk", before(listing.walk))
         patches.setattr(local, "document", before(local.document))
+        patches.setattr(search, "output_of", before(search.output_of))
         yield
     field.swap(False)
 
@@ -172,6 +187,8 @@ def swapping(field: Field, seed: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.mark.parametrize("name", RACES)
 def test_no_swap_at_any_look_leads_a_call_astray(tmp_path, monkeypatch, name, target):
     race = RACES[name]
+    if race.needs_ripgrep and RIPGREP is None:
+        pytest.skip("ripgrep is not installed; CROW_TEST_RG may name one")
     for number in range(ROUNDS):
         base = tmp_path / str(number)
         field = Field(base, target)
@@ -179,3 +196,5 @@ def test_no_swap_at_any_look_leads_a_call_astray(tmp_path, monkeypatch, name, ta
         with swapping(field, f"{SEED}/{name}/{number}", monkeypatch):
             result = asyncio.run(run_call(race.tool(), race.arguments, folders))
         field.check(told_by(result))
+        if race.arguments.get("pattern") == FOREIGN:
+            field.check_nothing_found(result)

@@ -16,7 +16,7 @@ from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.visible import one_line
@@ -32,6 +32,9 @@ PATIENCE_FOR_WRITING = 30
 """Seconds that it gets to format and save one."""
 LARGEST_SENT = 2 * 1024 * 1024
 """Characters that go into one message: there is an editor (Toad) that takes no line over 10 MiB."""
+
+MOST_REMEMBERED = 1000
+"""Files of which it is known that the editor may have them open."""
 
 SETTLED = 0.02
 """Seconds after which another change of a folder has a later time, however coarse the steps of the disk's clock are."""
@@ -74,6 +77,8 @@ class ClientWorkspace(LocalWorkspace):
         self._reads = reads
         self._writes = writes
         self._watch = BufferWatch()
+        self._known: dict[str, None] = {}
+        """The files that were read or written through the editor, the last one at the end."""
         self._has_refused = False
         """The editor said no to a file that is there: what it does not show from now on, it will not show."""
 
@@ -102,13 +107,33 @@ class ClientWorkspace(LocalWorkspace):
         return excerpt_of(buffer, Wanted(1, wanted.most + 1, wanted.longest)).lines == saved.lines
 
     async def read_document(self, path: ResolvedPath) -> Document | None:
+        self._note_known(path)
         return (await self._look(path)).document
+
+    def known_buffers(self) -> Sequence[str]:
+        return tuple(reversed(self._known)) if self._reads else ()
+
+    async def unsaved_text(self, path: ResolvedPath) -> str | None:
+        if not self._reads or not self.contains(path.real) or (await self.stat(path)).size > LARGEST_SENT:
+            return None
+        document = (await self._look(path)).document
+        if document is None or not document.unsaved:
+            return None
+        self._note_known(path)
+        return document.text
+
+    def _note_known(self, path: ResolvedPath) -> None:
+        self._known.pop(path.real, None)
+        self._known[path.real] = None
+        if len(self._known) > MOST_REMEMBERED:
+            del self._known[next(iter(self._known))]
 
     async def write_document(
         self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         # What the file could not hold is refused, whoever would write it.
         await worked_out(len(text), lambda: encode_like(like or before, path.real, text))
+        self._note_known(path)
         look = await self._look_again(path, before)
         if like is not None and (look.saved is None or not _encoded_alike(look.saved, like)):
             return await self._encode_anew(path, text, look, like)
@@ -188,7 +213,7 @@ class ClientWorkspace(LocalWorkspace):
                 return None
             self._has_refused = True
             told = f"{shown(path.real)} was not read: the editor refused it ({_reason(error)})."
-            raise WorkspaceError(told, remedy="Only the user can allow it.") from None
+            raise EditorRefused(told, remedy="Only the user can allow it.") from None
         return answer.content
 
     def _is_refusal(self, error: RpcError, saved: Document) -> bool:

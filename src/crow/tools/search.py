@@ -113,7 +113,7 @@ class SearchAction:
         info = await self._workspace.stat(self._target)
         if info.kind == "other":
             raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
-        findings = await self._searcher.search(self._query, self._skip)
+        findings = await self._searcher.search(self._query, self._skip, self._workspace)
         await self._workspace.stat(self._target)  # that it was the folder which was judged
         body, more = _fitting(self._lines(findings))
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
@@ -144,13 +144,15 @@ class SearchAction:
     def _notes(self, findings: Findings) -> Iterator[str]:
         if not findings.files:
             yield "no matches" if findings.cut == "" else "no matches so far"
-        binary, huge, secret = findings.left_out
+        binary, huge, secret, refused = findings.left_out
         if binary:
             yield f"{_files(binary)} with matches not shown: binary"
         if huge:
             yield f"{_files(huge)} not searched: larger than {self._searcher.limits.largest_file:,} bytes"
         if secret:
             yield f"{_files(secret)} not searched: may hold keys or passwords"
+        if refused:
+            yield f"{_files(refused)} not shown: the editor refused it"
         yield _CUT[findings.cut]
 
     def _message(self, findings: Findings) -> str:

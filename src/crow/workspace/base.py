@@ -137,6 +137,17 @@ class Workspace(Protocol):
         """Some lines of that text."""
         ...
 
+    def known_buffers(self) -> Sequence[str]:
+        """The files that were read or written through an editor, the last one first: it may have them open."""
+        ...
+
+    async def unsaved_text(self, path: ResolvedPath) -> str | None:
+        """The editor's text of a file; None if it is as on disk, or too large to be asked for.
+
+        Raises EditorRefused if it will not show the file.
+        """
+        ...
+
     async def list_folder(self, path: ResolvedPath) -> list[str]:
         """The sorted names in a folder; those of folders end in `/`."""
         ...

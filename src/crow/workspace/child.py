@@ -36,20 +36,23 @@ class Output(NamedTuple):
     """Neither 0 nor 1 if the program was ended by a signal, which it is whenever the output was cut."""
 
 
-async def output_of(argv: Sequence[str], *, cwd: str, until: float, most: int) -> Output:
-    """Runs a program, at the longest until that moment of the event loop's clock.
+async def output_of(argv: Sequence[str], *, cwd: str, until: float, most: int, passed: Sequence[int] = ()) -> Output:
+    """Runs a program, at the longest until that moment of the event loop's clock. It inherits the passed descriptors,
+    which must be above those that a shell has names for.
 
     However this is left, by cancellation or by the end of our own process too, the program has been ended, with its
     process group.
     """
     leash, ours = os.pipe()
     try:
-        return await _output_of(argv, cwd, leash, until, most)
+        return await _output_of(argv, cwd, leash, until, most, passed)
     finally:
         os.close(ours)
 
 
-async def _output_of(argv: Sequence[str], cwd: str, leash: int, until: float, most: int) -> Output:
+async def _output_of(
+    argv: Sequence[str], cwd: str, leash: int, until: float, most: int, passed: Sequence[int]
+) -> Output:
     try:
         process = await asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", _GUARDED, "sh", *argv),
@@ -59,6 +62,7 @@ async def _output_of(argv: Sequence[str], cwd: str, leash: int, until: float, mo
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=passed,
         )
     finally:
         os.close(leash)

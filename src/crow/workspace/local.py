@@ -70,6 +70,12 @@ class LocalWorkspace:
     async def list_folder(self, path: ResolvedPath) -> list[str]:
         return await self.disk.run(lambda: _list(path))
 
+    def known_buffers(self) -> Sequence[str]:
+        return ()
+
+    async def unsaved_text(self, path: ResolvedPath) -> str | None:
+        return None
+
     # --- documents
 
     async def read_document(self, path: ResolvedPath) -> Document | None:

@@ -50,7 +50,11 @@ def _lines(path: str) -> list[str]:
 
 
 def _open(path: str) -> int:
-    """Over no symbolic link: one that has appeared since the file was chosen may lead anywhere."""
+    """Over no symbolic link: one that has appeared since the file was chosen may lead anywhere. An open file that was
+    handed down to us is what it is.
+    """
+    if path.startswith("/dev/fd/"):
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     folder = os.open("/", _FOLDER)
     names = path.strip("/").split("/")
     try:

@@ -5,23 +5,28 @@ are chosen here, handed over in sorted order, a batch at a time, and both matche
 """
 
 import base64
+import contextlib
+import fcntl
 import os
 import re
 import stat
 import sys
 import warnings
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from crow.errors import FileChanged, WorkspaceError
+from crow.workspace.base import Workspace
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
 from crow.workspace.place import ResolvedPath, open_resolved, pinned_only, refuse_link
+from crow.workspace.unsaved import UnsavedTexts
 
 Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
@@ -33,6 +38,8 @@ _BATCH_BYTES = 256 * 1024
 """Of paths, in the arguments of one process: well below what any system takes."""
 
 
+MOST_OPEN = 64
+"""Files that are handed to a matcher as open ones at a time."""
 _GRACE = 2
 """Seconds for sorting out what was found before the time was up."""
 _ALL = 2**31
@@ -77,6 +84,8 @@ class LeftOut(NamedTuple):
     binary: int = 0
     huge: int = 0
     secret: int = 0
+    refused: int = 0
+    """By the editor, which holds their text."""
 
 
 class Findings(NamedTuple):
@@ -115,25 +124,72 @@ class Searcher:
         chosen = [*pinned, *chosen[most:]]
         return Found(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
 
-    async def search(self, query: Query, skip: Callable[[str], bool]) -> Findings:
-        """Files for which `skip` is true are not opened, unless the root is that very file."""
+    async def search(self, query: Query, skip: Callable[[str], bool], editor: Workspace | None = None) -> Findings:
+        """Files for which `skip` is true are not opened, unless the root is that very file. Where an editor is known to
+        hold unsaved text of a file, that is searched instead of what is on disk.
+        """
         until = get_running_loop().time() + self.limits.seconds
         matcher = await self._matcher(query, until)
         listed = await list_files(query.root, self._ripgrep, until)
         candidates = await in_thread(partial(_choose, listed.paths, query, skip, self.limits), until)
-        gathered = _Gathered(query.mode, self.limits)
+        unsaved = UnsavedTexts(editor)
+        await unsaved.ask_about_known(candidates.paths)
+        gathered = _Gathered(query.mode, self.limits, unsaved)
         cut: Cut = ""
         for batch in _batches(candidates.paths):
-            output = await output_of([*matcher, *batch], cwd="/", until=until, most=self.limits.output)
-            await in_thread(partial(gathered.add, output.text, batch), until + _GRACE)
-            cut = gathered.cut or output.cut
+            matches, cut = await self._matches_in(batch, matcher, query, unsaved, until)
+            await in_thread(partial(gathered.add, matches), until + _GRACE)
+            cut = gathered.cut or cut
             if cut:
                 break
         refuse_link(query.root)
-        left_out = candidates.left_out._replace(binary=gathered.binary)
+        left_out = candidates.left_out._replace(binary=gathered.binary, refused=len(unsaved.refused))
         return Findings(gathered.files, left_out, cut or candidates.cut or listed.cut)
 
-    async def _matcher(self, query: Query, until: float) -> list[str]:
+    async def _matches_in(
+        self, batch: Sequence[str], matcher: "_Matcher", query: Query, unsaved: UnsavedTexts, until: float
+    ) -> tuple[list[FileMatches], Cut]:
+        """What a matcher finds in files, in their order: on disk, and then in what the editor has of them instead."""
+        names = [path for path in batch if unsaved.is_saved(path)]
+        output = await self._run(matcher, names, until)
+        order = {path: place for place, path in enumerate(batch)}  # ripgrep works on many files at a time
+        matches = await in_thread(lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        await unsaved.ask_about_matched([match.path for match in matches])
+        matches = [match for match in matches if unsaved.is_saved(match.path)]
+        again = [path for path in batch if path in unsaved.texts]
+        cut: Cut = output.cut
+        if matcher.trusts_names and query.mode != "content":  # there is no line that would tell which file was read
+            again = sorted([*again, *(match.path for match in matches)], key=order.__getitem__)
+            matches = []
+            if len(again) > self.limits.files:
+                again, cut = again[: self.limits.files + 1], "files"
+        for chunk in _chunks(again, MOST_OPEN):
+            found, output_cut = await self._matches_in_open(chunk, matcher, query, unsaved, until)
+            matches += found
+            cut = cut or output_cut
+        return sorted(matches, key=lambda match: order[match.path]), cut
+
+    async def _matches_in_open(
+        self, paths: Sequence[str], matcher: "_Matcher", query: Query, unsaved: UnsavedTexts, until: float
+    ) -> tuple[list[FileMatches], Cut]:
+        """The same in files that are opened here: whatever becomes of their names, it is these that are searched."""
+        with ExitStack() as closing:
+            opened = await in_thread(partial(_open_all, paths, unsaved.texts, closing), until + _GRACE)
+            passed = [int(os.path.basename(name)) for name in opened]
+            output = await self._run(matcher, opened, until + _GRACE, passed)
+        order = {name: place for place, name in enumerate(opened)}
+        found = await in_thread(lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        return [msgspec.structs.replace(match, path=opened[match.path]) for match in found], output.cut
+
+    async def _run(
+        self, matcher: "_Matcher", names: Collection[str], until: float, passed: Sequence[int] = ()
+    ) -> Output:
+        if not names:  # ripgrep would search the folder that it runs in
+            return Output(b"", "", 1)
+        command = [*matcher.command, *names]
+        return await output_of(command, cwd="/", until=until, most=self.limits.output, passed=passed)
+
+    async def _matcher(self, query: Query, until: float) -> "_Matcher":
         """The command that files are appended to: ripgrep if it is there and knows this kind of pattern."""
         _refuse_unsearchable(query.pattern)
         most = {"content": self.limits.matches + 1, "files": 1, "count": _ALL}[query.mode]
@@ -141,7 +197,7 @@ class Searcher:
             command = _ripgrep_command(self._ripgrep, query, most)
             tried = await _try(command, until)
             if tried is not None and tried.status in (0, 1):
-                return command
+                return _Matcher(command, trusts_names=True)
         if complaint := _python_complaint(query.pattern):
             plain = re.escape(query.pattern)
             raise WorkspaceError(
@@ -150,7 +206,15 @@ class Searcher:
             )
         mode = "lines" if query.mode == "content" else "count"
         options = [mode, str(most), str(query.context)]
-        return [sys.executable, "-I", "-S", _MATCHER, *options, query.pattern]
+        command = [sys.executable, "-I", "-S", _MATCHER, *options, query.pattern]
+        return _Matcher(command, trusts_names=False)
+
+
+class _Matcher(NamedTuple):
+    command: list[str]
+    """Files are appended to it."""
+    trusts_names: bool
+    """It follows symbolic links on the way to a file, and so may read another one than was chosen."""
 
 
 def _ripgrep_command(ripgrep: str, query: Query, most: int) -> list[str]:
@@ -271,28 +335,64 @@ def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
+def _chunks(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (paths[start : start + size] for start in range(0, len(paths), size))
+
+
+def _open_all(
+    paths: Sequence[str], texts: Mapping[str, str], closing: ExitStack, stopped: Callable[[], bool]
+) -> dict[str, str]:
+    """The names under which a child finds the open files, with their paths. What leads elsewhere by now is left out."""
+    opened: dict[str, str] = {}
+    for path in paths:
+        with contextlib.suppress(FileChanged, OSError):
+            descriptor = _open_with(texts[path]) if path in texts else _above_a_shells(_open_pinned(path))
+            closing.callback(os.close, descriptor)
+            opened[f"/dev/fd/{descriptor}"] = path
+    if stopped():  # nobody is left who would close them
+        closing.close()
+    return opened
+
+
+def _open_with(text: str) -> int:
+    """An open file that has no name, with this text."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode("utf-8", "replace"))
+        file.seek(0)
+        return _above_a_shells(os.dup(file.fileno()))
+
+
+def _above_a_shells(descriptor: int) -> int:
+    """The same open file under a number for which the shell in between has no use of its own."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    finally:
+        os.close(descriptor)
+
+
 # --- what was found
 
 
 class _Gathered:
     """Takes in what the batches give, until it is enough."""
 
-    def __init__(self, mode: str, limits: Limits) -> None:
+    def __init__(self, mode: str, limits: Limits, unsaved: UnsavedTexts) -> None:
         self.files: list[FileMatches] = []
         self.binary = 0
         self.cut: Cut = ""
+        self._unsaved = unsaved
         self._is_content = mode == "content"
         self._room = limits.matches if self._is_content else limits.files
 
-    def add(self, output: bytes, batch: Sequence[str], stopped: Callable[[], bool]) -> None:
-        matches = _read_lines(output) if self._is_content else _read_counts(output)
-        order = {path: place for place, path in enumerate(batch)}  # ripgrep works on many files at a time
-        for match in sorted(matches, key=lambda match: order[match.path]):
+    def add(self, matches: Sequence[FileMatches], stopped: Callable[[], bool]) -> None:
+        for match in matches:
             if stopped():
                 self.cut = "time"
                 return
             try:
-                content = read_pinned(match.path)
+                content = self._content(match.path)
             except (FileChanged, OSError):
                 continue  # it was a file when it was listed; now it is gone, or leads somewhere else
             if is_binary(content):
@@ -310,6 +410,10 @@ class _Gathered:
                 self.cut = "matches"
                 return
 
+    def _content(self, path: str) -> bytes:
+        text = self._unsaved.texts.get(path)
+        return text.encode("utf-8", "replace") if text is not None else read_pinned(path)
+
 
 def _first_matches(match: FileMatches, most: int) -> FileMatches:
     if match.count <= most:
@@ -320,9 +424,12 @@ def _first_matches(match: FileMatches, most: int) -> FileMatches:
 
 def read_pinned(path: str) -> bytes:
     """The bytes of a file that matches, none of which is huge. FileChanged if a symbolic link leads to it by now."""
-    fd = open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
-    with open(fd, "rb") as file:
+    with open(_open_pinned(path), "rb") as file:
         return file.read()
+
+
+def _open_pinned(path: str) -> int:
+    return open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
 
 
 def is_binary(content: bytes) -> bool:
@@ -373,6 +480,12 @@ class _Message(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Message)
+
+
+def _read(output: bytes, mode: str, order: Mapping[str, int]) -> list[FileMatches]:
+    """What a matcher wrote, in the order of the files that it was given."""
+    matches = _read_lines(output) if mode == "content" else _read_counts(output)
+    return sorted(matches, key=lambda match: order[match.path])
 
 
 def _read_lines(output: bytes) -> list[FileMatches]:
