@@ -79,7 +79,7 @@ def test_a_key_that_is_refused_asks_for_a_login(open_editor, status):
 
 FAILURES = {
     "bad request": ('{ fail = { status = 400, message = "no such tool" } }', ["400", "no such tool"]),
-    "not found": ('{ fail = { status = 404, message = "no such model" } }', ["404", "no such model", "crow doctor"]),
+    "not found": ('{ fail = { status = 404, message = "no such model" } }', ["404", "no such model", "crow models"]),
     "no money": ('{ fail = { status = 429, message = "insufficient_quota" } }', ["429", "credit"]),
     "too long a wait": ("{ fail = { status = 429, retry_after = 9999 } }", ["429", "9999 s"]),
     "no connection": ('{ text = "Half" }, { fail = { message = "the line was cut" } }', ["the line was cut"]),

@@ -174,7 +174,7 @@ def test_a_new_file_is_a_diff_without_an_old_text(open_editor):
     [asked] = crow.permissions
     [diff] = [item for item in asked["toolCall"]["content"] if item["type"] == "diff"]
     assert diff == {"type": "diff", "path": str(crow.workspace / "src/new.py"), "newText": "x = 1\n"}
-    assert crow.the_call()["title"] == "Write src/new.py"
+    assert crow.the_call()["title"] == "Write src/new.py +1 −0"  # noqa: RUF001
 
 
 # --- a link that appears while the person is asked

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -169,18 +169,19 @@ def test_a_large_file_is_shown_by_its_changes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("edits", "shown"),
     [
-        ({}, ""),
-        ({"edits": "x"}, ""),
-        ({"edits": [{"old": "a"}]}, ""),
-        ({"edits": [{"old": "a", "new": "half a te"}]}, "half a te"),
-        ({"edits": [{"old": "a", "new": "one"}, {"old": "b", "new": "two"}, 7, {"new": 8}]}, "one\ntwo"),
+        ("x", None),
+        ([{"old": "a"}], None),
+        ([{"old": "a", "new": "half a te"}], [("a", "half a te")]),
+        ([{"old": "a", "new": "one"}, {"old": "b", "new": "two"}, 7, {"new": 8}], [("a", "one"), ("b", "two")]),
     ],
 )
-def test_arguments_that_are_still_arriving(arguments: dict[str, Any], text: str):
+def test_arguments_that_are_still_arriving(edits: object, shown: list[tuple[str, str]] | None):
     tool = Edit(Seen())
-    assert tool.growing(arguments) == text
+    diffs = tuple(DiffBlock("a.py", "modify", old, new) for old, new in shown) if shown else None
+    assert tool.growing({"path": "a.py", "edits": edits}) == diffs
+    assert tool.growing({"edits": edits}) is None
     assert tool.title({"path": "src/app.py"}) == "Edit src/app.py"
     assert tool.title({}) == "Edit"
 
