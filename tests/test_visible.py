@@ -83,13 +83,16 @@ def test_letters_marks_and_signs_are_left_alone():
     [
         *("a\u202eb", "a\u2066b", "a\u200bb", "a\u200db", "a\u2060b", "a\ufeffb", "a\U000e0041", "a\x1b[2Kb", "a\0"),
         *("a\x08b", "a\x0bb", "a\x7f", "a\x9b", "a\u2028b", "\ud800", "a\u061cb", "line\n\ufeffx"),
+        *("a\U000e0162\U000e0159", "世\U000e0100\U000e0162"),
     ],
 )
 def test_what_hides_in_a_text_is_noticed(text):
     assert hidden_in(text)
 
 
-@pytest.mark.parametrize("text", ["", "plain\ttext\r\nwith\flines\n", "grüße 世界 🐦 ❤\ufe0f", "\ufeffmark", "a\xa0b"])
+@pytest.mark.parametrize(
+    "text", ["", "plain\ttext\r\nwith\flines\n", "grüße 世界 🐦 ❤\ufe0f", "\ufeffmark", "a\xa0b", "辻\U000e0100"]
+)
 def test_usual_texts_hide_nothing(text):
     assert not hidden_in(text)
 

@@ -21,6 +21,8 @@ _TURNING = "\u202a-\u202e\u2065-\u206f"
 """They change the direction of writing."""
 _TAGS = "\U000e0000-\U000e00ff"
 _SELECTORS = "\U000e0100-\U000e01ef"
+_IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""One of the selectors may follow these, to choose between ways of writing them."""
 _NOTATION = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 _HALVES = "\ud800-\udfff"
 _BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
@@ -34,6 +36,7 @@ _HIDDEN = re.compile(
 """Every character of the categories Cc, Cf, Cs, Zl and Zp, and those that are drawn as a blank or not at all."""
 _DECEIVING = re.compile(
     f"[{_CONTROLS}{_WITHOUT_WIDTH}{JOINERS}{_SEPARATORS}{_TURNING}{_TAGS}{_NOTATION}{_HALVES}]"
+    f"|(?<![{_IDEOGRAPHS}])[{_SELECTORS}]"  # of which a row can carry any text
     "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
 )
 _DECEIVING_IN_PROSE = re.compile(
