@@ -34,6 +34,23 @@ def test_crows_home_is_a_secret_also_behind_a_link(tmp_path):
         crow.close()
 
 
+@pytest.mark.parametrize("rule", [("*", "deny"), ("read", "deny"), ("search", "deny"), ("read", "ask")])
+def test_a_search_of_the_folder_above_does_not_show_what_a_rule_keeps(open_editor, rule):
+    tool, decision = rule
+    config = f'[[permission.rules]]\ntool = "{tool}"\npath = "private/**"\ndecision = "{decision}"\n'
+    script = "[[reply]]\nevents = [{ call = 'search', arguments = { pattern = 'hidden|open' } }]\n" + HELLO
+    crow = open_editor(script=script, config=config)
+    (crow.workspace / "private").mkdir()
+    (crow.workspace / "private/notes.txt").write_text("what is hidden\n")
+    (crow.workspace / "a.txt").write_text("what is open\n")
+    crow.new_session()
+    crow.prompt("look")
+    told = str(crow.model_requests()[-1]["messages"])
+    assert "what is open" in told
+    assert "what is hidden" not in told
+    assert crow.permissions == []
+
+
 @pytest.mark.rule("R25")
 def test_trying_without_a_key_works_also_if_the_configured_model_does_not(open_editor):
     crow = open_editor()

@@ -110,9 +110,9 @@ def test_secrets_are_not_printed_but_counted(project):
         text = search(project, pattern="hunter2", mode=mode).text
         assert ".env" not in text
         assert "KEY" not in text
-        assert text.endswith("(2 files not searched: may hold keys or passwords)")
+        assert text.endswith("(2 files not searched: may hold keys or passwords, or a rule is about them)")
     result = search(project, pattern="KEY", path="src")
-    assert result.text == "(no matches)\n(1 file not searched: may hold keys or passwords)"
+    assert result.text == "(no matches)\n(1 file not searched: may hold keys or passwords, or a rule is about them)"
     # Named outright it is another question, and the policy has asked it.
     assert prepare(project, pattern="KEY", path=".env").deed.reads == (str(project / ".env"),)
     assert search(project, pattern="KEY", path=".env").text == ".env\n1: KEY=hunter2"

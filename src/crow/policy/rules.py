@@ -11,7 +11,7 @@ from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, V
 from crow.policy.explaining import explain
 from crow.policy.grants import Grants, is_superseded
 from crow.policy.judging import Situation
-from crow.policy.rulebook import RuleBook
+from crow.policy.rulebook import ReadyRule, RuleBook
 
 
 class RulePolicy:
@@ -45,6 +45,7 @@ class RulePolicy:
         self._grants = grants
         self._book = RuleBook([], roots)
         self._book_of: list[KnownRule] = []
+        self._kept_by: tuple[list[KnownRule], list[ReadyRule]] = ([], [])
 
     @property
     def warning(self) -> str:
@@ -63,6 +64,21 @@ class RulePolicy:
 
     def is_secret(self, path: str) -> bool:
         return judging.is_secret_in(path, self._private, self._readable)
+
+    def is_withheld(self, path: str) -> bool:
+        """Whether a search of the folders above may not show what a resolved path holds: a secret, or what a rule
+        forbids or wants to be asked about. It may be called from any thread."""
+        return self.is_secret(path) or any(
+            ready.glob is not None and ready.glob.matches(path) for ready in self._keeping()
+        )
+
+    def _keeping(self) -> list[ReadyRule]:
+        """The rules about paths that tighten reading. No answer of the person is among them: those can only allow."""
+        rules = [known for known in (*self._own, *self._of_user, *self._of_project) if known.rule.decision != "allow"]
+        if rules != self._kept_by[0]:
+            ready = RuleBook(rules, self._roots).rules
+            self._kept_by = rules, [rule for rule in ready if rule.is_for("search") or rule.is_for("read")]
+        return self._kept_by[1]
 
     def remember(self, scope: Scope, where: Where) -> str:
         warning = ""

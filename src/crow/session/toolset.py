@@ -24,7 +24,7 @@ def session_tools(
     return [
         *file_tools(),
         Find(),
-        Search(policy.is_secret),
+        Search(policy.is_withheld),
         run_command,
         ReadCommand(terminals),
         StopCommand(terminals),

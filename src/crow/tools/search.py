@@ -150,7 +150,7 @@ class SearchAction:
         if huge:
             yield f"{_files(huge)} not searched: larger than {self._searcher.limits.largest_file:,} bytes"
         if secret:
-            yield f"{_files(secret)} not searched: may hold keys or passwords"
+            yield f"{_files(secret)} not searched: may hold keys or passwords, or a rule is about them"
         if refused:
             yield f"{_files(refused)} not shown: the editor refused it"
         yield _CUT[findings.cut]
