@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 
 from crow.errors import WorkspaceError
-from crow.results import DiffBlock, Location, ToolKind
+from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.base import BadArguments
 from crow.tools.seen import Seen
 from crow.tools.write import Write
@@ -227,9 +227,9 @@ def test_arguments_that_are_still_arriving():
     tool = Write(Seen())
     assert tool.title({}) == "Write"
     assert tool.title({"path": "src/app.py"}) == "Write src/app.py"
-    assert tool.growing({"path": "a", "content": "half a te"}) == "half a te"
-    assert tool.growing({"path": "a"}) == ""
-    assert tool.growing({"content": 7}) == ""
+    assert tool.growing({"path": "a", "content": "half a te"}) == TextBlock("half a te")
+    assert tool.growing({"path": "a"}) is None
+    assert tool.growing({"content": 7}) is None
 
 
 def test_unknown_arguments_are_named(tmp_path):
