@@ -27,6 +27,7 @@ VOCABULARY = {
     "disk",
     "errors",
     "events",
+    "file_system",
     "markdown",
     "media",
     "messages",

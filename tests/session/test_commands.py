@@ -23,8 +23,16 @@ class Files:
         self.names = []
         self.looks = 0
 
+    is_watched = True
+
     async def look(self):
         self.looks += 1
+
+    def watch(self, tell):
+        self.tell = tell
+
+    def close(self):
+        del self.tell
 
     def commands(self):
         return [Fake(name) for name in self.names]
@@ -84,6 +92,30 @@ def test_commands_are_told_again_only_when_they_have_changed():
     files.names = []
     assert [info.name for info in asyncio.run(commands.changed()) or ()] == ["help"]
     assert files.looks == 5
+
+
+def test_another_look_is_due_when_a_source_tells_of_a_change(monkeypatch):
+    monkeypatch.setattr("crow.session.commands.SETTLED", 0.0)
+
+    async def told() -> None:
+        files = Files()
+        commands = Commands([], [files])
+        commands.watch()
+        due = asyncio.create_task(commands.due())
+        await asyncio.sleep(0)
+        assert not due.done()
+        files.tell()
+        await due
+
+    asyncio.run(told())
+
+
+def test_another_look_is_due_from_time_to_time_where_nobody_tells_of_changes(monkeypatch):
+    monkeypatch.setattr("crow.session.commands.SETTLED", 0.0)
+    monkeypatch.setattr("crow.session.commands.LOOK_EVERY", 0.01)
+    files = Files()
+    files.is_watched = False
+    asyncio.run(Commands([], [files]).due())
 
 
 def test_a_built_in_command_comes_before_a_file():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from crow.cli.health_store import check_store
+from crow.file_system import network_file_system
 from crow.store import database
-from crow.store.file_system import network_file_system
 from crow.store.store import open_store
 from tests.support.store import say, turn, with_store, with_two
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from crow.cli.health import Check, failed, fine, warn
 from crow.errors import StorageFailed
+from crow.file_system import network_file_system
 from crow.store.database import Database
 from crow.store.failures import on_a_network
-from crow.store.file_system import network_file_system
 from crow.store.schema import FILE_NAME
 
 MEND = (

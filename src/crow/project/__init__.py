@@ -3,6 +3,7 @@
 prompt.py          the system prompt
 instructions.py    AGENTS.md: always read, as text
 snapshot.py        the files that a folder brings for Crow, read once
+watching.py        changes of files, as the kernel tells of them
 prompt_files.py    the commands (custom.py) and skills (skills.py) among them; naming.py, frontmatter.py
 project_config.py  a project's settings: what of them may count; servers.py: its MCP servers
 offer.py           all that a project brings, as trust is about it; question.py: how the person is shown it

@@ -7,10 +7,12 @@ user's own folder links are fine.
 import os
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 import msgspec
 
 from crow.config.home import read_file, reason
+from crow.project.watching import Places
 
 LARGEST_FILE = 64 * 1024
 MOST_TO_SHOW = 256 * 1024
@@ -70,34 +72,64 @@ class Watched:
         self._base = base
         self._layout = layout
         self._stamps: list[_Stamp] | None = None
+        self._folders: set[str] = set()
         self.now = Snapshot(base, {})
 
     def look(self) -> bool:
         """Whether anything has changed since the last look."""
-        refused: list[str] = []
-        paths = list(_paths(self._base, self._layout, refused))
+        walk = _Walk(self._base, self._layout, [], set())
+        paths = list(_paths(walk))
         stamps = [_stamp(self._base, path) for path in paths]
+        self._folders = walk.folders
         if stamps == self._stamps:
             return False
         self._stamps = stamps
-        self.now = _read(self._base, paths, refused, self._layout)
+        self.now = _read(self._base, paths, walk.refused, self._layout)
         return True
 
+    def places(self) -> Places:
+        """Where the next change can be seen, as of the last look: the folders, and the names in those above them."""
+        folders = {*self._folders, self._layout.commands, self._layout.skills}
+        names: dict[str, set[str]] = {}
+        for path in (*self._layout.single, *folders):
+            parts = path.split("/")
+            for depth, name in enumerate(parts):
+                names.setdefault("/".join(parts[:depth]), set()).add(name)
+        # A link's file lies elsewhere, and is watched by itself.
+        links = {path for path, *_ in self._stamps or () if os.path.islink(os.path.join(self._base, path))}
+        whole = folders | links
+        return {
+            os.path.join(self._base, path) if path else self._base: None if path in whole else frozenset(names[path])
+            for path in sorted({*names, *whole})
+        }
 
-def _paths(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
-    for path in layout.single:
-        if os.path.lexists(os.path.join(base, path)):
-            yield from _unlinked(base, path, layout, refused)
-    found = chain(_commands(base, layout, refused), _skills(base, layout, refused))
+
+class _Walk(NamedTuple):
+    """A walk through what a folder brings."""
+
+    base: str
+    layout: Layout
+    refused: list[str]
+    """What is there and is not taken, with why."""
+    folders: set[str]
+    """Those that were looked into."""
+
+
+def _paths(walk: _Walk) -> Iterator[str]:
+    for path in walk.layout.single:
+        if os.path.lexists(os.path.join(walk.base, path)):
+            yield from _unlinked(walk, path)
+    found = chain(_commands(walk), _skills(walk))
     yield from sorted(islice(found, MOST_FILES))
     if next(found, None) is not None:
-        refused.append(f"all files but {MOST_FILES}: more are not read")
+        walk.refused.append(f"all files but {MOST_FILES}: more are not read")
 
 
-def _commands(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
+def _commands(walk: _Walk) -> Iterator[str]:
+    base, layout = walk.base, walk.layout
     folders: list[tuple[str, ...]] = []
     """Each with those that it lies in, links resolved: one that leads back to them is not looked into again."""
-    if _is_folder(base, layout.commands, layout, refused):
+    if _is_folder(walk, layout.commands):
         folders.append((layout.commands, os.path.realpath(os.path.join(base, layout.commands))))
     for _ in range(MOST_FOLDERS):
         if not folders:
@@ -106,21 +138,21 @@ def _commands(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
         for name in _names(os.path.join(base, folder)):
             path = f"{folder}/{name}"
             if name.endswith(".md"):
-                yield from _unlinked(base, path, layout, refused)
-            elif len(way) < DEEPEST and _is_folder(base, path, layout, refused):
+                yield from _unlinked(walk, path)
+            elif len(way) < DEEPEST and _is_folder(walk, path):
                 real = os.path.realpath(os.path.join(base, path))
                 if real not in way:
                     folders.append((path, *way, real))
 
 
-def _skills(base: str, layout: Layout, refused: list[str]) -> Iterator[str]:
-    if not _is_folder(base, layout.skills, layout, refused):
+def _skills(walk: _Walk) -> Iterator[str]:
+    if not _is_folder(walk, walk.layout.skills):
         return
-    for name in _names(os.path.join(base, layout.skills)):
-        folder = f"{layout.skills}/{name}"
+    for name in _names(os.path.join(walk.base, walk.layout.skills)):
+        folder = f"{walk.layout.skills}/{name}"
         path = f"{folder}/{SKILL_FILE}"
-        if _is_folder(base, folder, layout, refused) and os.path.lexists(os.path.join(base, path)):
-            yield from _unlinked(base, path, layout, refused)
+        if _is_folder(walk, folder) and os.path.lexists(os.path.join(walk.base, path)):
+            yield from _unlinked(walk, path)
 
 
 def _names(folder: str) -> Sequence[str]:
@@ -130,15 +162,18 @@ def _names(folder: str) -> Sequence[str]:
         return ()
 
 
-def _is_folder(base: str, path: str, layout: Layout, refused: list[str]) -> bool:
-    return os.path.isdir(os.path.join(base, path)) and any(_unlinked(base, path, layout, refused))
+def _is_folder(walk: _Walk, path: str) -> bool:
+    if not os.path.isdir(os.path.join(walk.base, path)) or not any(_unlinked(walk, path)):
+        return False
+    walk.folders.add(path)
+    return True
 
 
-def _unlinked(base: str, path: str, layout: Layout, refused: list[str]) -> Iterator[str]:
-    if layout.links or not _through_link(base, path):
+def _unlinked(walk: _Walk, path: str) -> Iterator[str]:
+    if walk.layout.links or not _through_link(walk.base, path):
         yield path
     else:
-        refused.append(f"{path}: it is a symbolic link")
+        walk.refused.append(f"{path}: it is a symbolic link")
 
 
 def _through_link(base: str, path: str) -> bool:

@@ -1,7 +1,9 @@
 """Where a session's commands and skills come from: the user's own folder, and the projects that they trust."""
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from crow.disk import Disk
@@ -11,9 +13,12 @@ from crow.project.prompt_files import PromptFiles, prompt_files_in
 from crow.project.skills import Skill, listing
 from crow.project.snapshot import OF_PROJECT, OF_USER, Watched
 from crow.project.trust import TrustFile
+from crow.project.watching import Names, Places, Watch
 
 PATIENCE = 5.0
 """Seconds for a look at the dates of some files."""
+MOST_ROUNDS = 4
+"""How often folders are looked at again that change while they begin to be watched."""
 
 
 class _Project:
@@ -38,6 +43,8 @@ class Sources:
         """What is wrong with the file of trusted projects; empty if all is well."""
         self._home = home
         self._disk = Disk(roots[0])
+        self._turnstile = asyncio.Lock()
+        self._watch: Watch | None = None
         self._user = Watched(home, OF_USER)
         self._user_files = PromptFiles()
         self._trust = TrustFile(home)
@@ -50,11 +57,38 @@ class Sources:
 
     async def look_beside(self) -> None:
         """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
-        self._take(await self._disk.run(self._find, PATIENCE))
+        async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
+            self._take(await self._disk.run(self._find, PATIENCE))
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        """Has the next looks watch what they look at: from then on `tell` is called when another one is worth it."""
+        loop = asyncio.get_running_loop()
+
+        def tell_on_the_loop() -> None:
+            with contextlib.suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(tell)
+
+        self._watch = Watch(tell_on_the_loop)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether every change is told. Else it has to be looked for."""
+        return self._watch is not None and self._watch.is_complete
+
+    def close(self) -> None:
+        """Watches nothing any longer."""
+        if self._watch is not None:
+            self._watch.close()
 
     def _find(self) -> "_Found":
-        user = prompt_files_in(self._user.now, OF_USER) if self._user.look() else None
-        changed = [project for project in self._projects if project.watched.look()]
+        everything = [self._user, *(project.watched for project in self._projects)]
+        fresh = {watched for watched in everything if watched.look()}
+        for _ in range(MOST_ROUNDS):
+            if self._watch is None or not self._watch.follow(_places(everything)):
+                break
+            fresh |= {watched for watched in everything if watched.look()}
+        user = prompt_files_in(self._user.now, OF_USER) if self._user in fresh else None
+        changed = [project for project in self._projects if project.watched in fresh]
         offers = [read_offer(project.watched.now) for project in changed]
         trusted = [self._is_trusted(project, offer) for project, offer in zip(changed, offers, strict=True)]
         return _Found(user, list(zip(changed, offers, trusted, strict=True)))
@@ -119,6 +153,16 @@ class Sources:
         except ConfigError as error:
             self.warning = str(error)
             return False
+
+
+def _places(everything: Sequence[Watched]) -> Places:
+    """All of them. A folder that is part of two is watched for whatever counts for either."""
+    places: dict[str, Names] = {}
+    for watched in everything:
+        for place, names in watched.places().items():
+            before = places.get(place, frozenset[str]())
+            places[place] = None if before is None or names is None else before | names
+    return places
 
 
 def skills_folder(home: str) -> str:

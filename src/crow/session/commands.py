@@ -4,14 +4,22 @@ The built-in ones are in `crow.session.builtins`; those that are files of the us
 `crow.session.file_commands`.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 from crow.events import CommandInfo, Sent, SentText
+from crow.timeouts import timeout
 from crow.turn.conversation import TurnIds
+
+SETTLED = 0.5
+"""Seconds between a change and the look at it: seldom does one come alone."""
+LOOK_EVERY = 10.0
+"""Seconds between two looks where nobody tells of changes."""
 
 _CALLED = re.compile(r"/([\w:-]+|mcp:\S+)(?:\s+(.*))?", re.DOTALL)
 
@@ -47,6 +55,17 @@ class MoreCommands(Protocol):
         """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
         ...
 
+    def watch(self, tell: Callable[[], None]) -> None:
+        """From the next look on, `tell` is called when another one is worth it, until this is closed."""
+        ...
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether every change is told. Else it has to be looked for."""
+        ...
+
+    def close(self) -> None: ...
+
     def commands(self) -> Sequence[Command]: ...
 
     def find(self, name: str) -> Command | None:
@@ -61,6 +80,7 @@ class Commands:
         self._built_in = {command.info.name: command for command in built_in}
         self._more = tuple(more)
         self._told: tuple[CommandInfo, ...] = ()
+        self._stale = asyncio.Event()
 
     def infos(self) -> tuple[CommandInfo, ...]:
         more = (command for source in self._more for command in source.commands())
@@ -75,6 +95,23 @@ class Commands:
             return None
         self._told = infos
         return infos
+
+    def watch(self) -> None:
+        for source in self._more:
+            source.watch(self._stale.set)
+
+    async def due(self) -> None:
+        """Returns when it is time for another look, also between turns: something has changed, or may have."""
+        is_watched = all(source.is_watched for source in self._more)
+        with suppress(TimeoutError):
+            async with timeout(None if is_watched else LOOK_EVERY):
+                await self._stale.wait()
+        await asyncio.sleep(SETTLED)
+        self._stale.clear()
+
+    def close(self) -> None:
+        for source in self._more:
+            source.close()
 
     def find(self, sent: Sequence[Sent]) -> tuple[Command, str] | None:
         """The command that a prompt is, and its arguments; None if it is for the model."""

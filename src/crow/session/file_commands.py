@@ -1,6 +1,6 @@
 """The commands that are files: the user's own, and those of projects that they trust."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, Journal, Notice, Sent, SentText
@@ -66,6 +66,16 @@ class FileCommands:
             if text not in self._refused:
                 self._refused.add(text)
                 self._journal.append(Notice("warning", text))
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        self._sources.watch(tell)
+
+    @property
+    def is_watched(self) -> bool:
+        return self._sources.is_watched
+
+    def close(self) -> None:
+        self._sources.close()
 
     def unused(self) -> list[str]:
         """The files that are there and make no command, each with why."""

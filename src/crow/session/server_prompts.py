@@ -23,9 +23,24 @@ class ServerPrompts:
     ) -> None:
         self._there = there
         self._prepare = prepare
+        self._tell: Callable[[], None] = lambda: None
 
     async def look(self) -> None:
         """They come and go by themselves."""
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    @property
+    def is_watched(self) -> bool:
+        return True
+
+    def has_changed(self) -> None:
+        """Is called when there may be others than before."""
+        self._tell()
+
+    def close(self) -> None:
+        self._tell = lambda: None
 
     def commands(self) -> Sequence[Command]:
         return [PromptCommand(prompt) for prompt in self._there()]

@@ -92,6 +92,7 @@ class Servers:
         try:
             await asyncio.to_thread(_import_hub)
             self._hub = _make_hub(self._conversation, self._around, self._home, self._asker)
+            self._hub.on_change = self.prompts.has_changed
         except Exception:
             logger.exception("the MCP library cannot be loaded")
             text = "MCP servers cannot be used: the library for them could not be loaded. The log has the details."

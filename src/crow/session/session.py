@@ -30,9 +30,6 @@ from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
-LOOK_EVERY = 2.0
-"""Seconds between two looks for new commands while nothing else happens: some dates of files."""
-
 
 class Session:
     """`past` is what happened in it before it was opened."""
@@ -79,6 +76,7 @@ class Session:
         remarks, self._remarks = self._remarks or [], None
         for remark in remarks:
             self._journal.append(remark)
+        self._commands.watch()
         self._looking = asyncio.get_running_loop().create_task(self._look_for_commands())
         self.options.look_for_models(self._at_rest)
         self._servers.start()
@@ -128,6 +126,7 @@ class Session:
         for look in (self._looking, self._last_look):
             if look is not None:
                 look.cancel()
+        self._commands.close()
         *_, stored = await asyncio.gather(
             self._servers.close(),
             self._terminals.close(),
@@ -207,9 +206,9 @@ class Session:
     async def _look_for_commands(self) -> None:
         """Also between turns: a command that was just written can be completed where the person types it."""
         while True:
-            if self._turn is None or self._turn.over:
-                await self._tell_commands()
-            await asyncio.sleep(LOOK_EVERY)
+            await self._at_rest()
+            await self._tell_commands()
+            await self._commands.due()
 
     async def _tell_commands(self) -> None:
         commands = await self._commands.changed()

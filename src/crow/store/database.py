@@ -11,6 +11,7 @@ import msgspec
 from crow.config.home import create_folder
 from crow.config.locking import wait_for_lock
 from crow.errors import ConfigError, StorageFailed
+from crow.file_system import network_file_system
 from crow.store.copies import copy_path
 from crow.store.failures import (
     damaged,
@@ -21,7 +22,6 @@ from crow.store.failures import (
     storage_failed,
     written_by_a_newer_crow,
 )
-from crow.store.file_system import network_file_system
 from crow.store.layout import LAYOUT, Layout, run_statements
 from crow.store.schema import APPLICATION_ID
 

@@ -45,6 +45,8 @@ class Hub:
     def __init__(self, around: Around, window: Callable[[], int | None]) -> None:
         self._around = around
         self._window = window
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a server's state or what it offers has changed, or there is a server less."""
         self._connections: dict[str, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._lists: dict[Connection, ToolList] = {}
@@ -73,6 +75,7 @@ class Hub:
     def _drop(self, connection: Connection) -> None:
         del self._connections[connection.name]
         self._lists.pop(connection).leave()
+        self.on_change()
         ending = asyncio.get_running_loop().create_task(connection.close())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -94,6 +97,7 @@ class Hub:
     def _has_changed(self, connection: Connection) -> None:
         if connection.state is State.READY and connection in self._lists:
             self._lists[connection].take_in()
+        self.on_change()
 
     async def settled(self) -> None:
         """Returns when each is ready, has failed, or is late."""
