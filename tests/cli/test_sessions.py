@@ -291,7 +291,7 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
         if parent.stat().st_uid == os.geteuid() and str(parent).startswith("/tmp/"):
             parent.chmod(parent.stat().st_mode | 0o755)
     code = (
-        "import argparse, importlib, os, sys\n"
+        "import argparse, importlib, os, resource, sys\n"
         # another user may not read Python's files
         "import crow.cli.failure, crow.cli.parsing, crow.cli.sessions, crow.store.sessions, crow.store.read_only\n"
         "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
