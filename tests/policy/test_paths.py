@@ -28,13 +28,17 @@ PROTECTED = """
 /w/.agents/x /w/.windsurf/rules/x /w/.cline/x /w/.clinerules /w/.roo/mcp.json /w/.continue/x.yaml /w/.aider.conf.yml
 /w/.kiro/hooks/x /w/.amazonq/cli-agents/x /w/.junie/guidelines.md /w/.goose/x /w/.qwen/settings.json /w/.trae/rules/x
 /w/sub/.Claude/x /w/GEMINI.md /w/opencode.json /w/.cursorrules /w/.github/copilot-instructions.md /w/.cargo/config.toml
+/w/.circleci/config.yml /w/.travis.yml /w/Jenkinsfile /w/.gitea/workflows/x.yml /w/.github/actions/x/action.yml
+/w/lefthook.yml /w/.githooks/pre-commit /w/x.code-workspace /w/.exrc /w/.nvim.lua /w/.dir-locals.el /w/.emacs.d/init.el
+/w/.grok/settings.json /w/AGENT.md /w/.rules /w/.mvn/extensions.xml /w/.yarn/releases/yarn.js /home/me/.tmux.conf
+/home/me/.local/bin/git /home/me/.config/nushell/env.nu
 /w/.yarnrc.yml /w/.ripgreprc /home/me/.config/opencode/x /home/me/.config/goose/config.yaml
 /w/.env /w/server.key /w/.g\u200cit/config /w/x/../.git/config /home/me/.config/git/config
 """
 UNPROTECTED = """
 /w/src/app.py /w/.gitignore /w/.gitattributes /w/git/config /w/.github/CODEOWNERS /w/.github/dependabot.yml /w/README.md
 /w/docs/AGENTS.md.txt /w/workflows/ci.yml /w/bashrc /w/deploy/x.service /w/.env.example /w/crontab /w/vscode/x
-/w/.gitx/y
+/w/.gitx/y /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
 """
 
 

@@ -330,6 +330,11 @@ def deny() -> None:
     raise RpcError(-32603, "Internal error", {"details": "Permission denied for fs"})
 
 
+def deny_by_parameters() -> None:
+    """A code that says that the editor cannot, with words that say that it will not."""
+    raise RpcError(-32602, "Permission denied by user")
+
+
 async def never() -> None:
     await asyncio.Event().wait()
 
@@ -370,7 +375,10 @@ def test_an_editor_that_does_not_answer_is_not_written_under(path, monkeypatch):
     assert (path.parent / "new.txt").read_text() == "new\n"
 
 
-@pytest.mark.parametrize(("answer", "reason"), [(fail, "something broke"), (deny, "Permission denied for fs")])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(fail, "something broke"), (deny, "Permission denied for fs"), (deny_by_parameters, "Permission denied by user")],
+)
 def test_a_write_that_the_editor_refuses_is_not_made_on_disk(path, answer, reason):
     editor = Troubled(path.parent)
     editor.on_write = answer
@@ -390,7 +398,7 @@ def test_a_write_that_the_editor_refuses_is_not_made_on_disk(path, answer, reaso
     assert not new.exists()
 
 
-@pytest.mark.parametrize("answer", [fail, deny])
+@pytest.mark.parametrize("answer", [fail, deny, deny_by_parameters])
 def test_a_read_that_the_editor_refuses_is_not_answered_from_the_disk(path, answer):
     editor = Troubled(path.parent)
     editor.on_read = answer

@@ -45,7 +45,9 @@ ASK_TO_SAVE = "Ask the user to save it first."
 
 _SAYS_NO = re.compile(r"denied|declin|refus|reject|permission|not allowed|forbidden", re.IGNORECASE)
 _CANNOT = frozenset({ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS})
-"""What an editor answers that has no such file or method. Every other error is a refusal, whatever it is called."""
+"""What an editor answers that has no such file or method. Every other error is a refusal, whatever it is called, and
+these are too where their words say no.
+"""
 WRITTEN_TO_DISK = "The editor does not know this file, so it was written to disk."
 
 
@@ -218,7 +220,7 @@ class ClientWorkspace(LocalWorkspace):
 
     def _is_refusal(self, error: RpcError, saved: Document) -> bool:
         """Whether an editor will not show a file that is there; else it cannot, and the disk may be read."""
-        if error.code in _CANNOT:
+        if _cannot(error):
             return False
         can_be_shown = saved.encoding == "utf-8" and len(saved.text) <= LARGEST_SENT
         return can_be_shown or self._has_refused or _SAYS_NO.search(_reason(error)) is not None
@@ -285,7 +287,7 @@ class ClientWorkspace(LocalWorkspace):
             async with timeout(PATIENCE_FOR_WRITING):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)
         except RpcError as error:
-            if error.code in _CANNOT and not (look.document is not None and look.document.unsaved):
+            if _cannot(error) and not (look.document is not None and look.document.unsaved):
                 after = await self._write_to_disk(path, text, look)
                 return msgspec.structs.replace(after, remarks=(*after.remarks, WRITTEN_TO_DISK))
             raise _refused_to_write(path, error) from None
@@ -340,6 +342,10 @@ class ClientWorkspace(LocalWorkspace):
 def _is_settled(trail: Trail) -> bool:
     """Whether the last change is so long ago that another one would leave a later time."""
     return abs(time.time_ns() - trail.newest) > SETTLED * 1e9
+
+
+def _cannot(error: RpcError) -> bool:
+    return error.code in _CANNOT and _SAYS_NO.search(_reason(error)) is None
 
 
 def _refused_to_write(path: ResolvedPath, error: RpcError) -> WorkspaceError:

@@ -24,7 +24,7 @@ _START_UP_FILES = names(
     """
     .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .inputrc .zshrc .zshenv .zprofile .zlogin
     .zlogout .kshrc .mkshrc .shrc .cshrc .tcshrc .login .logout .xprofile .xinitrc .xsession .xsessionrc
-    .pam_environment
+    .pam_environment .tmux.conf .curlrc .gdbinit .rprofile .xonshrc
     """
 )
 _PROTECTED_NAMES = _START_UP_FILES | {
@@ -55,12 +55,34 @@ _PROTECTED_NAMES = _START_UP_FILES | {
     ".goosehints",
     ".roomodes",
     ".mcp.jsonc",
+    "agent.md",
+    "warp.md",
+    ".rules",
+    # what continuous integration and hooks run
+    ".travis.yml",
+    ".drone.yml",
+    "jenkinsfile",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "lefthook.yml",
+    ".lefthook.yml",
+    "bunfig.toml",
+    # what editors run when a folder is opened
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".vimrc",
+    ".emacs",
+    ".dir-locals.el",
 }
+_PROTECTED_ENDINGS = (".code-workspace",)
+"""Of names of files."""
 _PROTECTED_BEGINNINGS = (".aider", ".roorules-", ".clinerules-")
 """Of names of files and folders, such as `.aider.conf.yml`."""
 _PROTECTED_FOLDERS = names(
     """
-    .git .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer
+    .git .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer .circleci .woodpecker .githooks .mvn .yarn
+    .vs .fleet .run .helix .emacs.d .cody .grok .serena
     .agent .agents .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy .codeium .codex
     .continue .copilot .crush .cursor .factory .gemini .goose .iflow .junie .kilocode .kimi .kiro .neovate .opencode
     .openhands .pi .qoder .qwen .roo .rovodev .tabnine .trae .vibe .warp .windsurf .zencoder
@@ -69,6 +91,15 @@ _PROTECTED_FOLDERS = names(
 """Most are folders of other agents: what lies there tells them what to do, and what to run, as the person."""
 _PROTECTED_BRANCHES = (
     (".github", "workflows"),
+    (".github", "actions"),
+    (".github", "chatmodes"),
+    (".github", "skills"),
+    (".gitea", "workflows"),
+    (".forgejo", "workflows"),
+    (".local", "bin"),
+    (".config", "nushell"),
+    (".config", "helix"),
+    (".config", "environment.d"),
     (".github", "copilot-instructions.md"),
     (".github", "instructions"),
     (".github", "agents"),
@@ -114,7 +145,9 @@ def is_protected(path: str, private: Sequence[str] = ()) -> bool:
     """Whether writing the path could make something run later, or change what Crow may do; secrets count too."""
     folded = _folded(path)
     parts = folded.split("/")
-    if parts[-1] in _PROTECTED_NAMES or not _PROTECTED_FOLDERS.isdisjoint(parts):
+    if parts[-1] in _PROTECTED_NAMES or parts[-1].endswith(_PROTECTED_ENDINGS):
+        return True
+    if not _PROTECTED_FOLDERS.isdisjoint(parts):
         return True
     if any(part.startswith(_PROTECTED_BEGINNINGS) for part in parts):
         return True
