@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support import histories
-from tests.support.editor import DISMISSED, NOTICES, Editor, ErrorAnswer, chose
+from tests.support.editor import DISMISSED, FILES, NOTICES, Editor, ErrorAnswer, chose
+from tests.support.heartbeat import Heartbeat
 
 DONE = '[[reply]]\nrepeat = true\nevents = [{ text = "Done." }]\n'
 
@@ -342,3 +343,27 @@ def test_an_image_is_shown_as_an_image(open_editor):
     [shown] = crow.the_call()["content"]
     assert (shown["type"], shown["content"]["type"], shown["content"]["mimeType"]) == ("content", "image", "image/png")
     assert result_for_model(crow)["images"][0]["data"] == shown["content"]["data"]
+
+
+def test_five_lines_of_a_large_file_cost_no_more_than_five_lines(open_editor, tmp_path):
+    wanted = '{ call = "read", arguments = { path = "large", offset = 500000, limit = 5 } }'
+    script = f"{reads('small')}[[reply]]\nevents = []\n[[reply]]\nevents = [{wanted}]\n"
+    heart = Heartbeat(tmp_path)
+    crow = open_editor(capabilities=FILES, script=script + DONE, environment=heart.environment)
+    line = "x" * 59 + "\n"
+    (crow.workspace / "large").write_text(line * 1_000_000)
+    (crow.workspace / "small").write_text(line)
+    asked: list[tuple[int | None, int | None]] = []
+
+    def read(params: dict[str, Any]) -> dict[str, Any]:
+        asked.append((params.get("line"), params.get("limit")))
+        return {"content": line * (params.get("limit") or 1)}
+
+    crow.answers["fs/read_text_file"] = read
+    crow.new_session()
+    crow.prompt("read the small one")  # so that what every read needs has been loaded
+    heart.begin(crow)
+    crow.prompt("read the large one")
+    assert asked == [(None, None), (500000, 5)]
+    assert result_for_model(crow)["text"].startswith(f"500000\t{line}500001\t{line}")
+    assert heart.memory_used(crow) < 16 * 2**20
