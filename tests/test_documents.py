@@ -1,5 +1,6 @@
 """The documentation says what the code does: every key and default, every variable, every link."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -135,3 +136,28 @@ def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
     assert "crow = crow.__main__:main" in commands
     assert "crow-agent = crow.__main__:main" in commands
     assert f"Project-URL: Homepage, {REPOSITORY}" in about
+
+
+# --- maps
+
+
+PACKAGES = sorted(path.parent for path in (ROOT / "src" / "crow").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda package: "/".join(package.parts[-2:]))
+def test_the_map_of_a_room_names_its_files_and_no_others(package: Path) -> None:
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    folders = {path.name for path in package.iterdir() if path.is_dir()}
+    named = {*re.findall(r"`([a-z_]+)`", text), *re.findall(r"\b([a-z_]+)\.py\b", text)}
+    assert named - modules - folders == set()
+    drawn = re.findall(r"[a-z_]+", " ".join(line for line in text.splitlines() if "──" in line))
+    assert modules - named - set(drawn) == set()
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([\w/*]+\.py)`", text)
+    assert {path.name for path in PACKAGES[0].glob("*.py")} - {"__init__.py", *named} == set()
+    places = (PACKAGES[0], ROOT, *PACKAGES)
+    assert [name for name in named if not any(list(place.glob(name)) for place in places)] == []

@@ -1,1 +1,12 @@
-"""Models: one interface, one adapter per provider's wire format, one retry layer around them."""
+"""Models: one interface, one adapter per provider's wire format, one retry layer around them.
+
+- `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry`: wraps a model, and is one.
+- `openai`, with `openai_request` and `openai_reply`, and `anthropic`, with `anthropic_request`, `anthropic_thinking`
+  and `anthropic_reply`, are the adapters. Their requests share `encoding`, their replies `arriving_text`.
+- `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
+- `endpoint` and `network`: where a provider is, with which key, by which way. `http`: the HTTP library. `sse`: events
+  out of what it receives.
+- `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `scrubbing` takes out the keys.
+- `families`: what is known of models. `prices`: what a reply cost. `listing`: which models a provider has. `trial`:
+  whether one of them answers.
+"""

@@ -7,4 +7,5 @@
   agree; `hazards`, `programs`, `places` and `repositories` find what a rule does not cover (`option_table` and
   `tables` are their data); `reveal` finds every command in it, for the rules that refuse.
 - `scopes` and `grants`: what an "always" is offered for, and where it is kept. `explaining`: why it was decided so.
+- `unattended`: what `crow mcp` refuses, where nobody can be asked.
 """

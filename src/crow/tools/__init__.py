@@ -3,7 +3,9 @@
 - `base`: what a tool is. `schemas`: what the model is told of its arguments.
 - `toolbox`: the tools of a session, by name.
 - `read`, `find`, `search` look; `write` and `edit` change; `terminal` and `background` run commands; `plan` and `ask`
-  talk to the person; `task` sends a subagent.
+  talk to the person; `leave_plan` ends the plan mode; `task` sends a subagent.
+- `web_fetch` and `web_search`; `web_redirects`: which redirects are followed unasked.
+- `exit_codes`: those of commands that are answers, not failures.
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.
 - `matching`: where an edit applies. `fitting`: what is put there. `following`: the same in a text that has changed
   meanwhile. `nearest`: what it may have meant, if it applies nowhere.

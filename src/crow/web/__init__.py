@@ -3,9 +3,11 @@
 urls.py                what an address is: read strictly, written in one way
 addresses.py           which IP addresses are public
 reach.py               from a host to the addresses that may be connected to
+tls.py                 which certificates are believed
 proxies.py             what is said where only a proxy would lead out
 fetching.py            one page, over checked addresses only, within limits
 pages.py               pages, fetched a few at a time, and kept while they are read in pieces
+unpacking.py           from compressed bytes to plain ones, within limits
 charset.py             from bytes to text
 reading.py             what came, as text or as a picture
 conversion.py          handing a page to a process of its own …

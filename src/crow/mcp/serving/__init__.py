@@ -10,6 +10,7 @@ advice.py        what our tools tell the model to do next, in the names that the
 calling.py       one call: judged, run, its progress told
 answers.py       a tool's result as the protocol has it
 stdio.py http.py how a client reaches us
+open_requests.py what is still to be answered when a client's input ends
 refusals.py      what a line on stdio gets that cannot be read
 farewells.py     when a client over HTTP has left
 """

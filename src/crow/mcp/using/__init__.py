@@ -4,8 +4,8 @@
      │          │   └────▶ remote (streamable HTTP, SSE), login and tokens (OAuth)
      │          ├────────▶ inventory ──▶ pages
      │          └────────▶ answering ──▶ forms (what the server asks of us), addresses
-     ├──▶ tool_list ──▶ tool ──▶ schemas ──▶ unions, argument_names
-     │                    └────▶ content ──▶ structured;  digests
+     ├──▶ tool_list ──▶ tool ──▶ schemas ──▶ unions, references, keywords, argument_names
+     │                    └────▶ changes;  content ──▶ structured;  digests
      └──▶ finding, resources, prompts
 
 wanted.py          which servers, and who wants them
@@ -24,8 +24,9 @@ message_guard.py   every message of a server passes here: floods are stopped, li
 mending.py         messages that are nearly JSON
 tool_list.py       the tools of one server, and what is odd about them
 schemas.py         a tool's schema made fit for models and their providers
+changes.py         what a call is about: its target, and the change to a file that it asks for
 digests.py         what an answer of the person is bound to: a tool as it is described, and its server
-hidden.py          characters that cannot be seen, made visible
+server_address.py  the address of a server over HTTP, without the keys in it
 library.py         the library's own log
 
 Nothing here is loaded before a session has servers, but for `wanted.py`.
