@@ -11,44 +11,48 @@ from functools import cache
 
 # --- the characters, once
 
-_CONTROLS = "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
+CONTROLS = "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
 """All but tabs and what ends a line."""
-_WITHOUT_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\ufff9-\ufffb"
+_ZERO_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060-\u2064\ufff9-\ufffb"
 JOINERS = "\u200c\u200d"
 """They belong to the writing of some languages, and to some pictures."""
-_SEPARATORS = "\u2028\u2029"
-_TURNING = "\u202a-\u202e\u2065-\u206f"
-"""They change the direction of writing."""
-_TAGS = "\U000e0000-\U000e00ff"
-_SELECTORS = "\U000e0100-\U000e01ef"
+SEPARATORS = "\u2028\u2029"
+"""Ends of lines and paragraphs."""
+BIDI = "\u202a-\u202e\u2065-\u206f"
+"""They change the direction of writing, so that text is read in another order than it has."""
+TAGS = "\U000e0000-\U000e00ff"
+"""Copies of ASCII that are never drawn: a model reads them, and no person does."""
+_VARIATION_SELECTORS = "\U000e0100-\U000e01ef"
 _IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """One of the selectors may follow these, to choose between ways of writing them."""
 _NOTATION = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-_HALVES = "\ud800-\udfff"
+"""The format controls of shorthand and of musical notation."""
+SURROGATES = "\ud800-\udfff"
+"""Halves of characters, which cannot be written as UTF-8."""
 _BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
 """Drawn as a blank, and no blank."""
 
 _HIDDEN = re.compile(
-    f"[\t\n\x0c\r{_CONTROLS}{_WITHOUT_WIDTH}{JOINERS}{_SEPARATORS}{_TURNING}{_BLANK_SIGNS}{_NOTATION}{_HALVES}"
+    f"[\t\n\x0c\r{CONTROLS}{_ZERO_WIDTH}{JOINERS}{SEPARATORS}{BIDI}{_BLANK_SIGNS}{_NOTATION}{SURROGATES}"
     "\u034f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u17b4\u17b5\u180b-\u180f"
     "\ufe00-\ufe0f\ufeff\ufff0-\ufff8\U000110bd\U000110cd\U00013430-\U0001343f\U000e0000-\U000e0fff]"
 )
 """Every character of the categories Cc, Cf, Cs, Zl and Zp, and those that are drawn as a blank or not at all."""
 _DECEIVING = re.compile(
-    f"[{_CONTROLS}{_WITHOUT_WIDTH}{JOINERS}{_SEPARATORS}{_TURNING}{_TAGS}{_NOTATION}{_HALVES}]"
-    f"|(?<![{_IDEOGRAPHS}])[{_SELECTORS}]"  # of which a row can carry any text
+    f"[{CONTROLS}{_ZERO_WIDTH}{JOINERS}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}]"
+    f"|(?<![{_IDEOGRAPHS}])[{_VARIATION_SELECTORS}]"  # of which a row can carry any text
     "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
 )
 _DECEIVING_IN_PROSE = re.compile(
-    f"[{_CONTROLS}{_WITHOUT_WIDTH}{_SEPARATORS}{_TURNING}{_TAGS}{_NOTATION}{_HALVES}]|(?<!^)\ufeff"
+    f"[{CONTROLS}{_ZERO_WIDTH}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}]|(?<!^)\ufeff"
 )
-_DROPPED_FROM_WEB = re.compile(f"[{_WITHOUT_WIDTH}\ufeff{_SELECTORS}]")
+_DROPPED_FROM_WEB = re.compile(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]")
 """Nothing is lost without them."""
-_DECEIVING_ON_WEB = re.compile(f"[{_CONTROLS}{_TURNING}{_TAGS}]")
+_DECEIVING_ON_WEB = re.compile(f"[{CONTROLS}{BIDI}{TAGS}]")
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _LINE_ENDS = re.compile("\r\n?|[\f\x85\u2028\u2029]")
 
-_LATIN_IN_DISGUISE = (
+_HOMOGLYPHS = (
     "аеорсухіјѕһԁԛԝӏкѵАВЕЅІЈКМНОРСТУХԚԜ"  # Cyrillic
     "ονρατικυχγϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
     "օսոցհյզ"  # Armenian
@@ -56,10 +60,10 @@ _LATIN_IN_DISGUISE = (
 )
 _WIDE = "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 """Wide letters, and those of mathematics."""
-_OTHER_SCRIPTS = f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf{_LATIN_IN_DISGUISE}{_WIDE}"
+_OTHER_SCRIPTS = f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf{_HOMOGLYPHS}{_WIDE}"
 _MIXED = re.compile(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
 _FOREIGN = re.compile(f"[{_OTHER_SCRIPTS}]")
-_IN_DISGUISE = re.compile(f"[{_LATIN_IN_DISGUISE}{_WIDE}]{{2,}}")
+_IN_DISGUISE = re.compile(f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}")
 _WORD = re.compile(r"[^\W\d_]+")
 _SIGNS = re.compile(
     "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\u2215\u2044\u29f8\u037e\ua789\u2236\u2010-\u2012\u2212\u2223\u01c0]"
@@ -78,7 +82,9 @@ _DEEP = re.compile(r"(?m)^[ \t\u3000]{100,}(?=\S)")
 _EMPTY_LINES = re.compile(r"\n(?:[ \t\u3000]*\r?\n){5,}")
 _NAMES = {"\n": "⏎", "\t": " "}
 _PLAIN_ENOUGH = " " * _MANY_BLANKS
-HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or that change the order of what is seen."
+_UNSEEN = "characters that cannot be seen or that change the order of what is seen"
+HIDES_SOMETHING = f"Careful: the new text holds {_UNSEEN}."
+"""Said beside a server's diff or text that is shown as it is, if `hidden_in` it."""
 
 
 # --- the visible form
@@ -86,10 +92,10 @@ HIDES_SOMETHING = "Careful: the new text holds characters that cannot be seen or
 
 def one_line(text: str, longest: int = 300) -> str:
     """A title, a path, a command: on one line, everything in it to be seen, cut if need be."""
-    if text.isascii() and text.isprintable() and _PLAIN_ENOUGH not in text:
+    if _is_plain(text):
         return text if len(text) <= longest else text[:longest] + "…"
     beginning = text[: 8 * longest + 1]  # what is pushed out of sight is brought back in
-    shown = _HIDDEN.sub(_name, _shortened(_look_alikes_named(beginning), _GAP, "⏎{}⏎"))
+    shown = _HIDDEN.sub(_name, _shortened(_homoglyphs_named(beginning), _GAP, "⏎{}⏎"))
     is_whole = len(text) <= longest or (len(shown) <= longest and len(beginning) == len(text))
     return shown if is_whole else shown[:longest] + "…"
 
@@ -101,7 +107,7 @@ def title_line(text: str, longest: int = 300) -> str:
 
 def every_line(text: str) -> str:
     """A command or a file of any number of lines, everything in it to be seen."""
-    named = _shortened(_look_alikes_named(text, strict=True), _GAP, "\n{}\n")
+    named = _shortened(_homoglyphs_named(text, strict=True), _GAP, "\n{}\n")
     return "\n".join(_HIDDEN.sub(_name, line.replace("\t", "    ")) for line in named.split("\n"))
 
 
@@ -168,16 +174,16 @@ _CODE_OR_SWALLOWED = re.compile(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.
 
 
 def _sign_named(match: re.Match[str]) -> str:
-    return match[0] if match[0].startswith("+") else _look_alike(match)
+    return match[0] if match[0].startswith("+") else _homoglyph(match)
 
 
-def _look_alikes_named(text: str, *, strict: bool = False) -> str:
+def _homoglyphs_named(text: str, *, strict: bool = False) -> str:
     """`strict`: also where the text is in a language that is written with wide letters and signs."""
     if text.isascii():
         return text
     if not strict and _WRITTEN_WIDE.search(text):
         return _mixed_named(text)
-    text = _SIGNS.sub(_look_alike, text) if strict else _SIGNS_BUT_COUNTS.sub(_sign_named, text)
+    text = _SIGNS.sub(_homoglyph, text) if strict else _SIGNS_BUT_COUNTS.sub(_sign_named, text)
     if _FOREIGN.search(text) is None:
         return text
     # Where whole words are of another script, that is the language; alone, a word in disguise is no word.
@@ -185,7 +191,7 @@ def _look_alikes_named(text: str, *, strict: bool = False) -> str:
 
     def named(word: re.Match[str]) -> str:
         suspicious = _MIXED.search(word[0]) or (_IN_DISGUISE.fullmatch(word[0]) and not is_language)
-        return _FOREIGN.sub(_look_alike, word[0]) if suspicious else word[0]
+        return _FOREIGN.sub(_homoglyph, word[0]) if suspicious else word[0]
 
     return _WORD.sub(named, text)
 
@@ -197,10 +203,10 @@ def _foreign_words(text: str) -> list[str]:
 def _mixed_named(text: str) -> str:
     if text.isascii() or _MIXED.search(text) is None:
         return text
-    return _WORD.sub(lambda word: _FOREIGN.sub(_look_alike, word[0]) if _MIXED.search(word[0]) else word[0], text)
+    return _WORD.sub(lambda word: _FOREIGN.sub(_homoglyph, word[0]) if _MIXED.search(word[0]) else word[0], text)
 
 
-def _look_alike(match: re.Match[str]) -> str:
+def _homoglyph(match: re.Match[str]) -> str:
     return f"⟨{match[0]} U+{ord(match[0]):04X}⟩"
 
 
@@ -234,7 +240,7 @@ def warning_about_prose(text: str) -> str:
 def warning_about_change(text: str) -> str:
     """The same for the new text of a diff, which is shown as it is."""
     found = [
-        "characters that cannot be seen or that change the order of what is seen" if hidden_in(text) else "",
+        _UNSEEN if hidden_in(text) else "",
         "code far to the right, behind a long run of blanks" if _GAP_IN_TEXT.search(text) else "",
         "letters of another script inside words" if not text.isascii() and _MIXED.search(text) else "",
     ]
@@ -243,6 +249,7 @@ def warning_about_change(text: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
+    """Whether nothing can hide in a text, as in nearly all of them: then nothing has to be searched."""
     return text.isascii() and text.isprintable() and _PLAIN_ENOUGH not in text
 
 
@@ -254,7 +261,7 @@ def _kinds(text: str) -> list[str]:
         kinds.append("a long run of blanks")
     if _EMPTY_LINES.search(text):
         kinds.append("many empty lines")
-    if _look_alikes_named(text) != text:
+    if _homoglyphs_named(text) != text:
         kinds.append("letters or signs that look like others")
     return kinds
 

@@ -793,6 +793,10 @@ def test_prose_keeps_what_languages_need() -> None:
     assert clean_prose(f"{family} {devanagari}\r\n\tx") == f"{family} {devanagari}\n    x"
 
 
+def test_prose_is_as_strict_with_what_turns_text_round_as_the_texts_that_are_approved() -> None:
+    assert clean_prose("a\u206ab \U000e00ff") == "a⟨U+206A⟩b ⟨U+E00FF⟩"
+
+
 def test_columns_durations_and_cuts() -> None:
     assert (cells("abc"), cells("日本"), cells("e\u0301"), cells("→")) == (3, 4, 1, 1)
     assert (cut("日本語", 6), cut("日本語", 5), cut("abcdef", 4), cut("ab cd", 4)) == ("日本語", "日本…", "abc…", "ab…")

@@ -8,12 +8,10 @@ are stricter, see `crow.visible`: in prose, joiners belong to the spelling of ma
 import re
 import unicodedata
 
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # escape and the other controls; some terminals obey those from 0x80 on, too
-    "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators, and what reorders text
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, invisible tags
-)
+from crow.visible import BIDI, CONTROLS, SEPARATORS, SURROGATES, TAGS
 
+_UNSAFE = re.compile(f"[\f\r{CONTROLS}{SEPARATORS}{BIDI}{SURROGATES}{TAGS}]")
+"""What a terminal obeys, or draws in another order or not at all."""
 
 _PLAIN_SIGNS = """
 ✓ ok    ✗ FAIL   ■ #   █ #   ▸ >    ☐ [ ]   ◐ [~]   ☑ [x]   ─ -   · -   … ...   → ->   • *   ⏎ \\n   ␛ ^[
