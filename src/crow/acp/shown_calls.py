@@ -11,25 +11,20 @@ from collections.abc import Callable
 from crow import events
 from crow.acp import translate, wire
 from crow.results import DisplayBlock, Location, TerminalBlock, ToolKind
-from crow.visible import one_line
+from crow.visible import one_line, title_line
 
 MOMENT = 0.12
 """Seconds that a call without a target waits for one before it is shown."""
 
-CallEvent = (
-    events.CallOpened
-    | events.CallPreviewed
-    | events.CallRequested
-    | events.CallDescribed
-    | events.PermissionAsked
-    | events.CallStarted
-    | events.CallProgressed
-    | events.CallSettled
+_Step = (
+    events.CallRequested | events.CallDescribed | events.PermissionAsked | events.CallStarted | events.CallProgressed
 )
+"""What happens to a call between its arguments and its end."""
+CallEvent = events.CallOpened | events.CallPreviewed | _Step | events.CallSettled
 
 
 class _Call:
-    """A call that has not ended, as the client knows it; one that waits for its title as it will be shown."""
+    """A call that has not ended: as the client knows it, or, before it is reported, as it will be reported."""
 
     def __init__(self, opened: events.CallOpened) -> None:
         self.opened = opened
@@ -37,20 +32,20 @@ class _Call:
         self.kind: ToolKind = opened.kind
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()
-        """What it shows; not kept once the call is shown."""
+        """The blocks that it will be reported with; empty once it is."""
         self.arguments: str | None = None
         self.is_titled = False
-        """Its title says what it is about."""
+        """Whether its title says what it is about."""
         self.is_shown = False
         self.is_described = False
         self.has_content = False
         self.asked: tuple[DisplayBlock, ...] = ()
-        """What the person saw of it in a question."""
+        """The blocks that a question about it has shown."""
 
     def as_update(self) -> wire.Update:
         return wire.ToolCall(
             tool_call_id=self.opened.call_id,
-            title=translate.title(self.title),
+            title=title_line(self.title),
             name=one_line(self.opened.tool, 200),
             kind=self.kind,
             status="pending",
@@ -61,12 +56,14 @@ class _Call:
 
 
 class ShownCalls:
+    """The open calls of one session, each as its client has been shown it."""
+
     def __init__(self, send: Callable[[wire.Update], None]) -> None:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self._calls: dict[str, _Call] = {}
         self._held: dict[str, asyncio.TimerHandle] = {}
-        """Calls that wait for their title."""
+        """By call id: the timers of calls that wait for their title."""
 
     def show_held(self) -> None:
         """Whatever waits for its title is shown now: what comes next must not overtake it."""
@@ -131,14 +128,7 @@ class ShownCalls:
         call.is_titled = call.is_titled or bool(event.title)
         self._show_titled()
 
-    def _go_on(
-        self,
-        event: events.CallRequested
-        | events.CallDescribed
-        | events.PermissionAsked
-        | events.CallStarted
-        | events.CallProgressed,
-    ) -> None:
+    def _go_on(self, event: _Step) -> None:
         call = self._calls.get(event.call_id)
         if call is None:
             return
@@ -153,15 +143,7 @@ class ShownCalls:
         self._show(call)
         self._change(call, event)
 
-    def _change(
-        self,
-        call: _Call,
-        event: events.CallRequested
-        | events.CallDescribed
-        | events.PermissionAsked
-        | events.CallStarted
-        | events.CallProgressed,
-    ) -> None:
+    def _change(self, call: _Call, event: _Step) -> None:
         match event:
             case events.CallRequested():
                 self._send(
@@ -189,7 +171,7 @@ class ShownCalls:
         self._send(
             wire.ToolCallUpdate(
                 tool_call_id=event.call_id,
-                title=translate.title(event.title),
+                title=title_line(event.title),
                 kind=event.kind,
                 locations=translate.locations(event.locations),
             )
@@ -200,7 +182,7 @@ class ShownCalls:
         if call is None:
             return
         requested = call.arguments is not None
-        if call.is_shown or not translate.is_told_otherwise(
+        if call.is_shown or not translate.is_never_shown(
             quiet=call.opened.quiet, requested=requested, result=event.result
         ):
             self._show(call)

@@ -30,7 +30,7 @@ BREATH = 32
 
 
 class TextPace:
-    """A budget of chunks that refills evenly.
+    """A token bucket: a budget of chunks that refills evenly.
 
     A delta that finds the budget spent waits for the next delta instead of the moment when a chunk is earned: so a
     stream that is a little too fast has some of its deltas joined in pairs and all others sent without delay, where

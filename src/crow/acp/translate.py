@@ -117,7 +117,7 @@ def preview(event: events.CallPreviewed) -> wire.Update:
     """What is new of a call whose arguments are arriving."""
     return wire.ToolCallUpdate(
         tool_call_id=event.call_id,
-        title=title(event.title) or None,
+        title=title_line(event.title) or None,
         locations=locations(event.locations),
         content=tool_content(event.display) or None,
     )
@@ -136,20 +136,16 @@ def settled(event: events.CallSettled, known_title: str, *, with_content: bool =
     )
 
 
-def title(text: str) -> str:
-    return title_line(text)
-
-
 def title_at_end(text: str, result: ToolResult) -> str:
     """A call's title with what came of it, which is to be seen however long the rest is."""
     if not result.brief:
-        return title(text)
+        return title_line(text)
     apart = " " if result.brief.startswith("+") else " · "
     return f"{title_line(text, LONGEST_BEFORE_BRIEF)}{apart}{one_line(result.brief, LONGEST_BRIEF)}"
 
 
-def is_told_otherwise(*, quiet: bool, requested: bool, result: ToolResult | None) -> bool:
-    """Whether a call is none that the person is shown: what it did shows itself, or it never got so far."""
+def is_never_shown(*, quiet: bool, requested: bool, result: ToolResult | None) -> bool:
+    """Whether a call is not shown as one: a quiet call that went well, or that never got its arguments."""
     return quiet and (not requested or (result is not None and result.ok))
 
 

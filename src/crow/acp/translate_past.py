@@ -13,7 +13,7 @@ from crow.acp import wire
 from crow.acp.translate import (
     block_content,
     compaction,
-    is_told_otherwise,
+    is_never_shown,
     locations,
     message,
     raw_input,
@@ -57,7 +57,7 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
 def _past_call(call: PastCall) -> Iterator[wire.Update]:
     """The call, and what came of it: some clients show content that comes with an update, and no other."""
     result = call.result or ToolResult(ok=False, text="", display=call.display)
-    if is_told_otherwise(quiet=call.quiet, requested=call.arguments is not None, result=result):
+    if is_never_shown(quiet=call.quiet, requested=call.arguments is not None, result=result):
         return
     status = "completed" if result.ok else "failed"
     yield wire.ToolCall(

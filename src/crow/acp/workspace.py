@@ -51,8 +51,8 @@ these are too where their words say no.
 WRITTEN_TO_DISK = "The editor does not know this file, so it was written to disk."
 
 
-class Look(NamedTuple):
-    """A file as it is at one moment."""
+class FileState(NamedTuple):
+    """A file at one moment: what the disk has, what the editor has, and which of the two counts."""
 
     saved: Document | None
     """On disk."""
@@ -153,7 +153,7 @@ class ClientWorkspace(LocalWorkspace):
 
     # --- looking
 
-    async def _look(self, path: ResolvedPath) -> Look:
+    async def _look(self, path: ResolvedPath) -> FileState:
         """What disk and editor have. The editor goes by the path's name, and follows a symbolic link that has appeared
         on it; whatever that led to is nobody's to see. So the editor's text counts only if nothing on the path changed
         while it was read, unless it is the text that we have read ourselves.
@@ -168,21 +168,21 @@ class ClientWorkspace(LocalWorkspace):
             await asyncio.sleep(SETTLED)
         raise FileChanged(f"{shown(path.real)} changes all the time: there is no telling what the editor has read.")
 
-    async def _look_once(self, path: ResolvedPath) -> Look:
+    async def _look_once(self, path: ResolvedPath) -> FileState:
         # The disk first: a binary file would come garbled, and a missing one as an empty text (Toad).
         saved = await super().read_document(path)
         try:
             buffer = await self._ask_for_buffer(path, saved)
         except TimeoutError:
             told = f"The editor did not say within {PATIENCE} seconds whether {shown(path.real)} has unsaved changes."
-            return Look(saved, None, saved and _with_obstacle(saved, told), silent=True)
+            return FileState(saved, None, saved and _with_obstacle(saved, told), silent=True)
         # An empty text may also mean that the editor does not find the file. The disk knows.
         if not buffer:
-            return Look(saved, buffer if saved is not None and not saved.text else None, saved)
+            return FileState(saved, buffer if saved is not None and not saved.text else None, saved)
         document = await worked_out(len(buffer), lambda: self._in_front_of_the_person(path.real, saved, buffer))
-        return Look(saved, buffer, document)
+        return FileState(saved, buffer, document)
 
-    async def _look_again(self, path: ResolvedPath, before: Document | None) -> Look:
+    async def _look_again(self, path: ResolvedPath, before: Document | None) -> FileState:
         """What is there now, if it is still what a change was made from and can be written."""
         look = await self._look(path)
         now = look.document
@@ -250,7 +250,7 @@ class ClientWorkspace(LocalWorkspace):
 
     # --- writing
 
-    def _can_go_through_client(self, look: Look, path: ResolvedPath, text: str) -> bool:
+    def _can_go_through_client(self, look: FileState, path: ResolvedPath, text: str) -> bool:
         if not self._writes or look.silent or not self.contains(path.real) or len(text) > LARGEST_SENT:
             return False
         if look.document is not None and look.document.unsaved:
@@ -260,18 +260,20 @@ class ClientWorkspace(LocalWorkspace):
         # An editor that would not show the file will not write it either.
         return look.buffer is not None and keeps_bytes(look.saved, look.buffer, text)
 
-    async def _encode_anew(self, path: ResolvedPath, text: str, look: Look, like: Document) -> Document:
+    async def _encode_anew(self, path: ResolvedPath, text: str, look: FileState, like: Document) -> Document:
         """In another encoding than the file has: no editor can be told which."""
         if look.document is not None and look.document.unsaved:
             raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
         return await self._write_to_disk(path, text, look, like)
 
-    async def _write_to_disk(self, path: ResolvedPath, text: str, look: Look, like: Document | None = None) -> Document:
+    async def _write_to_disk(
+        self, path: ResolvedPath, text: str, look: FileState, like: Document | None = None
+    ) -> Document:
         after = await super().write_document(path, text, look.saved, like=like)
         await worked_out(len(text), lambda: self._watch.note_saved(after))
         return after
 
-    async def _write_through(self, path: ResolvedPath, text: str, look: Look) -> Document:
+    async def _write_through(self, path: ResolvedPath, text: str, look: FileState) -> Document:
         await self.disk.run(lambda: make_folders_for(path))
         if not await self._is_quiet(path):
             if look.document is not None and look.document.unsaved:
@@ -326,7 +328,7 @@ class ClientWorkspace(LocalWorkspace):
             raise WorkspaceError(told, remedy="Read the file again to see what became of it.")
         return after
 
-    async def _what_became_of(self, path: ResolvedPath, text: str, before: Look) -> Document:
+    async def _what_became_of(self, path: ResolvedPath, text: str, before: FileState) -> Document:
         """What is there after the editor has written: it may have formatted the text, or done nothing with it."""
         after = (await self._look(path)).document
         if after is None:
