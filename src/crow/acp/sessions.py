@@ -207,7 +207,7 @@ class Sessions:
     async def _remove_left_behind(self) -> None:
         written: Sequence[str] = ()
         with suppress(StorageFailed):
-            written = await self._store.cut_off()
+            written = await self._store.files_cut_off()
 
         def remove() -> None:
             remove_left_behind()

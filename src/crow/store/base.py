@@ -107,8 +107,9 @@ class SessionStore(Protocol):
         """If there was one, nothing is left of it. SessionBusy as for `claim`. Who has it open gets SessionTaken."""
         ...
 
-    async def cut_off(self) -> Sequence[str]:
-        """The files that other processes were changing when they were killed, as far as this one found such."""
+    async def files_cut_off(self) -> Sequence[str]:
+        """The files that other processes were changing when they were killed, as far as this one found such: what they
+        have left beside them can be removed."""
         ...
 
     async def remark(self) -> str:

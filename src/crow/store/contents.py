@@ -1,9 +1,9 @@
 """The long texts of records, stored apart from them: once, in pieces, packed.
 
 A file that is edited forty times has forty former texts that differ in a few lines. A text is cut into pieces where
-its own characters say so, not at fixed distances: what was inserted before a piece does not change it. A piece is
-named by its digest and stored once, whichever records and sessions need it. An attached picture, which a prompt holds
-as it came and as the model gets it, is stored once for the same reason.
+its own bytes say so, not at fixed distances (content-defined chunking): what was inserted before a piece does not
+change it. A piece is named by its digest, compressed, and stored once, whichever records and sessions need it. An
+attached picture, which a prompt holds as it came and as the model gets it, is stored once for the same reason.
 """
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
@@ -19,7 +19,7 @@ LONG = 32 * 1024
 LONG_FORMER_TEXT = 4 * 1024
 """The same for the former text of a file, of which there are many that hardly differ, and which is seldom read."""
 _LEVEL = 1
-"""How hard it is tried to make a piece small: harder takes several times as long, and saves a fifth."""
+"""Of compression, as zlib counts it: a higher one takes several times as long, and saves a fifth."""
 MARK = "$kept"
 """In place of a long text a record has an object with this key, and the digests of the text's pieces."""
 
@@ -27,9 +27,11 @@ SMALLEST = 16 * 1024
 LARGEST = 128 * 1024
 """Bytes of a piece."""
 _CLASSES = bytes((zlib.crc32(bytes([byte])) >> 7) & 3 for byte in range(256))
-"""Each byte as one of four: seven in a row are a given seven once in 16,384 bytes, or so."""
+"""By byte: one of four classes."""
 _CUT = bytes((0, 2, 1, 3, 0, 1, 2))
+"""A piece ends where bytes of these classes follow each other: once in 4 ** 7 = 16,384 bytes on average."""
 _SECOND_BEST = _CUT[:4]
+"""Where that does not come in time: 64 times as frequent."""
 _STEP = 500
 """Digests in one statement."""
 

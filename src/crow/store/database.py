@@ -89,8 +89,8 @@ class Database:
                 if full:
                     self._connection.execute(f"PRAGMA synchronous = {self._usual}")
 
-    def give_back(self) -> None:
-        """Makes the files as small as what is in them. They stay as they are if others are in the way."""
+    def vacuum(self) -> None:
+        """Gives the room of what was deleted back to the disk. The files stay as they are if others are in the way."""
         with contextlib.suppress(sqlite3.Error):
             if pragma(self._connection, "auto_vacuum") != _INCREMENTAL:
                 self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
@@ -187,7 +187,7 @@ class Database:
                 self._migrate(self._check_version(self._connection))
             self._connection.execute(f"PRAGMA user_version = {self._layout.version}")
         if is_old:
-            self.give_back()
+            self.vacuum()
 
     def _migrate(self, found: int) -> None:
         if found == self._layout.version:

@@ -3,8 +3,8 @@
 The system lets go of the lock when the process ends, however it ends. So whoever can take the lock of an owner knows
 that the owner is gone.
 
-The file also is where an owner can be asked to stop a turn. Its first line names the machine, if the owner heeds such
-requests; each further one is the id of a session. A signal tells the owner to look: nobody has to look all the time.
+The file is also where an owner that is stoppable gets requests to stop a turn. Its first line names the machine; each
+further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll.
 """
 
 import contextlib
@@ -16,21 +16,21 @@ from crow.config.home import create_folder
 
 _MOST_REQUESTS = 64 * 1024
 STOP = signal.SIGUSR1
-"""What an owner that heeds requests is sent."""
+"""The signal that tells a stoppable owner of a request."""
 
 
 class Owner:
     """This process, or rather this store of it. The token names it in the rows of its sessions.
 
-    `heeds`: it has a handler for the signal, and looks at its requests then.
+    `stoppable`: it has a handler for the signal, which reads its requests.
     """
 
-    def __init__(self, folder: str, *, heeds: bool = False) -> None:
+    def __init__(self, folder: str, *, stoppable: bool = False) -> None:
         self._folder = folder
         create_folder(folder)
         sweep(folder)
         self.token, self._descriptor = _new_lock(folder)
-        if heeds:
+        if stoppable:
             os.write(self._descriptor, _machine() + b"\n")
         self._seen = os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
@@ -52,7 +52,7 @@ class Owner:
 
 
 def ask_to_stop(folder: str, token: str, session_id: str) -> bool:
-    """False if the owner cannot be asked: it is on another machine, another user's, or heeds no requests."""
+    """False if the owner cannot be asked: it is on another machine, another user's, or not stoppable."""
     try:
         descriptor = os.open(os.path.join(folder, os.path.basename(token)), os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
     except OSError:

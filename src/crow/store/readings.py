@@ -60,7 +60,7 @@ class Readings:
 
 
 class _Named(msgspec.Struct):
-    """Of a record: which files it is about."""
+    """The part of a record that names the files it is about."""
 
     path: str = ""
     locations: tuple[Location, ...] = ()

@@ -35,13 +35,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
 
 
 class SessionRows:
-    def __init__(self, home: str, *, max_pages: int | None = None, heeds: bool = False) -> None:
-        """`heeds`: this process looks at `requests` when it gets the signal for it."""
-        self._heeds = heeds
+    def __init__(self, home: str, *, max_pages: int | None = None, stoppable: bool = False) -> None:
+        """`stoppable`: this process has a handler for the signal, which reads `requests`."""
+        self._stoppable = stoppable
         self._database = Database(os.path.join(home, FILE_NAME), max_pages=max_pages)
         self._owners = os.path.join(home, OWNERS_NAME)
         self._owner: Owner | None = None
-        self.cut_off: tuple[str, ...] = ()
+        self.files_cut_off: tuple[str, ...] = ()
         """The files that were being changed by processes that were killed, known from the first session on."""
         self.readings = Readings(self._database.reading)
 
@@ -102,7 +102,7 @@ class SessionRows:
             if key is None:
                 return
             remove_session(connection, key)
-        self._database.give_back()
+        self._database.vacuum()
         delete_from_copies(self._database.path, session_id)
 
     # --- stopping
@@ -166,12 +166,12 @@ class SessionRows:
     def _this_owner(self) -> Owner:
         if self._owner is None:
             with self._database.in_words():
-                self._owner = Owner(self._owners, heeds=self._heeds)
-            self.cut_off = self._cut_off(self._owner)
+                self._owner = Owner(self._owners, stoppable=self._stoppable)
+            self.files_cut_off = self._files_cut_off(self._owner)
             self._purge(self._owner)
         return self._owner
 
-    def _cut_off(self, owner: Owner) -> tuple[str, ...]:
+    def _files_cut_off(self, owner: Owner) -> tuple[str, ...]:
         """The files that turns were about when their process was killed: what they wrote last may be half done."""
         with self._database.reading() as connection:
             running = connection.execute("SELECT key, owner, running FROM sessions WHERE running != 0").fetchall()

@@ -109,9 +109,9 @@ class _Store:
         self._handles: dict[str, _Handle] = {}
         self._unstored: set[_Handle] = set()
         self._flush_timer: asyncio.TimerHandle | None = None
-        self._heeds = False
+        self._stoppable = False
         self._remarked = False
-        self._heeding: set[asyncio.Task[None]] = set()
+        self._stops: set[asyncio.Task[None]] = set()
 
     # --- what SessionStore promises
 
@@ -160,8 +160,8 @@ class _Store:
         await self._run(lambda sessions: sessions.delete(session_id))
         self._handles.pop(session_id, None)
 
-    async def cut_off(self) -> Sequence[str]:
-        return await self._run(lambda sessions: sessions.cut_off)
+    async def files_cut_off(self) -> Sequence[str]:
+        return await self._run(lambda sessions: sessions.files_cut_off)
 
     async def remark(self) -> str:
         remark = "" if self._remarked else await self._run(lambda sessions: sessions.remark)
@@ -182,18 +182,18 @@ class _Store:
         return True
 
     def on_stop(self, stop: Callable[[str], None]) -> None:
-        async def heed() -> None:
+        async def stop_requested() -> None:
             for session_id in await self._run(lambda sessions: sessions.requests()):
                 stop(session_id)
 
-        def look() -> None:
-            task = asyncio.ensure_future(heed())
-            self._heeding.add(task)
-            task.add_done_callback(self._heeding.discard)
+        def on_signal() -> None:
+            task = asyncio.ensure_future(stop_requested())
+            self._stops.add(task)
+            task.add_done_callback(self._stops.discard)
 
         with contextlib.suppress(ValueError, RuntimeError):  # only a program's main thread gets signals
-            asyncio.get_running_loop().add_signal_handler(STOP, look)
-            self._heeds = True
+            asyncio.get_running_loop().add_signal_handler(STOP, on_signal)
+            self._stoppable = True
 
     async def close(self) -> None:
         if self._flush_timer is not None:
@@ -282,7 +282,7 @@ class _Store:
         if self._sessions is None:
             from crow.store.sessions import SessionRows
 
-            self._sessions = SessionRows(self._home, max_pages=self._max_pages, heeds=self._heeds)
+            self._sessions = SessionRows(self._home, max_pages=self._max_pages, stoppable=self._stoppable)
         return self._sessions
 
     def _close(self, storings: "list[Job[None]]") -> None:
