@@ -76,6 +76,15 @@ def test_a_broken_config(tmp_path: Path) -> None:
     ) in said.stdout
 
 
+def test_rules_for_servers_that_are_not_configured(tmp_path: Path) -> None:
+    rules = "".join(f"[[permission.rules]]\ntool = 'mcp__{name}__*'\ndecision = 'ask'\n" for name in ("a_b", "other"))
+    write_config(tmp_path, f"{rules}[mcp_servers.a__b]\ncommand = 'true'\n")
+    said = crow(tmp_path, "doctor", "--offline")
+    assert lines_with("! permission.rules", said.stdout) == [
+        "! permission.rules[1] is about the server other, which is not in the configuration"
+    ]
+
+
 def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
     with ModelServer("m", key=KEY) as server:
         rule = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Iterable
 
@@ -20,6 +19,7 @@ from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
 from crow.errors import ConfigError
+from crow.mcp.using.naming import server_names
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
@@ -72,7 +72,7 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
     if holds_key and mode & 0o077:
         remedy = "It is yours alone now. If others use this machine, make a new key."
         yield warn(f"{path} holds a key, and others could read it (mode {mode:o})", remedy)
-    servers = {re.sub(r"[^\w-]", "_", name, flags=re.ASCII) for name in settings.mcp_servers}
+    servers = server_names(settings.mcp_servers).values()
     for number, rule in enumerate(settings.permission.rules):
         server = rule.tool.removeprefix("mcp__").partition("__")[0] if rule.tool.startswith("mcp__") else ""
         if server and "*" not in server and server not in servers:
