@@ -13,7 +13,7 @@ line endings is a change.
 import io
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ MOST_CELLS = 400_000_000
 """Pairs of lines that one diff may compare: about 0.1 s and 50 MB, since rapidfuzz keeps a bit for each pair."""
 
 MOST_AT_ONCE = 100_000_000
-"""Those that one call may compare, during which nothing else goes on: about 30 ms."""
+"""Pairs of lines that one call may compare, during which nothing else goes on: about 30 ms."""
 
 MOST_LINES = 2_000_000
 """Changed lines, both sides together, above which no common ones are looked for."""
@@ -36,7 +36,7 @@ LARGEST_WINDOW = 2 * 1024 * 1024
 _SLICE = 512 * 1024
 """Characters that are looked at in one call."""
 _FEW = 2000
-"""Lines that are passed over one by one: for fewer of them a slice is not worth counting."""
+"""Lines that are passed over one by one: more of them by counting the line feeds of a slice."""
 
 LARGEST_WHOLE = 128 * 1024
 """Bytes up to which a text is shown whole."""
@@ -200,7 +200,7 @@ class _Lines:
         self._text = text
         self._line = 0
         self._place = 0
-        """Where that line begins."""
+        """Where the line of that number begins."""
         self.count = _count_feeds(text, 0, len(text)) + (text[-1:] not in ("", "\n"))
 
     def between(self, start: int, end: int) -> str:
@@ -218,7 +218,7 @@ def _count_feeds(text: str, start: int, end: int) -> int:
 
 
 def _skip_lines(text: str, place: int, lines: int) -> int:
-    """Where one is that many lines further on, or at the end."""
+    """The place that is so many lines behind another one; the end, if there are fewer."""
     while lines > _FEW:
         feeds = text.count("\n", place, place + _SLICE)
         if feeds > lines:
@@ -249,7 +249,7 @@ def compare_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def _changes_in_windows(old: str, new: str) -> Iterator[Change]:
-    """The same for long texts, a little coarser where much has moved."""
+    """The changes between long texts, a little coarser than `compare_lines` where much has moved."""
     old_at = new_at = old_line = new_line = 0
     window = WINDOW
     while True:
@@ -280,35 +280,43 @@ def _changes_in_windows(old: str, new: str) -> Iterator[Change]:
 
 
 def _end_of_window(text: str, place: int) -> int:
-    """The end of the line that is there."""
+    """Where the line ends that the place lies in: windows end with whole lines."""
     return text.find("\n", place) + 1 or len(text) if place < len(text) else len(text)
 
 
 def _common_lines(old: str, old_at: int, new: str, new_at: int) -> int:
     """Characters of the whole lines that both texts go on with."""
-    same, rest = 0, min(len(old) - old_at, len(new) - new_at)
-    size = _SLICE
-    while same < rest and size:
-        step = min(size, rest - same)
-        if old[old_at + same : old_at + same + step] == new[new_at + same : new_at + same + step]:
-            same += step
-        else:
-            size //= 2
+
+    def agree(start: int, end: int) -> bool:
+        return old[old_at + start : old_at + end] == new[new_at + start : new_at + end]
+
+    same = _agreeing(min(len(old) - old_at, len(new) - new_at), agree)
     if old_at + same == len(old) and new_at + same == len(new):
         return same
     return old.rfind("\n", old_at, old_at + same) + 1 - old_at if same and "\n" in old[old_at : old_at + same] else 0
 
 
-def _rest(old: str, old_at: int, new: str, new_at: int, old_line: int, new_line: int) -> Change:
-    """From there on everything is replaced, but for the lines that both texts end with."""
-    same, rest = 0, min(len(old) - old_at, len(new) - new_at)
-    size = _SLICE
-    while same < rest and size:
-        step = min(size, rest - same)
-        if old[len(old) - same - step : len(old) - same] == new[len(new) - same - step : len(new) - same]:
+def _agreeing(most: int, agree: Callable[[int, int], bool]) -> int:
+    """How many characters two texts have in common, at most so many: compared in slices, the last of them halved until
+    it fits. `agree` says whether those from `start` to `end` are the same.
+    """
+    same, size = 0, _SLICE
+    while same < most and size:
+        step = min(size, most - same)
+        if agree(same, same + step):
             same += step
         else:
             size //= 2
+    return same
+
+
+def _rest(old: str, old_at: int, new: str, new_at: int, old_line: int, new_line: int) -> Change:
+    """The change that replaces everything from there on, but for the lines that both texts end with."""
+
+    def agree(start: int, end: int) -> bool:
+        return old[len(old) - end : len(old) - start] == new[len(new) - end : len(new) - start]
+
+    same = _agreeing(min(len(old) - old_at, len(new) - new_at), agree)
     old_end, new_end = len(old) - same, len(new) - same
     if (old_end > old_at and old[old_end - 1] != "\n") or (new_end > new_at and new[new_end - 1] != "\n"):
         feed = old.find("\n", old_end)  # the common end begins in the middle of a line

@@ -240,20 +240,8 @@ class Http:
                 return unavailable(
                     f"The proxy on the way to {provider} failed ({reason}).", remedy="Check HTTPS_PROXY and NO_PROXY."
                 )
-            case _, ssl.SSLEOFError():
-                return unavailable(f"{provider} broke off the TLS handshake at {url}.", remedy="Try again.")
-            case _, ssl.SSLError(reason=said) if said in NO_TLS:
-                return ModelRejected(
-                    f"{provider} speaks no TLS at {url}.",
-                    provider=provider,
-                    remedy=f"Write base_url with http: {url.replace('https:', 'http:', 1)}",
-                )
-            case _, ssl.SSLError():  # a certificate does not get better by asking again
-                return ModelRejected(
-                    f"The TLS connection to {provider} at {url} failed ({reason}).",
-                    provider=provider,
-                    remedy="Check the server's certificate; SSL_CERT_FILE names further authorities to trust.",
-                )
+            case _, ssl.SSLError() as failure:
+                return self._without_tls(failure, reason)
             case _, ConnectionRefusedError():
                 return unavailable(
                     f"{provider} refused the connection at {url}.", remedy="Is the server running there?"
@@ -272,6 +260,25 @@ class Http:
                     provider=provider,
                     remedy="Check base_url.",
                 )
+
+    def _without_tls(self, failure: ssl.SSLError, reason: str) -> ModelError:
+        """What is said of a TLS handshake that failed. A certificate does not get better by asking again."""
+        provider, url = self.endpoint.provider, self.endpoint.url
+        if isinstance(failure, ssl.SSLEOFError):
+            return ModelUnavailable(
+                f"{provider} broke off the TLS handshake at {url}.", provider=provider, remedy="Try again."
+            )
+        if failure.reason in NO_TLS:
+            return ModelRejected(
+                f"{provider} speaks no TLS at {url}.",
+                provider=provider,
+                remedy=f"Write base_url with http: {url.replace('https:', 'http:', 1)}",
+            )
+        return ModelRejected(
+            f"The TLS connection to {provider} at {url} failed ({reason}).",
+            provider=provider,
+            remedy="Check the server's certificate; SSL_CERT_FILE names further authorities to trust.",
+        )
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
