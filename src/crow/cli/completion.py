@@ -91,7 +91,7 @@ def _zsh(words: Words) -> Iterator[str]:
     yield "  esac"
     yield "  _files"
     yield "}"
-    yield 'if [ "$funcstack[1]" = "_crow" ]; then _crow "$@"; else compdef _crow crow crow-agent; fi'
+    yield f'if [ "$funcstack[1]" = "_crow" ]; then _crow "$@"; else compdef _crow {" ".join(COMMAND_NAMES)}; fi'
 
 
 def _zsh_value(option: Option) -> str:
@@ -133,7 +133,8 @@ def _fish(words: Words) -> Iterator[str]:
             yield f"complete -c crow -f -n {condition} -a {_quoted(one.values)}"
         for option, about in one.options.items():
             yield f"complete -c crow -n {condition} {_fish_option(option, about)} -d {shlex.quote(about.help)}"
-    yield "complete -c crow-agent -w crow"
+    for other in COMMAND_NAMES[1:]:
+        yield f"complete -c {other} -w crow"
 
 
 def _fish_option(option: str, about: Option) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from crow.actions import Filled, Form, Link
 from crow.cli.failure import in_a_folder
 from crow.cli.health import Check, failed, fine, warn
+from crow.cli.render_text import counted
 from crow.config.settings import Limits, McpServerSettings, Settings
 from crow.config.toml import toml_key
 from crow.mcp.using.wanted import Origin, Wanted, shown_name
@@ -32,7 +33,7 @@ def check_servers(settings: Settings, home: str, *, offline: bool) -> Iterable[C
 def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> Check:
     name = f"the MCP server {shown_name(server.name)}"
     if server.state == "ready":
-        return fine(f"{name} has {_count(len(server.tools), 'tool')}")
+        return fine(f"{name} has {counted(len(server.tools), 'tool')}")
     cause = one_line(server.cause or server.state, 500)
     if "crow mcp login" in cause:
         return warn(f"{name}: {cause}", "It can be used after that.")
@@ -101,7 +102,3 @@ class _Nobody:
 
     def visited(self, link_id: str) -> None:
         pass
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -8,6 +8,7 @@ import msgspec
 
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.pick_model import is_same_model, named
+from crow.cli.render_text import counted
 from crow.config.discovery import Discovery, has_key, how_to_choose, shown_address, split_model, without_a_model
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
@@ -80,7 +81,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
                 "Whether the model answers: crow doctor --try",
             )
         )
-    return Answer(fine(f"{place} lists {_count(models)}{_key_note(provider)}"), models)
+    return Answer(fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models)
 
 
 async def ask_for_models(name: str, provider: ProviderSettings) -> list[ModelInfo] | None:
@@ -153,10 +154,6 @@ async def _try_default(found: Discovery) -> Check:
     except CrowError as error:
         return failed(f"{found.default} was tried: {error.message}", error.remedy)
     return fine(f"{found.default} answers")
-
-
-def _count(models: list[ModelInfo]) -> str:
-    return "1 model" if len(models) == 1 else f"{len(models)} models"
 
 
 def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Check:

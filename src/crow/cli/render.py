@@ -38,7 +38,7 @@ from crow.cli.render_plan import PlanShown
 from crow.cli.render_prose import Prose, Wrapped, prose
 from crow.cli.render_running import RunningCall, live_lines, subagents
 from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
-from crow.cli.render_text import cells, clean_prose, cut, duration, folded
+from crow.cli.render_text import cells, clean_prose, counted, cut, duration, folded
 from crow.paths import relative_to
 from crow.visible import one_line
 
@@ -264,7 +264,7 @@ class Renderer:
     def _output(self, lines: list[str]) -> None:
         """The end of it, where programs say how it went."""
         if len(lines) > OUTPUT_LINES:
-            self._screen.line(f"  │ … {_counted(len(lines) - OUTPUT_LINES, 'line')} before", DIM)
+            self._screen.line(f"  │ … {counted(len(lines) - OUTPUT_LINES, 'line')} before", DIM)
         for line in lines[-OUTPUT_LINES:]:
             self._code("  │ ", cut(line, LONGEST_LINE), DIM)
 
@@ -280,7 +280,7 @@ class Renderer:
 
     def _more(self, count: int) -> None:
         if count > 0:
-            self._screen.line(f"  … {_counted(count, 'more line')}", DIM)
+            self._screen.line(f"  … {counted(count, 'more line')}", DIM)
 
     # --- the plan
 
@@ -434,8 +434,4 @@ def _summary(kind: str, lines: list[str]) -> str:
     """A short message in its own words; but a line of a file says nothing without the rest."""
     if len(lines) == 1 and kind != "read" and cells(lines[0]) <= LONGEST_FACT:
         return lines[0]
-    return _counted(len(lines), "line") if lines else ""
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+    return counted(len(lines), "line") if lines else ""

@@ -17,7 +17,7 @@ _MARKERS = re.compile(r"`+|\*\*")
 
 
 def is_table(rows: Sequence[str]) -> bool:
-    """The second line is what makes it one."""
+    """Whether lines are a table: the second one, made of dashes, says so."""
     return len(rows) > 1 and _DELIMITER.fullmatch(rows[1]) is not None
 
 

@@ -89,6 +89,11 @@ def folded(text: str, width: int) -> list[str]:
     return pieces
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def duration(seconds: float) -> str:
     """`0.4 s`, `12 s`, `3 min 5 s`; nothing for what nobody notices."""
     if seconds < 0.1:

@@ -30,7 +30,7 @@ def piped() -> list[ContentBlock]:
 
 
 def standard_input() -> str:
-    """All of it; empty if it was closed at the start."""
+    """All of standard input; empty if it was closed at the start."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] -- as above
         return ""
     descriptor = sys.stdin.fileno()

@@ -1,5 +1,6 @@
 """Asking a person in a terminal, and knowing whether there is one."""
 
+import os
 import sys
 from typing import TextIO
 
@@ -13,8 +14,6 @@ def keyboard_of(stream: TextIO) -> int | None:
 
     None if there is no terminal, or if we run in its background, where reading a key would stop us.
     """
-    import os
-
     if not stream.isatty():
         return None
     places = [lambda: os.dup(sys.stdin.fileno())] if is_interactive() else []
@@ -34,8 +33,6 @@ def keyboard_of(stream: TextIO) -> int | None:
 
 
 def _name_of(stream: TextIO) -> str:
-    import os
-
     try:
         return os.ttyname(stream.fileno())
     except OSError:

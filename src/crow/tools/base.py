@@ -14,6 +14,9 @@ from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
 
+MOST_LOCATIONS = 5
+"""Places that a search leads the person to, of those that it found."""
+
 
 class Action(Protocol):
     """A prepared call: it can show itself to the policy and to the person, and then be performed.

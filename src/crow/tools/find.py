@@ -11,14 +11,12 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
 from crow.workspace.place import ResolvedPath
 from crow.workspace.search import Found, Searcher
-
-MOST_LOCATIONS = 5
 
 DESCRIPTION = (
     "Find files by name: a name such as `setup.py`, or a glob such as `**/*.py` or `src/*.{ts,tsx}`. "

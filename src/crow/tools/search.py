@@ -11,7 +11,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
 from crow.tools.find import where
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -24,7 +24,6 @@ MOST_CONTEXT = 20
 LONGEST_LINE = 400
 BEFORE_MATCH = 120
 """Characters kept in front of the match where a line is cut."""
-MOST_LOCATIONS = 5
 
 DESCRIPTION = (
     "Search files for a regular expression, line by line; case matters unless it begins with `(?i)`. "
