@@ -129,7 +129,7 @@ _idle: list["SimpleQueue[Callable[[], None]]"] = []
 
 
 def _on_a_thread(work: Callable[[], None]) -> None:
-    """One that has nothing to do, or a new one."""
+    """Runs work on a thread that is idle, or on a new one."""
     try:
         jobs = _idle.pop()
     except IndexError:

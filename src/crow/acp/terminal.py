@@ -103,7 +103,7 @@ class ClientCommands:
         """Nothing to do: a terminal that comes late is released even now, and with the connection all waiting ends."""
 
     def release_soon(self, terminal: "ClientTerminal") -> None:
-        """In the background, for whoever has no time to wait for it."""
+        """Releases a terminal in the background, for whoever has no time to wait for it."""
         task = asyncio.get_running_loop().create_task(terminal.release())
         self._late.add(task)
         task.add_done_callback(self._late.discard)

@@ -90,7 +90,7 @@ class TerminalCheck:
         self._known = Finding(as_sent=False, trouble=trouble)
 
     def remark(self) -> str:
-        """What the person is to be told of it: once."""
+        """A sentence for the person about a terminal that is not used; empty if they have had it."""
         if self._told or self._known is None or not self._known.trouble:
             return ""
         self._told = True

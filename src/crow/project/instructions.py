@@ -75,7 +75,7 @@ class Instructions:
         ]
 
     def text(self) -> str:
-        """As it was at the last look."""
+        """The instructions, as `look` found them last."""
         return self._text
 
     def look(self) -> None:

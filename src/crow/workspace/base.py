@@ -134,7 +134,7 @@ class Workspace(Protocol):
         ...
 
     async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
-        """Some lines of that text."""
+        """Some lines of the text that `read_text` gives, without the cost of all of it."""
         ...
 
     def known_buffers(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ class Excerpt(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Lines from the first one on, counted from 1."""
+    """Which lines are wanted: at most so many, from the first one on, counted from 1."""
 
     first: int
     most: int
@@ -84,7 +84,7 @@ class _Taker:
         self._longest = wanted.longest
         self._lines: list[Line] = []
         self._pieces: list[str] = []
-        """Of the line that is being taken."""
+        """The beginning of the line that is being taken, as it has come so far."""
         self._length = 0
         self._feeds = 0
         self._last = "\n"
@@ -112,7 +112,7 @@ class _Taker:
         return Excerpt(self._lines, self._feeds + (self._last != "\n"), text)
 
     def _take(self, piece: str, start: int) -> int:
-        """The line that begins there, or goes on there; where the next one begins."""
+        """Takes the line that begins at `start`, or goes on there, and returns where the next one begins."""
         end = piece.find("\n", start)
         stop = end if end >= 0 else len(piece)
         # One character more than is kept: it may be the carriage return of the line's end.

@@ -27,7 +27,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class FolderIdentity(NamedTuple):
-    """A folder, however it is called."""
+    """Which folder it is, by its inode: another one may have its name by now."""
 
     depth: int
     """How many names led to it when it was looked at."""
@@ -47,7 +47,7 @@ class ResolvedPath(msgspec.Struct, frozen=True):
     folder: FolderIdentity | None = None
     """The innermost folder above it that was there; None if it was not looked at."""
     existed: bool = False
-    """Something lay there."""
+    """Whether something lay there."""
 
     def __fspath__(self) -> str:
         return self.real
