@@ -316,7 +316,7 @@ def test_a_crow_that_is_told_to_go_in_a_turn_stores_it_to_its_end(open_editor, l
     (crow.home / "script.toml").write_text(HELLO)
     other = again(open_editor, crow)
     other.load_session(session)
-    assert texts(other, "agent_message_chunk") == ["Once", "> Cancelled.\n\n"]
+    assert texts(other, "agent_message_chunk") == ["Once", "\n\n> Cancelled.\n\n"]
     other.prompt("and now?")
     assert "interrupted" in said(other.model_requests()[-1]["messages"], "user")[-1]
 

@@ -31,7 +31,7 @@ from crow.events import (
     UsageReported,
 )
 from crow.results import DiffBlock, HiddenOutput, TerminalBlock, TextBlock, ToolKind, ToolResult
-from crow.session.replay import PastCall, PastItem, PastMessage, PastRemark
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry
 
 MODE = SessionOption("mode", "Mode", "", "plan", (Choice("ask", "Ask"), Choice("plan", "Plan", "Only looks.")))
@@ -352,3 +352,10 @@ def test_a_remark_is_replayed_as_a_message_and_never_as_a_notice():
         "agent_message_chunk",
         "> The turn failed:\n> no\n\n",
     )
+
+
+def test_so_does_one_that_is_replayed():
+    first, second = PastMessage("m1", "I look."), PastMessage("m2", "Done.")
+    updates = replay(PastPrompt("p1", ()), first, second, PastRemark("n1", "Cancelled."), PastPrompt("p2", ()), first)
+    said = "".join(update["content"]["text"] for update in updates)
+    assert said == "I look.\n\nDone.\n\n> Cancelled.\n\nI look."

@@ -187,7 +187,7 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
         "| What the model said | ",
-        f"i {len(SCENES)} prompts, 13 messages and 11 calls came back",
+        f"i {len(SCENES)} prompts, 15 messages and 11 calls came back",
         "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",

@@ -332,7 +332,7 @@ def test_a_turn_that_nobody_answers_any_more_can_be_stopped_from_elsewhere(tmp_p
             other.load_session(session)
         assert said(sessions(tmp_path, "stop", session[:16])) == f"Stopped {session} (change it).\n"
         other.load_session(session)
-        assert other.text() == "Let me look."
+        assert other.text() == "Let me look.\n\n> Cancelled.\n\n"
         assert other.prompt("go on") == {"stopReason": "end_turn"}
         editor.read_on()
         assert prompt.answer() == {"stopReason": "cancelled"}

@@ -70,7 +70,7 @@ def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_
     call, editor = one_call(tmp_path, good(), "diff", path=path)
     diff, text = call["content"]
     assert diff == {"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}
-    assert text == {"type": "content", "content": {"type": "text", "text": "```\nchanged\n```"}}
+    assert text == {"type": "content", "content": {"type": "text", "text": "```text\nchanged\n```"}}
     assert told_model(editor) == "changed"
 
 

@@ -162,7 +162,9 @@ def test_so_is_a_gap_in_the_middle_of_it(tmp_path):
 
 def test_a_wait_for_the_person_is_never_named(tmp_path):
     async def hesitate() -> None:
+        before = named(talk)
         await asyncio.sleep(0.2)  # twenty times the patience
+        assert named(talk) == before
 
     talk = Talk(
         tmp_path,

@@ -16,7 +16,7 @@ from crow.acp import translate, translate_past, translate_session, wire
 from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.clock import milliseconds_now
-from crow.session.replay import PastItem
+from crow.session.replay import PastItem, PastMessage, PastPrompt, PastRemark
 from crow.session.spending import Spending
 from crow.store.base import SessionEntry
 
@@ -106,6 +106,15 @@ class UpdateSink:
         self._flush()
         return replace(event, text=f"\n\n{event.text}") if self._in_line else event
 
+    def _past_on_a_line_of_its_own(self, item: PastItem) -> PastItem:
+        """The same for what happened before."""
+        if isinstance(item, PastPrompt):
+            self._in_line = False
+        if not isinstance(item, PastMessage | PastRemark) or not item.text:
+            return item
+        begins_in_line, self._in_line = self._in_line, isinstance(item, PastMessage) and not item.text.endswith("\n")
+        return replace(item, text=f"\n\n{item.text}") if begins_in_line else item
+
     def _take_other(self, event: events.Event) -> None:
         match event:
             case events.Notice():
@@ -148,7 +157,8 @@ class UpdateSink:
     async def replay(self, items: Iterable[PastItem]) -> None:
         """Shows what happened, at the client's pace."""
         for number, item in enumerate(items, start=1):
-            for update in translate_past.past_updates(item, with_compactions=self._takes_compactions):
+            shown = self._past_on_a_line_of_its_own(item)
+            for update in translate_past.past_updates(shown, with_compactions=self._takes_compactions):
                 self._send(update)
             if isinstance(item, events.PlanChanged):
                 self._plan = item.entries

@@ -41,8 +41,9 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
         case PastThought():
             yield from message(wire.AgentThoughtChunk, item.message_id, item.text)
         case PastRemark():
-            text = item.text.replace("\n", "\n> ")
-            yield from message(wire.AgentMessageChunk, item.message_id, f"> {text}\n\n")
+            text = item.text.lstrip("\n")
+            before, quoted = item.text[: -len(text)], text.replace("\n", "\n> ")
+            yield from message(wire.AgentMessageChunk, item.message_id, f"{before}> {quoted}\n\n")
         case PastCall():
             yield from _past_call(item)
         case events.PlanChanged():
