@@ -17,12 +17,13 @@ from crow.acp.offers import Offers
 from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
+from crow.disk import Disk
 from crow.errors import BacklogLost, SessionTaken, StorageFailed
 from crow.events import Event, Notice
 from crow.session.archive import Keeping, StoredArchive
 from crow.session.mending import mend
 from crow.session.models import SessionSetup
-from crow.session.open import open_session
+from crow.session.open import Beginnings, open_session
 from crow.session.replay import replayed
 from crow.session.session import Session
 from crow.session.unstored import in_memory
@@ -35,6 +36,8 @@ from crow.workspace.processes import Keeper
 logger = logging.getLogger(__name__)
 
 PAGE_SIZE = 50
+PATIENCE = 10.0
+"""Seconds that the file system of a session's folder gets when the session is opened."""
 
 
 class Opened(NamedTuple):
@@ -66,6 +69,8 @@ class Sessions:
         self._loading: dict[asyncio.Task[wire.LoadSessionResponse], str] = {}
         """The ids of sessions that are being loaded."""
         self._sweeping: asyncio.Task[None] | None = None
+        self._disks: WeakValueDictionary[str, Disk] = WeakValueDictionary()
+        """Those of sessions that are being opened, by folder: one that hangs is not given ever more threads."""
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, session_id: str) -> Session:
@@ -91,12 +96,12 @@ class Sessions:
     # --- opening
 
     async def new(self, request: wire.NewSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
-        roots = _roots(request)
         session_id = _new_id()
         with answered():
+            roots = await self._roots(request)
             setup = await self._set_up()
             keeping, warning = await self._create(session_id, roots)
-            opened = self._put_together(session_id, roots, setup, offers, keeping, request)
+            opened = await self._put_together(session_id, roots, setup, offers, keeping, request)
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
@@ -119,14 +124,14 @@ class Sessions:
     async def _load(
         self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
     ) -> wire.LoadSessionResponse:
-        roots = _roots(request)
         session_id = request.session_id
         async with self._turnstile(session_id):
             with answered(session_id):
+                roots = await self._roots(request)
                 setup = await self._set_up()
                 entry = await self._store.find(session_id)
                 stored_at = entry.cwd
-                _same_folder(stored_at, roots[0])
+                await self._disk(roots[0]).run(lambda: _same_folder(stored_at, roots[0]), PATIENCE)
                 if session_id in self._open:
                     await self._store.events(session_id)  # one that cannot be read stays open as it is
                 await self._put_away(session_id)
@@ -135,7 +140,7 @@ class Sessions:
                 past = await mend(log, await self._store.events(session_id))
                 await asyncio.to_thread(remove_outputs, session_id)
                 keeping = self._kept(session_id, log, past)
-                opened = self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
+                opened = await self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
             if replay:
                 await opened.sink.replay(replayed(past))
         call.afterwards(lambda: opened.sink.tell_stored(entry))
@@ -145,19 +150,19 @@ class Sessions:
 
     async def fork(self, request: wire.LoadSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
-        roots = _roots(request)
         new_id = _new_id()
         with answered(request.session_id):
+            roots = await self._roots(request)
             setup = await self._set_up()
             source = self._open.get(request.session_id)
             if source is not None:
                 await source.store_all()
             stored_at = (await self._store.find(request.session_id)).cwd
-            _same_folder(stored_at, roots[0])
+            await self._disk(roots[0]).run(lambda: _same_folder(stored_at, roots[0]), PATIENCE)
             log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
             past = await mend(log, await self._store.events(new_id))
             keeping = self._kept(new_id, log, past)
-            opened = self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
+            opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
         self._announce(opened, call)
         modes, options = opened.state()
         return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
@@ -174,7 +179,7 @@ class Sessions:
     def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Keeping:
         return Keeping(log, StoredArchive(self._store, session_id, log), past)
 
-    def _put_together(
+    async def _put_together(
         self,
         session_id: str,
         roots: Sequence[str],
@@ -186,8 +191,12 @@ class Sessions:
         sink = offers.sink(session_id)
         sink.remember(keeping.past)
         servers, problems = translate_session.servers(request.mcp_servers or ())
-        around = offers.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers)
-        session = open_session(session_id, setup, around, keeping, self._home)
+        disk = self._disk(roots[0])
+        around = await disk.run(
+            lambda: offers.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers), PATIENCE
+        )
+        read = await disk.run(lambda: Beginnings(session_id, setup, around.workspace.roots, self._home), PATIENCE)
+        session = open_session(session_id, setup, around, keeping, self._home, read)
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._open[session_id] = session
@@ -273,22 +282,25 @@ class Sessions:
             await session.rest()
         await self.drop(session)
 
+    async def _roots(self, request: wire.NewSessionRequest) -> list[str]:
+        """The folders of a session: its own, then the further ones. Each must be there."""
+        folders = [("cwd", request.cwd)]
+        folders += [("additionalDirectories", path) for path in request.additional_directories or []]
+        for name, path in folders:
+            whole = _absolute(name, path)
+            if not await self._disk(whole).run(lambda folder=whole: os.path.isdir(folder), PATIENCE):
+                raise _invalid(f"`{name}`: there is no folder {path[:200]!r}")
+        return [path for _, path in folders]
+
+    def _disk(self, folder: str) -> Disk:
+        return self._disks.setdefault(folder, Disk(folder))
+
     def _turnstile(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
         return self._turnstiles.setdefault(session_id, asyncio.Lock())
 
 
 # --- what a request must say
-
-
-def _roots(request: wire.NewSessionRequest) -> list[str]:
-    """The folders of a session: its own, then the further ones. Each must be there."""
-    folders = [("cwd", request.cwd)]
-    folders += [("additionalDirectories", path) for path in request.additional_directories or []]
-    for name, path in folders:
-        if not os.path.isdir(_absolute(name, path)):
-            raise _invalid(f"`{name}`: there is no folder {path[:200]!r}")
-    return [path for _, path in folders]
 
 
 def _absolute(name: str, path: str) -> str:

@@ -34,15 +34,29 @@ from crow.workspace.outputs import outputs_folder
 from crow.workspace.terminals import Terminals
 
 
-def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Keeping, home: str) -> Session:
-    settings, roots = setup.settings, around.workspace.roots
+class Beginnings:
+    """What a session reads of its folders at its beginning, made beside the event loop: a file system may hang."""
+
+    def __init__(self, id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> None:
+        self.policy = policy = _policy(id, setup, roots, home)
+        self.sources = Sources(home, roots)
+        self.prompt = SystemPrompt(
+            roots, time.strftime("%Y-%m-%d"), policy.is_secret, skills=self.sources.skills_listing
+        )
+        self.prompt.instructions.look()
+        self.warnings = [policy.warning] if policy.warning else []
+        self.warnings += self.prompt.instructions.remarks()
+
+
+def open_session(
+    id: str, setup: SessionSetup, around: Surroundings, keeping: Keeping, home: str, read: Beginnings
+) -> Session:
+    settings = setup.settings
     patience = patience_in(around.environ)
     journal = SessionJournal(keeping.log, patience)
     journal.remember(keeping.past)
     journal.subscribe(around.sink)
-    policy = _policy(id, setup, roots, home)
-    sources = Sources(home, roots)
-    prompt = SystemPrompt(roots, time.strftime("%Y-%m-%d"), policy.is_secret, skills=sources.skills_listing)
+    policy, sources, prompt = read.policy, read.sources, read.prompt
     terminals = Terminals(around.commands)
     run_command = RunCommand(terminals, settings.terminal.timeout)
     conversation = Conversation(
@@ -78,24 +92,19 @@ def open_session(id: str, setup: SessionSetup, around: Surroundings, keeping: Ke
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
     commands = all_commands(conversation, options, sources, trusting, keeping.archive, servers)
     session = Session(id, conversation, journal, terminals, options, commands, servers, keeping.past)
-    for notice in _begin(keeping.past, trusting, options, policy, prompt):
+    for notice in _begin(keeping.past, trusting, options, read.warnings):
         session.tell(notice)
     return session
 
 
-def _begin(
-    past: Sequence[Event], trusting: Trusting, options: Options, policy: RulePolicy, prompt: SystemPrompt
-) -> list[Notice]:
+def _begin(past: Sequence[Event], trusting: Trusting, options: Options, warnings: Sequence[str]) -> list[Notice]:
     """Puts into effect what is trusted, then what was chosen in the session: it comes second because it wins.
 
     Gives what the person should know of it all.
     """
-    prompt.instructions.look()
     notices = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
     notices += options.restore(past)
-    if policy.warning:
-        notices.append(Notice("warning", policy.warning))
-    return notices + [Notice("warning", remark) for remark in prompt.instructions.remarks()]
+    return notices + [Notice("warning", warning) for warning in warnings]
 
 
 def _policy(id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> RulePolicy:
