@@ -49,7 +49,8 @@ def test_a_session_is_replayed_in_order_and_answered_after_its_last_update(open_
     crow.close()
     other = again(open_editor, crow)
     answer = other.load_session(session)
-    other.request("session/list")
+    commands = "available_commands_update"
+    other.wait_until(lambda: any(u["sessionUpdate"] == commands for u in other.all_updates_of(session)), "the commands")
     assert [(update["sessionUpdate"], update.get("messageId") or update["toolCallId"]) for update in other.updates] == [
         ("user_message_chunk", "t1-m1"),
         ("agent_thought_chunk", "t1-m2"),
@@ -68,7 +69,7 @@ def test_a_session_is_replayed_in_order_and_answered_after_its_last_update(open_
     answered = order.index(answer.keys())
     assert set(order[1:answered]) == {"session/update"}
     about = [m["params"]["update"]["sessionUpdate"] for m in other.received[answered:] if m.get("method")]
-    assert about == ["session_info_update", "available_commands_update"]
+    assert about == ["session_info_update", commands]
 
 
 @pytest.mark.rule("R40", "R48")
