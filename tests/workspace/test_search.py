@@ -446,6 +446,13 @@ def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(tmp_path):
     before = children(os.getpid())
     assert asyncio.run(run()) < 1
     assert children(os.getpid()) == before
+    eventually(lambda: not naming(tmp_path))  # an orphan is nobody's child
+
+
+def naming(path: Path) -> list[int]:
+    """The processes whose command names the path."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if str(path) in _command(pid)]
 
 
 ALONE = """
