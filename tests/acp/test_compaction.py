@@ -255,7 +255,7 @@ def test_the_person_still_sees_everything_after_a_restart(open_editor):
         crow.close()
         other = open_editor(folder=crow.folder, capabilities=EVERYTHING)
         other.load_session(session)
-        assert other.text() == crow.text().replace("\n\n", "")  # which, live, set messages apart from calls
+        assert other.text() == crow.text()
         assert list(other.tool_calls()) == list(crow.tool_calls())
         assert compactions(other) == ["completed"]
 
