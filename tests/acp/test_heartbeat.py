@@ -158,7 +158,7 @@ TABLE: dict[str, Hostile] = {
         reply(call("edit", path="a.txt", edits=[{"old": "99 of a", "new": "changed", "all": True}])) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
         times=6,
-        message=4 * MB,  # the question shows every place: 10,000 hunks of 400 bytes
+        message=8 * MB,  # the question shows every place, 10,000 hunks of 400 bytes, each an item of its own
     ),
     "a new text for a file of 8 MB": Hostile(
         16 * MB,

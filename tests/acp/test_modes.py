@@ -1,5 +1,7 @@
 """Modes and config options on the wire: two views of the same choice, always in step."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.editor import EVERYTHING, Editor, Json, Later, chose
@@ -154,8 +156,12 @@ def test_what_was_chosen_is_stored_with_the_session_and_with_no_other(open_edito
 def test_commands_are_advertised_after_the_answer_with_their_hints(open_editor):
     crow = open_editor(script=HELLO)
     crow.new_session()
-    crow.request("session/list")
-    [update] = [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
+
+    def advertised() -> list[dict[str, Any]]:
+        return [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
+
+    crow.wait_until(advertised, "the commands")
+    [update] = advertised()
     commands = {command["name"]: command for command in update["availableCommands"]}
     assert not any(name.startswith("/") for name in commands)
     assert all(command["description"] for command in commands.values())
