@@ -338,7 +338,7 @@ def test_a_file_that_a_turn_makes_is_advertised_after_it(open_editor):
     crow.permit = lambda request: chose("once")
     crow.new_session()
     said(crow, "go")
-    assert advertised(crow)[-1] == [*BUILT_IN, "hi"]
+    crow.wait_until(lambda: advertised(crow)[-1] == [*BUILT_IN, "hi"], "the new command")
 
 
 @pytest.mark.rule("R128")

@@ -43,7 +43,12 @@ def trust_questions(crow) -> list:
 def commands(crow) -> list[str]:
     """The names that were told last."""
     updates = [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
-    return [command["name"] for command in updates[-1]["availableCommands"]]
+    return [command["name"] for update in updates[-1:] for command in update["availableCommands"]]
+
+
+def wait_for_commands(crow, names: set[str]) -> None:
+    """They are looked for beside a turn, and may be told a moment after its end."""
+    crow.wait_until(lambda: names <= set(commands(crow)), f"the commands {names}")
 
 
 def parts_sent(crow) -> list[str]:
@@ -78,13 +83,13 @@ def test_trust_is_asked_in_the_first_turn_and_remembered_until_something_changes
     ]
     assert "Ship $1, now." in json.dumps(asked["toolCall"]["content"])
     assert crow.the_call()["status"] == "completed"
-    assert "ship" in commands(crow)
+    wait_for_commands(crow, {"ship"})
 
     crow.prompt("/ship it")
     assert crow.last_prompt() == [{"part": "text", "text": "Ship it, now."}]
     crow.new_session()
     crow.prompt("hello again")
-    assert "ship" in commands(crow)
+    wait_for_commands(crow, {"ship"})
     assert len(trust_questions(crow)) == 1
 
     write(crow.workspace / ".crow/commands/ship.md", "Ship something else.")
@@ -99,7 +104,7 @@ def test_trust_for_the_session_ends_with_it(open_in_project):
     crow.prompt("one")
     crow.prompt("two")
     assert len(trust_questions(crow)) == 1
-    assert "ship" in commands(crow)
+    wait_for_commands(crow, {"ship"})
     crow.new_session()
     crow.prompt("three")
     assert len(trust_questions(crow)) == 2
@@ -302,7 +307,7 @@ def test_a_wrong_config_is_one_notice_and_the_session_goes_on(open_in_project):
     (notice,) = crow.notices
     assert str(path) in notice
     assert "mode" in notice
-    assert "ship" in commands(crow)
+    wait_for_commands(crow, {"ship"})
 
 
 @pytest.mark.parametrize("name", ["trust.json", "grants.json"])
@@ -471,7 +476,7 @@ def test_a_hostile_repository_that_is_trusted_still_loosens_nothing(hostile, tmp
     assert "The mode is `ask`" in crow.text()
     crow.prompt("/permissions explain rm -rf /")
     assert "asks, by running a command" in crow.text()
-    assert {"evil", "nice"} < set(commands(crow))
+    wait_for_commands(crow, {"evil", "nice"})
     assert not {"secret", "away"} & set(commands(crow))
     crow.prompt("/evil")
     assert crow.last_prompt()[-1]["text"].endswith("@/etc/passwd")
