@@ -160,7 +160,7 @@ def test_commands_are_advertised_after_the_answer_with_their_hints(open_editor):
     def advertised() -> list[dict[str, Any]]:
         return [u for u in crow.all_updates_of(crow.session_id) if u["sessionUpdate"] == "available_commands_update"]
 
-    crow.wait_until(advertised, "the commands")
+    crow.wait_until(lambda: bool(advertised()), "the commands")
     [update] = advertised()
     commands = {command["name"]: command for command in update["availableCommands"]}
     assert not any(name.startswith("/") for name in commands)

@@ -1,6 +1,7 @@
 """What a server's tool gave, for the model and for the person; prompts and resources too."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
@@ -127,15 +128,27 @@ def test_without_resources_there_is_no_tool_for_them(tmp_path):
     assert "find_tools" not in offered(editor.model_requests()[0])
 
 
+def commands_of_servers(editor: Editor) -> dict[str, Any]:
+    """The first update that advertises a server's prompt; it may come a moment after the turn."""
+
+    def told() -> list[dict[str, Any]]:
+        updates = editor.all_updates_of(editor.session_id)
+        return [
+            update
+            for update in updates
+            if update["sessionUpdate"] == "available_commands_update"
+            and any(command["name"].startswith("mcp:") for command in update["availableCommands"])
+        ]
+
+    editor.wait_until(lambda: bool(told()), "the server's prompts")
+    return told()[0]
+
+
 def test_a_prompt_of_a_server_is_a_command(tmp_path):
     editor = editing(tmp_path, calling())
     editor.new_session(mcpServers=[good()])
     editor.prompt("Hi.")
-    [*_, update] = [
-        update
-        for update in editor.all_updates_of(editor.session_id)
-        if update["sessionUpdate"] == "available_commands_update"
-    ]
+    update = commands_of_servers(editor)
     [command] = [command for command in update["availableCommands"] if command["name"] == "mcp:good:recipe"]
     assert command["input"] == {"hint": "dish [people]"}
     editor.prompt("/mcp:good:recipe people=6 apple pie")
@@ -149,11 +162,7 @@ def test_prompts_have_names_of_their_own_hints_on_one_line_and_texts_of_some_len
     editor = editing(tmp_path, calling())
     editor.new_session(mcpServers=[bad("prompts")])
     editor.prompt("Hi.")
-    [*_, update] = [
-        update
-        for update in editor.all_updates_of(editor.session_id)
-        if update["sessionUpdate"] == "available_commands_update"
-    ]
+    update = commands_of_servers(editor)
     commands = {one["name"]: one for one in update["availableCommands"] if one["name"].startswith("mcp:")}
     name = "mcp:prompts:bake_bread"
     assert list(commands) == [name, f"{name}_2", f"{name}_3"]
