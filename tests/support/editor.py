@@ -565,7 +565,10 @@ class Editor:
             return waiting
 
     def _reply_error(self, id: Any, error: ErrorAnswer) -> None:
-        self._reply({"jsonrpc": "2.0", "id": id, "error": {"code": error.code, "message": error.message}})
+        told = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            told["data"] = error.data
+        self._reply({"jsonrpc": "2.0", "id": id, "error": told})
 
     def _reply(self, message: Json) -> None:
         with contextlib.suppress(OSError):  # Crow may be gone by now

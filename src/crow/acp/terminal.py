@@ -8,16 +8,15 @@ cancelled: every terminal that the client created is released exactly once.
 import asyncio
 import logging
 import os
-import re
 from collections.abc import Collection, Mapping
 from typing import Literal
 
 from crow.acp import wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
+from crow.acp.refusals import is_refusal, reason_of
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout
-from crow.visible import one_line
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.place import refuse_link
@@ -39,9 +38,6 @@ LONGEST_PAUSE = 4.0
 """Seconds until a running command's output is looked at, and then between two looks, until its beginning is known."""
 LARGE = 256 * 1024
 """Characters of output from which on only the parts that may be shown are looked at."""
-
-_REFUSAL = re.compile(r"permission|denie|deny|refus|reject|declin|not allowed|forbid|unauthori|cancel", re.IGNORECASE)
-_CANCELLED = -32800
 
 
 class TerminalNotOpened(WorkspaceError):
@@ -128,9 +124,9 @@ class ClientCommands:
 
 
 def _not_opened(error: RpcError) -> TerminalNotOpened:
-    if error.code == _CANCELLED or _REFUSAL.search(error.message):
-        return TerminalNotOpened("refused", f"The editor refused to open a terminal: {one_line(error.message)}.")
-    return TerminalNotOpened("failed", f"The editor could not open a terminal: {one_line(error.message)}.")
+    if is_refusal(error):
+        return TerminalNotOpened("refused", f"The editor refused to open a terminal: {reason_of(error)}.")
+    return TerminalNotOpened("failed", f"The editor could not open a terminal: {reason_of(error)}.")
 
 
 class ClientTerminal:

@@ -5,10 +5,9 @@ keeps every byte; else straight to disk, as long as the buffer holds no change o
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,10 +15,10 @@ from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.refusals import is_refusal, reason_of
 from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
-from crow.visible import one_line
 from crow.workspace.base import Document
 from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
@@ -43,7 +42,6 @@ TRIES = 8
 
 ASK_TO_SAVE = "Ask the user to save it first."
 
-_SAYS_NO = re.compile(r"denied|declin|refus|reject|permission|not allowed|forbidden", re.IGNORECASE)
 _CANNOT = frozenset({ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS})
 """What an editor answers that has no such file or method. Every other error is a refusal, whatever it is called, and
 these are too where their words say no.
@@ -214,7 +212,7 @@ class ClientWorkspace(LocalWorkspace):
             if saved is None or not self._is_refusal(error, saved):
                 return None
             self._has_refused = True
-            told = f"{shown(path.real)} was not read: the editor refused it ({_reason(error)})."
+            told = f"{shown(path.real)} was not read: the editor refused it ({reason_of(error)})."
             raise EditorRefused(told, remedy="Only the user can allow it.") from None
         return answer.content
 
@@ -223,7 +221,7 @@ class ClientWorkspace(LocalWorkspace):
         if _cannot(error):
             return False
         can_be_shown = saved.encoding == "utf-8" and len(saved.text) <= LARGEST_SENT
-        return can_be_shown or self._has_refused or _SAYS_NO.search(_reason(error)) is not None
+        return can_be_shown or self._has_refused or is_refusal(error)
 
     async def _trail(self, path: ResolvedPath) -> Trail:
         return await self.disk.run(lambda: trail_of(path, self._roots))
@@ -347,22 +345,12 @@ def _is_settled(trail: Trail) -> bool:
 
 
 def _cannot(error: RpcError) -> bool:
-    return error.code in _CANNOT and _SAYS_NO.search(_reason(error)) is None
+    return error.code in _CANNOT and not is_refusal(error)
 
 
 def _refused_to_write(path: ResolvedPath, error: RpcError) -> WorkspaceError:
-    told = f"{shown(path.real)} was not written: the editor refused it ({_reason(error)})."
+    told = f"{shown(path.real)} was not written: the editor refused it ({reason_of(error)})."
     return WorkspaceError(told, remedy="Only the user can allow it.")
-
-
-def _reason(error: RpcError) -> str:
-    """What the editor said. The protocol's libraries put it into the data, beside a message that is always the same."""
-    details: object = error.data
-    if isinstance(details, dict):
-        data = cast("dict[str, Any]", details)
-        details = next((data[key] for key in ("details", "message", "reason") if data.get(key)), "")
-    said = details if isinstance(details, str) and details else error.message
-    return one_line(said, 200)
 
 
 def _encoded_alike(one: Document, other: Document) -> bool:
