@@ -281,6 +281,12 @@ def test_a_session_that_is_renamed_first_keeps_that_name(crow):
     assert titles(crow) == ["Birds"]
 
 
+def test_asking_for_the_title_gives_the_session_none(crow):
+    said(crow, "/rename")
+    said(crow, "Mend the parser, please!")
+    assert titles(crow) == ["Mend the parser, please!"]
+
+
 def test_an_export_to_a_full_disk_says_so(crow, small_disk):
     fill_up(small_disk / "filler")
     path = small_disk / "x.md"

@@ -18,6 +18,7 @@ from crow.session.preparations import Preparations
 from crow.session.servers import Servers
 from crow.session.session import Session
 from crow.session.surroundings import Surroundings
+from crow.session.title import Title
 from crow.session.toolset import file_tools, session_tools
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
@@ -90,8 +91,9 @@ def open_session(
     conversation.tools.more = servers
     conversation.tools.add(Task(subagents.subagent_for, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
-    commands = all_commands(conversation, options, sources, trusting, keeping.archive, servers)
-    session = Session(id, conversation, journal, terminals, options, commands, servers, keeping.past)
+    title = Title(journal, keeping.past)
+    commands = all_commands(conversation, options, sources, trusting, keeping.archive, servers, title)
+    session = Session(id, conversation, journal, terminals, options, commands, servers, title, keeping.past)
     for notice in _begin(keeping.past, trusting, options, read.warnings):
         session.tell(notice)
     return session

@@ -13,18 +13,16 @@ from crow.events import (
     Notice,
     OptionChosen,
     Sent,
-    TitleChanged,
     TurnStarted,
 )
 from crow.messages import StopReason
-from crow.session.builtins.rename import Rename
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
 from crow.session.mending import last_turn_number
 from crow.session.options import Options
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
-from crow.session.title import title_of
+from crow.session.title import Title
 from crow.tools.background import end_of
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
@@ -43,6 +41,7 @@ class Session:
         options: Options,
         commands: Commands,
         servers: Servers,
+        title: Title,
         past: Sequence[Event] = (),
     ) -> None:
         self.id = id
@@ -55,9 +54,9 @@ class Session:
         self._journal = journal
         self._commands = commands
         self._servers = servers
+        self._title = title
         self._turns = last_turn_number(past)
         self._turn: RunningTurn | None = None
-        self._titled = any(isinstance(event, TitleChanged) for event in past)
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
         self._looking: asyncio.Task[None] | None = None
@@ -152,7 +151,7 @@ class Session:
             await self._tell_commands()
         found = self._commands.find(sent)
         if found is None:
-            self._name(sent)
+            self._title.begin_with(sent)
         self._journal.append(TurnStarted(ids.turn_id))
         try:
             if found is not None:
@@ -190,18 +189,12 @@ class Session:
             raise
         except CrowError as error:
             answer = Reply(str(error))
-        self._titled = self._titled or isinstance(command, Rename)
         if isinstance(answer, Prompt):
             # What the person typed is in the journal already; this is what it stands for.
-            self._name(sent)
+            self._title.begin_with(sent)
             return await run_turn(self._conversation, ids, answer.sent, typed=False)
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
-
-    def _name(self, sent: Sequence[Sent]) -> None:
-        if not self._titled:
-            self._titled = True
-            self._journal.append(TitleChanged(title_of(sent)))
 
     async def _look_for_commands(self) -> None:
         """Also between turns: a command that was just written can be completed where the person types it."""

@@ -1,9 +1,12 @@
-"""A session's title: the beginning of the first prompt that went to the model. No model is asked for it."""
+"""A session's title: the beginning of the first prompt that went to the model, until the person gives it another.
+
+No model is asked for it.
+"""
 
 import re
 from collections.abc import Sequence
 
-from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
+from crow.events import Event, Journal, Sent, SentLink, SentMedia, SentResource, SentText, TitleChanged
 from crow.visible import one_line
 
 LONGEST = 80
@@ -17,6 +20,25 @@ _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1(?!\w)")
 _CODE = re.compile(r"(`+) ?(.+?) ?\1")
 _MARK = re.compile(r"^(```|~~~).*$", re.MULTILINE)
+
+
+class Title:
+    """The title of a session of which `past` is what happened before it was opened. Empty until there is one."""
+
+    def __init__(self, journal: Journal, past: Sequence[Event]) -> None:
+        self._journal = journal
+        self.text = next((event.title for event in reversed(past) if isinstance(event, TitleChanged)), "")
+
+    def begin_with(self, prompt: Sequence[Sent]) -> None:
+        """Takes the title from the prompt, unless there is one."""
+        if not self.text:
+            self.text = title_of(prompt)
+            self._journal.append(TitleChanged(self.text))
+
+    async def change(self, wish: str) -> None:
+        """Gives the session the title that the person wants, as a title can be shown."""
+        self.text = title_of((SentText(wish),))
+        await self._journal.record(TitleChanged(self.text))
 
 
 def title_of(sent: Sequence[Sent]) -> str:

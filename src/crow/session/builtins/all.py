@@ -15,6 +15,7 @@ from crow.session.commands import Command, Commands
 from crow.session.file_commands import FileCommands
 from crow.session.options import Options
 from crow.session.servers import Servers
+from crow.session.title import Title
 from crow.session.trusting import Trusting
 from crow.turn.conversation import Conversation
 
@@ -26,6 +27,7 @@ def all_commands(
     trusting: Trusting,
     archive: Archive,
     servers: Servers,
+    title: Title,
 ) -> Commands:
     workspace = conversation.workspace
     built_in: list[Command] = [
@@ -39,7 +41,7 @@ def all_commands(
         Context(conversation),
         Mcp(servers),
         Export(archive, workspace.roots[0]),
-        Rename(conversation, archive),
+        Rename(title),
         Undo(archive, conversation),
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
