@@ -53,19 +53,7 @@ async def output_of(argv: Sequence[str], *, cwd: str, until: float, most: int, p
 async def _output_of(
     argv: Sequence[str], cwd: str, leash: int, until: float, most: int, passed: Sequence[int]
 ) -> Output:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", _GUARDED, "sh", *argv),
-            cwd=cwd,
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-            stdin=leash,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=passed,
-        )
-    finally:
-        os.close(leash)
+    process = await _start(argv, cwd, leash, passed)
     text = bytearray()
     cut: Literal["", "time", "size"] = ""
     try:
@@ -77,6 +65,31 @@ async def _output_of(
     finally:
         status = await _end(process)
     return Output(bytes(text[:most]), cut, status)
+
+
+async def _start(argv: Sequence[str], cwd: str, leash: int, passed: Sequence[int]) -> asyncio.subprocess.Process:
+    """Starts the program. The leash is its own from then on: here it is closed."""
+    starting = asyncio.get_running_loop().create_task(
+        asyncio.create_subprocess_exec(
+            *("/bin/sh", "-c", _GUARDED, "sh", *argv),
+            cwd=cwd,
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            stdin=leash,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=passed,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # asyncio would end the shell alone, while the program may be running already.
+        with contextlib.suppress(OSError):
+            await _end(await starting)
+        raise
+    finally:
+        os.close(leash)
 
 
 async def _read(process: asyncio.subprocess.Process, into: bytearray, most: int) -> bool:
