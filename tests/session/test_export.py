@@ -33,7 +33,7 @@ from crow.results import DiffBlock, HiddenOutput, ImageBlock, TextBlock, ToolKin
 from crow.session.export import as_json, markdown
 from crow.store.base import RECORD_VERSION, SessionEntry
 
-ENTRY = SessionEntry("0123-abc", "/work/place", ("/more`ticks",), "Mend the nest", 1_700_000_000_000, 1_700_000_060_000)
+ENTRY = SessionEntry("0123-abc", "/home/place", ("/more`ticks",), "Mend the nest", 1_700_000_000_000, 1_700_000_060_000)
 ENDED = TurnEnded("t1", StopReason.END_TURN)
 
 
@@ -57,7 +57,7 @@ def headings(text: str) -> list[str]:
 
 def test_it_begins_with_what_the_session_is():
     head = document()
-    assert head.startswith("# Mend the nest\n\n- Folder: `/work/place`\n- Also: ``/more`ticks``\n- Begun: 2023-11-1")
+    assert head.startswith("# Mend the nest\n\n- Folder: `/home/place`\n- Also: ``/more`ticks``\n- Begun: 2023-11-1")
     assert "- Session: `0123-abc`\n" in head
 
 
@@ -89,7 +89,7 @@ def test_diffs_outputs_and_failures():
     text = document(
         *asked(),
         *called(
-            "c1", "Edit a", ToolResult(ok=True, text="", display=(DiffBlock("/work/place/a", "modify", "x\n", "y\n"),))
+            "c1", "Edit a", ToolResult(ok=True, text="", display=(DiffBlock("/home/place/a", "modify", "x\n", "y\n"),))
         ),
         *called("c2", "Remove b", ToolResult(ok=True, text="", display=(DiffBlock("/b", "delete", "x\n", ""),))),
         *called("c3", "`make`", ToolResult(ok=False, text="", message="exit 2", display=(TextBlock("no rule\n"),))),
