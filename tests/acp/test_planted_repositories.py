@@ -246,3 +246,21 @@ def test_writing_what_makes_a_folder_a_git_directory_asks(scene, mode):
     crow.prompt("go")
     asked = [Path(request["toolCall"]["locations"][0]["path"]).name for request in crow.permissions]
     assert asked == ["HEAD", "config2"]
+
+
+LOSING = ["git restore .", "git checkout -- .", "git checkout HEAD a.txt", "git rm -r --cached .", "git stash"]
+
+
+def test_a_rule_for_all_of_git_loses_no_work(scene):
+    crow, _ = scene(reply(*map(run, LOSING), run("git add a.txt && git commit -m x")), config=rules("git *"))
+    file = crow.workspace / "a.txt"
+    file.write_text("kept\n")
+    git(crow.workspace, "add", "a.txt")
+    git(crow.workspace, "commit", "-q", "-m", "a")
+    git(crow.workspace, "config", "user.name", "a")
+    git(crow.workspace, "config", "user.email", "a@b.c")
+    file.write_text("an afternoon's work\n")
+    crow.new_session()
+    crow.prompt("go")
+    assert file.read_text() == "an afternoon's work\n"
+    assert len(crow.permissions) == len(LOSING)

@@ -50,6 +50,45 @@ def test_a_repository_on_this_machine_is_not_covered(tmp_path, command, word):
     assert why_not_listed(("git", command, "origin"), 2, [str(tmp_path)]) is None
 
 
+LOSING = """\
+restore .
+restore --staged .
+checkout -- .
+checkout main
+checkout -b x
+switch main
+rm -r src
+clean -fd
+stash
+stash drop
+stash pop
+reset --hard
+reset
+push --force
+merge main
+merge --abort
+rebase main
+cherry-pick x
+revert x
+tag -d v1
+branch -D x
+gc
+mv a b
+worktree remove x
+reflog expire --all
+"""
+
+
+@pytest.mark.parametrize("rest", LOSING.splitlines())
+def test_a_rule_for_all_of_git_covers_nothing_that_may_lose_work(rest):
+    assert why_not_listed(("git", *rest.split()), 1) is not None
+
+
+@pytest.mark.parametrize("rest", ["restore .", "checkout -- .", "switch main", "rm -r src", "stash pop", "merge main"])
+def test_a_rule_that_names_the_sub_command_covers_it(rest):
+    assert why_not_listed(("git", *rest.split()), 2) is None
+
+
 def test_a_remote_that_lies_on_this_machine_is_not_asked(tmp_path):
     (tmp_path / "bare.git").mkdir()
     assert why_not_listed(("git", "remote", "show", "bare"), 2, [str(tmp_path)]) is not None

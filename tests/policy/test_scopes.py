@@ -39,6 +39,9 @@ LABELS = [
     ("make test", "`make test`"),
     ("rm -rf build", "`rm -rf build`"),
     ("git push origin main", "`git push origin main`"),
+    ("git restore .", "`git restore .`"),
+    ("git checkout -b x", "`git checkout -b x`"),
+    ("git stash", "`git stash`"),
     ("ls | xargs cat", "`ls …` and `xargs cat`"),
     ("awk '{print $1}' a.txt", "`awk '{print $1}' a.txt`"),
     # a general rule would not cover the line itself

@@ -36,7 +36,8 @@ class Covered(msgspec.Struct, frozen=True):
     passes_on: bool = False
     """The words behind a `--` belong to another program."""
     spelled: bool = False
-    """The rule has to spell the sub-command out: `git *` does not cover `git push`, `git push *` does."""
+    """The rule has to spell the sub-command out, since it may lose work, reaches others or fetches foreign code:
+    `git *` does not cover `git push`, `git push *` does."""
     anywhere: bool = False
     """It does the same in any folder: no file that it finds there tells it what to do."""
     examples: tuple[str, ...] = ()
@@ -551,12 +552,12 @@ _GIT = (
     ),
     Covered(
         "git tag",
-        flags="ald",
+        flags="al",
         valued="nm",
         long="--list --contains --no-contains --merged --no-merged --sort --points-at --format --annotate --message "
-        "--delete --column",
+        "--column",
         examples=("git tag -l", "git tag -a v1 -m x"),
-        counterexamples=("git tag -s x", "git tag -u x y", "git tag -f x", "git tag -F x"),
+        counterexamples=("git tag -s x", "git tag -u x y", "git tag -f x", "git tag -F x", "git tag -d x"),
     ),
     Covered("git add", flags="AuvNn", long="--all --update --verbose --intent-to-add --dry-run --refresh"),
     Covered(
@@ -574,11 +575,13 @@ _GIT = (
             "git commit --trailer a=b",
         ),
     ),
+    # What follows replaces files that were changed or are ignored, of which git keeps no copy, or changes a history.
     Covered(
         "git checkout",
         flags="qdt",
         valued="b",
         long="--quiet --detach --track --no-track --orphan --ours --theirs --progress --no-progress",
+        spelled=True,
         examples=("git checkout -b x", "git checkout main"),
         counterexamples=("git checkout -f x", "git checkout --recurse-submodules x"),
     ),
@@ -587,11 +590,16 @@ _GIT = (
         flags="qdt",
         valued="c",
         long="--create --detach --quiet --track --no-track --guess --no-guess --orphan --progress --no-progress",
+        spelled=True,
         examples=("git switch -c x",),
         counterexamples=("git switch --recurse-submodules x", "git switch -f x"),
     ),
     Covered(
-        "git restore", flags="SWq", valued="s", long="--staged --worktree --source --quiet --ours --theirs --progress"
+        "git restore",
+        flags="SWq",
+        valued="s",
+        long="--staged --worktree --source --quiet --ours --theirs --progress",
+        spelled=True,
     ),
     Covered(
         "git stash",
@@ -599,11 +607,16 @@ _GIT = (
         valued="m",
         long="--include-untracked --all --keep-index --no-keep-index --quiet --index --staged --message --stat --patch",
         first="list show push pop apply save",
+        spelled=True,
         examples=("git stash", "git stash list", "git stash push -m x"),
         counterexamples=("git stash clear", "git stash drop", "git stash show --ext-diff"),
     ),
     Covered(
-        "git rm", flags="rqn", long="--cached --quiet --dry-run --ignore-unmatch", counterexamples=("git rm -f x",)
+        "git rm",
+        flags="rqn",
+        long="--cached --quiet --dry-run --ignore-unmatch",
+        spelled=True,
+        counterexamples=("git rm -f x",),
     ),
     Covered(
         "git merge",
@@ -611,6 +624,7 @@ _GIT = (
         valued="m",
         long="--no-ff --ff --ff-only --squash --no-commit --commit --abort --continue --quit --no-edit --stat "
         "--no-stat --quiet --verbose --message --log",
+        spelled=True,
         examples=("git merge main",),
         counterexamples=("git merge -s x y", "git merge --strategy=x y", "git merge -S y"),
     ),
@@ -619,11 +633,18 @@ _GIT = (
         flags="qv",
         long="--abort --continue --skip --quit --onto --autostash --no-autostash --quiet --verbose --stat --keep-base "
         "--root --autosquash --rebase-merges",
+        spelled=True,
         examples=("git rebase main",),
         counterexamples=("git rebase -x ./x", "git rebase --exec ./x", "git rebase -s x", "git rebase -i x"),
     ),
     *(
-        Covered(f"git {name}", flags="nx", valued="m", long="--continue --abort --skip --quit --no-commit --mainline")
+        Covered(
+            f"git {name}",
+            flags="nx",
+            valued="m",
+            long="--continue --abort --skip --quit --no-commit --mainline",
+            spelled=True,
+        )
         for name in ("cherry-pick", "revert")
     ),
     Covered(
