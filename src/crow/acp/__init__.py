@@ -6,6 +6,7 @@
   for a session that is loaded, `translate_session` for what can be chosen in one. `sink`: when they are sent;
   `shown_calls`: what the client knows of the calls that are open.
 - `offers`: what the client offers, and so what a session gets: `person` asks through it, `workspace` and `buffers`
-  read and write there, `terminal` runs commands there, once `terminal_check` has found that it runs what it is sent.
+  read and write there, `terminal` runs commands there, once `terminal_check` has found that it runs what it is sent;
+  `refusals` tells what a client would not do from what it could not.
 - `client`: the other side of the protocol, for `crow run` and `crow demo`.
 """
