@@ -264,3 +264,24 @@ def test_a_rule_for_all_of_git_loses_no_work(scene):
     crow.prompt("go")
     assert file.read_text() == "an afternoon's work\n"
     assert len(crow.permissions) == len(LOSING)
+
+
+@pytest.mark.parametrize("capabilities", [NOTHING, TERMINAL], ids=["local", "client"])
+@pytest.mark.parametrize("entry", [".", "", "tools", "~/tools"])
+def test_no_program_is_found_by_a_relative_entry_of_the_path(scene, entry, capabilities):
+    """With `.` or nothing at all in PATH, `git` would be a file of whatever folder a command runs in."""
+    crow, fired = scene(
+        reply(run("git status")), capabilities=capabilities, environment={"PATH": f"{entry}:{os.defpath}"}
+    )
+    crow.terminals.environment["PATH"] = f"{entry}:{os.defpath}"
+    for folder in (".", "tools", "~/tools"):
+        (crow.workspace / folder).mkdir(parents=True, exist_ok=True)
+        for name in ("git", "bash"):
+            planted = crow.workspace / folder / name
+            planted.write_text(f"#!/bin/sh\n: > {fired}\n")
+            planted.chmod(0o755)
+    crow.new_session()
+    crow.prompt("go")
+    assert crow.permissions == []
+    assert not fired.exists(), "the planted program ran"
+    assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}

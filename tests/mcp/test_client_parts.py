@@ -9,6 +9,7 @@ from crow.config.settings import McpServerSettings
 from crow.mcp.using.digests import resources_digest, tool_digest
 from crow.mcp.using.forms import flat
 from crow.mcp.using.naming import tool_name
+from crow.mcp.using.program import environment_for
 from crow.mcp.using.wanted import Origin, all_wanted
 from crow.messages import ToolSpec
 from tests.mcp.guests import bad, editing, offered
@@ -107,3 +108,11 @@ def test_a_session_without_servers_never_loads_the_library(tmp_path):
     assert "msgspec" in maps
     assert "pydantic_core" not in maps
     editor.close()
+
+
+def test_a_server_finds_no_program_in_the_folder_it_runs_in():
+    """`npx` starts `node` by its name: with `.` in PATH that would be a file of the project."""
+    settings = McpServerSettings(command="npx")
+    for path in (".:/bin", ":/bin", "/bin:", "x/y:/bin"):
+        assert environment_for(settings, {"PATH": path})["PATH"] == "/bin"
+    assert environment_for(settings, {"PATH": "."})["PATH"] == "/usr/local/bin:/usr/bin:/bin"

@@ -114,7 +114,7 @@ class Terminals:
     """What an editor knows of its terminals. `complaints` is what the agent did wrong with them."""
 
     def __init__(self, environment: dict[str, str], kind: type[Terminal] = Terminal) -> None:
-        self._environment = environment
+        self.environment = environment
         self._kind = kind
         self.requests: list[Json] = []
         self._open: dict[str, Terminal] = {}
@@ -130,7 +130,7 @@ class Terminals:
         if not request.get("outputByteLimit"):
             self.complaints.append("terminal/create without an output limit")
         self.requests.append(request)
-        terminal = self._kind(f"terminal-{len(self.created) + 1}", request, self._environment)
+        terminal = self._kind(f"terminal-{len(self.created) + 1}", request, self.environment)
         self.created.append(terminal)
         self._open[terminal.id] = terminal
         return {"terminalId": terminal.id}

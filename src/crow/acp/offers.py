@@ -15,7 +15,7 @@ from crow.session.models import SessionSetup
 from crow.session.surroundings import Surroundings
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
-from crow.workspace.environment import git_settings, seen_by_commands
+from crow.workspace.environment import given_to_terminals, seen_by_commands
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
@@ -82,7 +82,7 @@ class Offers:
         if not (self._client.terminal and setup.settings.terminal.use_client):
             return local
         withheld = [name for name in environ if name not in seen]
-        client = ClientCommands(self._connection, session_id, withheld, git_settings(environ))
+        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ))
         return CheckedCommands(client, local, self._check)
 
 

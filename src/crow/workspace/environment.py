@@ -21,12 +21,33 @@ NAME_A_REPOSITORY = frozenset(
 _FOUND_FROM_FOLDER = frozenset({"RIPGREP_CONFIG_PATH"})
 """Files of options that name programs to run: a relative path would be a file of whatever folder a command runs in."""
 
+_USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
+
 
 def seen_by_commands(environ: Mapping[str, str], secrets: Collection[str]) -> dict[str, str]:
     """`secrets` are the names of the variables that hold keys of ours."""
     withheld = CHANGE_MEANING | NAME_A_REPOSITORY | frozenset(secrets)
     withheld |= {name for name in _FOUND_FROM_FOLDER if not os.path.isabs(environ.get(name, "/"))}
-    return {name: value for name, value in environ.items() if name not in withheld} | git_settings(environ)
+    seen = {name: value for name, value in environ.items() if name not in withheld}
+    return seen | {"PATH": search_path(environ)} | git_settings(environ)
+
+
+def given_to_terminals(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a client's terminal is given besides its own environment, which is like ours."""
+    path = search_path(environ)
+    return git_settings(environ) | ({} if environ.get("PATH", path) == path else {"PATH": path})
+
+
+def search_path(environ: Mapping[str, str]) -> str:
+    """PATH without what is not absolute: `.` or an empty entry is a folder of whatever project a command runs in.
+
+    Without a PATH some shells look there too, so that there always is one.
+    """
+    home = environ.get("HOME", "")
+    entries = environ.get("PATH", "").split(os.pathsep)
+    # Shells read the `~` as the home, other programs as a folder of this name.
+    spelled = (home + entry[1:] if entry == "~" or entry.startswith("~/") else entry for entry in entries)
+    return os.pathsep.join(entry for entry in spelled if os.path.isabs(entry)) or _USUAL_PATH
 
 
 def git_settings(environ: Mapping[str, str]) -> dict[str, str]:

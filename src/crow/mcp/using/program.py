@@ -10,6 +10,7 @@ from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import ServerFailed
 from crow.timeouts import timeout
 from crow.visible import one_line
+from crow.workspace.environment import search_path
 from crow.workspace.keeper import Request
 from crow.workspace.processes import Keeper, Supervised
 
@@ -24,7 +25,7 @@ _STEP = 64 * 1024
 
 def environment_for(settings: McpServerSettings, environ: Mapping[str, str]) -> dict[str, str]:
     passed = {name: value for name, value in environ.items() if name in PASSED_ON or name.startswith("LC_")}
-    return {**passed, **settings.env}
+    return {**passed, "PATH": search_path(environ), **settings.env}
 
 
 def find_program(command: str, path: str, folder: str) -> str:
