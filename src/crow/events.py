@@ -197,6 +197,14 @@ class CallSettled(Event, frozen=True, tag="call_settled"):
     result: ToolResult
 
 
+class BackgroundEnded(Event, frozen=True, tag="background_ended"):
+    """A command that a call left running has ended. The model learns of it otherwise."""
+
+    call_id: str
+    result: ToolResult
+    """What the call shows from now on."""
+
+
 class ReplyEnded(Event, frozen=True, tag="reply_ended"):
     """One answer of the model and all its calls are over; what follows belongs to the next."""
 
@@ -341,15 +349,24 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
 
 
 class Notice(Event, frozen=True, tag="notice"):
-    """Something the person should know now; never part of the model's history."""
+    """Something the person should know now, such as what is amiss as a session is opened. Not stored, and never part of
+    the model's history."""
 
     severity: Literal["info", "warning", "error"]
     title: str
     description: str = ""
 
+    @property
+    def text(self) -> str:
+        """All of it, as paragraphs."""
+        return f"{self.title}\n\n{self.description}" if self.description else self.title
+
 
 class Remark(Notice, frozen=True, tag="remark"):
-    """A notice that belongs to the conversation: stored, and told again when the session is loaded."""
+    """A notice of something that happened in the conversation: stored, and told again when the session is loaded."""
+
+    why_stopped: bool = False
+    """It says why the turn stops, so that nothing else needs to be said of its end."""
 
 
 class TurnEnded(Event, frozen=True, tag="turn_ended"):

@@ -100,6 +100,8 @@ class ToolResult(msgspec.Struct, frozen=True):
     locations: tuple[Location, ...] = ()
     """The places that it found."""
     command: CommandEnd | None = None
+    background: str = ""
+    """The id of the command that it left running; see BackgroundEnded."""
 
     @classmethod
     def refused(cls, reason: str) -> "ToolResult":

@@ -153,7 +153,7 @@ class Stage(RecordingJournal):
             case CallProgressed():
                 update = wire.ToolCallUpdate(tool_call_id="c1", content=translate.tool_content(event.display))
             case CallSettled():
-                update = translate.settled(event, "x")
+                update = translate.settled(event.call_id, event.result, "x")
             case _:
                 return
         self.connection.notify("session/update", wire.SessionNotification(session_id="s1", update=update))

@@ -473,6 +473,15 @@ def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
     ]
 
 
+def test_the_end_of_a_command_in_the_background_is_said_by_its_notice_alone() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="serve", kind="execute", status="in_progress"))
+    renderer.update(ended("", "running in the background as b1", ok=True))
+    renderer.update(replace(ended("", "exit 3", ok=False), title="serve · exit 3"))
+    assert paper.getvalue().splitlines() == ["✓ serve · running in the background as b1"]
+
+
 def test_what_was_rejected_is_not_shown_again() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())

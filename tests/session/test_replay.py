@@ -1,5 +1,7 @@
 """What a person sees of a stored session: each thing once, as it ended up, in the order in which it began."""
 
+import msgspec
+
 from crow import events
 from crow.events import (
     ArgumentsGrew,
@@ -139,12 +141,25 @@ def test_how_a_turn_ended_is_told_if_it_did_not_end_by_itself():
 
 
 def test_a_remark_of_a_turn_is_told_again_and_says_why_it_ended():
-    stopped = events.Remark("warning", "Stopped after 100 requests to the model.")
+    stopped = events.Remark("warning", "Stopped after 100 requests to the model.", why_stopped=True)
     past = (events.Remark("warning", "It cannot hear."), TextDelta("m1", "Hm."), stopped)
     ends = TurnEnded("t1", StopReason.MAX_TURN_REQUESTS)
     assert remarks(*past, ends) == ["It cannot hear.", "Stopped after 100 requests to the model."]
     ids = [item.message_id for item in replayed(past) if isinstance(item, PastRemark)]
     assert len(set(ids)) == 2
+
+
+def test_a_remark_about_something_else_does_not_hide_why_a_turn_ended():
+    ended = events.Remark("info", "The background command b1 has ended.")
+    assert remarks(ended, TurnEnded("t1", StopReason.CANCELLED)) == [ended.title, "Cancelled."]
+
+
+def test_what_was_stored_before_remarks_said_more_is_still_read():
+    stored = b'{"event": "remark", "severity": "warning", "title": "Stopped after 100 requests to the model."}'
+    settled = b'{"event": "call_settled", "call_id": "c1", "result": {"ok": true, "text": "[still running]"}}'
+    past = [msgspec.json.decode(stored, type=events.Remark), msgspec.json.decode(settled, type=CallSettled)]
+    assert remarks(*past, TurnEnded("t1", StopReason.MAX_TURN_REQUESTS))[0] == past[0].title
+    assert missing_ends(past) == []
 
 
 def test_a_notice_was_for_its_moment():

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from crow import events
 from crow.events import (
     ArgumentsGrew,
+    BackgroundEnded,
     Before,
     CallDescribed,
     CallOpened,
@@ -106,6 +107,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     FileChanging("t1-c1", "/p/a.py", Before("old\r\n", "latin-1", mark=True)),
     FileWritten("t1-c1", "/p/a.py", "d1"),
     CallSettled("t1-c1", ToolResult(True, "done", "Edited", BLOCKS, (PICTURE,), "over to you")),
+    BackgroundEnded("t1-c1", ToolResult(False, "", "exit 3", (TextBlock("up\nexit 3"),), brief="exit 3")),
     ReplyEnded(),
     PlanChanged((PlanEntry("one", "completed", "high"), PlanEntry("two"))),
     UsageReported(10, 5, 3, 1, 1000, 0.25, "USD"),

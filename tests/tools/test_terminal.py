@@ -12,7 +12,7 @@ import pytest
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
-from crow.events import CallProgressed, Event
+from crow.events import BackgroundEnded, CallProgressed, Event
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
@@ -48,6 +48,8 @@ class Session(RecordingJournal):
         await self.commands.close()
 
     def append(self, event: Event) -> None:
+        if isinstance(event, BackgroundEnded):
+            return
         assert isinstance(event, CallProgressed)
         assert event.call_id == "c1"
         [block] = event.display

@@ -20,7 +20,7 @@ _Step = (
     events.CallRequested | events.CallDescribed | events.PermissionAsked | events.CallStarted | events.CallProgressed
 )
 """What happens to a call between its arguments and its end."""
-CallEvent = events.CallOpened | events.CallPreviewed | _Step | events.CallSettled
+CallEvent = events.CallOpened | events.CallPreviewed | _Step | events.CallSettled | events.BackgroundEnded
 
 
 class _Call:
@@ -64,6 +64,8 @@ class ShownCalls:
         self._calls: dict[str, _Call] = {}
         self._held: dict[str, asyncio.TimerHandle] = {}
         """By call id: the timers of calls that wait for their title."""
+        self._left_running: dict[str, str] = {}
+        """The titles of calls that have ended, and left a command running."""
 
     def show_held(self) -> None:
         """Whatever waits for its title is shown now: what comes next must not overtake it."""
@@ -78,6 +80,8 @@ class ShownCalls:
                 self._settle(event)
             case events.CallPreviewed():
                 self._preview(event)
+            case events.BackgroundEnded():
+                self._end_in_background(event)
             case _:
                 self._go_on(event)
 
@@ -187,13 +191,26 @@ class ShownCalls:
         ):
             self._show(call)
             self._send(self._end_of(call, event))
+            if event.result.background:
+                self._left_running[event.call_id] = call.title
         del self._calls[event.call_id]
 
     def _end_of(self, call: _Call, event: events.CallSettled) -> wire.Update:
-        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal,
-        which it shows by itself and which may be released by now.
-        """
+        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal."""
         display = event.result.display
         known = bool(call.asked) and call.asked == display and translate.is_large(call.asked)
-        known = known or any(isinstance(block, TerminalBlock) for block in display)
-        return translate.settled(event, call.title, with_content=not known)
+        return translate.settled(
+            event.call_id, event.result, call.title, with_content=not known and not _has_terminal(display)
+        )
+
+    def _end_in_background(self, event: events.BackgroundEnded) -> None:
+        """A client may be shown more of a call that has ended; one that takes no such update gets the notice."""
+        title = self._left_running.pop(event.call_id, None)
+        if title is not None:
+            with_content = not _has_terminal(event.result.display)
+            self._send(translate.settled(event.call_id, event.result, title, with_content=with_content))
+
+
+def _has_terminal(display: tuple[DisplayBlock, ...]) -> bool:
+    """Whether the client shows it by itself, in a terminal of its own that may be released by now."""
+    return any(isinstance(block, TerminalBlock) for block in display)

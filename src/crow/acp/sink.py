@@ -106,6 +106,12 @@ class UpdateSink:
         self._flush()
         return replace(event, text=f"\n\n{event.text}") if self._in_line else event
 
+    def _past_known_to_client(self, item: PastItem) -> PastItem:
+        """A client that knows no compactions is told of one in words, as it was when it happened."""
+        if isinstance(item, events.CompactionEnded) and not self._takes_compactions:
+            return PastRemark(f"notice-past-{item.compaction_id}", translate.compaction_as_notice(item).text)
+        return item
+
     def _past_on_a_line_of_its_own(self, item: PastItem) -> PastItem:
         """The same for what happened before."""
         if isinstance(item, PastPrompt):
@@ -157,8 +163,8 @@ class UpdateSink:
     async def replay(self, items: Iterable[PastItem]) -> None:
         """Shows what happened, at the client's pace."""
         for number, item in enumerate(items, start=1):
-            shown = self._past_on_a_line_of_its_own(item)
-            for update in translate_past.past_updates(shown, with_compactions=self._takes_compactions):
+            shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
+            for update in translate_past.past_updates(shown):
                 self._send(update)
             if isinstance(item, events.PlanChanged):
                 self._plan = item.entries

@@ -123,11 +123,10 @@ def preview(event: events.CallPreviewed) -> wire.Update:
     )
 
 
-def settled(event: events.CallSettled, known_title: str, *, with_content: bool = True) -> wire.Update:
+def settled(call_id: str, result: ToolResult, known_title: str, *, with_content: bool = True) -> wire.Update:
     """The end of a call; without its content the client keeps what it has."""
-    result = event.result
     return wire.ToolCallUpdate(
-        tool_call_id=event.call_id,
+        tool_call_id=call_id,
         title=title_at_end(known_title, result) if result.brief else None,
         status="completed" if result.ok else "failed",
         content=result_content(result) if with_content else None,
@@ -161,9 +160,13 @@ def notice(event: events.Notice) -> wire.Update:
 
 def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool = False) -> wire.Update:
     """For clients that know no notices: a message of its own. `new_line`: the text before it ends within a line."""
-    before = "\n\n" if new_line else ""
-    text = f"{before}> {event.title}\n\n" + (f"> {event.description}\n\n" if event.description else "")
+    text = ("\n\n" if new_line else "") + quoted(event.text)
     return wire.AgentMessageChunk(content=wire.TextContent(text=text), message_id=message_id)
+
+
+def quoted(words: str) -> str:
+    """Crow's own words among the model's: a quotation, so that they can be told apart."""
+    return "\n".join(f"> {line}".rstrip() for line in words.split("\n")) + "\n\n"
 
 
 def wait(event: events.StillWaiting) -> events.Notice:

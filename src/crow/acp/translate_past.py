@@ -16,6 +16,7 @@ from crow.acp.translate import (
     is_never_shown,
     locations,
     message,
+    quoted,
     raw_input,
     raw_output,
     result_content,
@@ -30,7 +31,7 @@ LARGEST_REPLAYED = 64 * 1024
 """Characters of what a tool printed."""
 
 
-def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Update]:
+def past_updates(item: PastItem) -> Iterator[wire.Update]:
     """What a client is shown of a thing that is over: once, and as it ended up."""
     match item:
         case PastPrompt():
@@ -42,15 +43,14 @@ def past_updates(item: PastItem, *, with_compactions: bool) -> Iterator[wire.Upd
             yield from message(wire.AgentThoughtChunk, item.message_id, item.text)
         case PastRemark():
             text = item.text.lstrip("\n")
-            before, quoted = item.text[: -len(text)], text.replace("\n", "\n> ")
-            yield from message(wire.AgentMessageChunk, item.message_id, f"{before}> {quoted}\n\n")
+            before = item.text[: -len(text)]
+            yield from message(wire.AgentMessageChunk, item.message_id, before + quoted(text))
         case PastCall():
             yield from _past_call(item)
         case events.PlanChanged():
             yield from updates(item)
         case events.CompactionEnded():
-            if with_compactions:
-                yield compaction(item)
+            yield compaction(item)
         case _:
             assert_never(item)
 

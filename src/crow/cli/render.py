@@ -76,6 +76,7 @@ class Renderer:
         """What the last line belongs to: between different things there is an empty line."""
         self._prose: Prose | None = None
         self._calls: dict[str, RunningCall] = {}
+        self._ended_calls: set[str] = set()
         self._plan = PlanShown()
         self._usage: UsageUpdate | None = None
         self._waiting = ""
@@ -203,6 +204,8 @@ class Renderer:
     # --- tool calls
 
     def _follow(self, update: ToolCall | ToolCallUpdate) -> None:
+        if isinstance(update, ToolCallUpdate) and update.tool_call_id in self._ended_calls:
+            return  # how a command in the background has ended: a notice says it too
         call = self._know(update)
         if update.status in ("completed", "failed"):
             self._settle(update.tool_call_id, call, ok=update.status == "completed")
@@ -214,6 +217,7 @@ class Renderer:
             self.wait(call.title)
 
     def _know(self, update: ToolCall | ToolCallFields) -> RunningCall:
+        self._ended_calls.discard(update.tool_call_id)
         call = self._calls.get(update.tool_call_id)
         if call is None:
             call = self._calls[update.tool_call_id] = RunningCall("Tool call", self._clock())
@@ -232,6 +236,7 @@ class Renderer:
 
     def _settle(self, call_id: str, call: RunningCall, *, ok: bool) -> None:
         del self._calls[call_id]
+        self._ended_calls.add(call_id)
         if not ok or call.kind != "think" or call.content:  # a plan shows itself
             self._show_end(call, ok=ok)
         others = list(self._calls.values())

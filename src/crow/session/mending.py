@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from crow.events import (
+    BackgroundEnded,
     CallOpened,
     CallSettled,
     CallStarted,
@@ -12,7 +15,7 @@ from crow.events import (
     TurnEnded,
     TurnStarted,
 )
-from crow.results import ToolResult
+from crow.results import HiddenOutput, TextBlock, ToolResult
 from crow.store.base import EventLog
 from crow.turn.subagent.cut_off import CutOff
 
@@ -20,6 +23,7 @@ STOPPED = "Crow was stopped before it ended."
 INTERRUPTED = ToolResult.failed(
     f"The call was interrupted: {STOPPED} What it had done by then is done.", f"Interrupted: {STOPPED}"
 )
+GONE = "no longer running"
 NOT_BEGUN = ToolResult.failed(
     "The call was not run: Crow was stopped before it began. Nothing of it was done.",
     "Not run: Crow was stopped before it began.",
@@ -30,6 +34,7 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
     """The ends of whatever began and never ended: of calls, of a compaction, of the turn. Empty if all is well."""
     calls: dict[str, ToolResult] = {}
     compactions: dict[str, None] = {}
+    background: dict[str, ToolResult] = {}
     turn = ""
     subagents = CutOff()
     for event in events:
@@ -41,6 +46,10 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
                 calls[event.call_id] = INTERRUPTED
             case CallSettled():
                 calls.pop(event.call_id, None)
+                if event.result.background:
+                    background[event.call_id] = event.result
+            case BackgroundEnded():
+                background.pop(event.call_id, None)
             case CompactionStarted():
                 compactions[event.compaction_id] = None
             case CompactionEnded():
@@ -55,7 +64,15 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
     if turn:
         ends.append(TurnEnded(turn, None, f"The turn was cut off: {STOPPED}"))
+    ends += [BackgroundEnded(call_id, _no_longer_running(result)) for call_id, result in background.items()]
     return ends
+
+
+def _no_longer_running(result: ToolResult) -> ToolResult:
+    """What a call shows of a command that it left running, and that has ended with the session or the machine."""
+    printed = (block for block in result.display if isinstance(block, TextBlock | HiddenOutput))
+    shown = tuple(replace(block, text=block.text.removesuffix(result.message) + GONE) for block in printed)
+    return replace(result, message=GONE, brief=GONE, background="", display=shown)
 
 
 def last_turn_number(events: Iterable[Event]) -> int:

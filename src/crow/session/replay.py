@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from crow.events import (
+    BackgroundEnded,
     CallDescribed,
     CallOpened,
     CallPreviewed,
@@ -25,6 +26,7 @@ from crow.events import (
     TextDelta,
     ThoughtDelta,
     TurnEnded,
+    TurnStarted,
     UserSaid,
 )
 from crow.messages import StopReason
@@ -123,6 +125,8 @@ class _Fold:
         self._calls: dict[str, _Call] = {}
         self._last_plan: PlanChanged | None = None
         self._remarks = 0
+        self._told_why = False
+        """A remark has said why the turn stops."""
 
     def items(self) -> Iterator[PastItem]:
         for item in self._items:
@@ -143,7 +147,10 @@ class _Fold:
             case CompactionEnded():
                 self._items.append(event)
             case Remark():
-                self._remark(f"{event.title}\n{event.description}".strip())
+                self._told_why = self._told_why or event.why_stopped
+                self._remark(event.text)
+            case TurnStarted():
+                self._told_why = False
             case TurnEnded():
                 self._end(event)
             case PlanChanged():
@@ -156,6 +163,8 @@ class _Fold:
                 event.call_id in self._calls
             ):
                 _change(self._calls[event.call_id], event)
+            case BackgroundEnded() if event.call_id in self._calls:
+                self._calls[event.call_id].result = event.result
             case _:
                 pass  # not shown, or only for as long as it lasted
 
@@ -164,10 +173,10 @@ class _Fold:
         self._items.append(PastRemark(f"notice-past-{self._remarks}", text))
 
     def _end(self, event: TurnEnded) -> None:
-        """How a turn ended, unless a remark at its end has said why."""
+        """How a turn ended, unless a remark has said why."""
         if event.stop_reason is None:
             self._remark(f"The turn failed: {event.error}")
-        elif event.stop_reason in STOPPED and not (self._items and isinstance(self._items[-1], PastRemark)):
+        elif event.stop_reason in STOPPED and not self._told_why:
             self._remark(STOPPED[event.stop_reason])
 
     def _grow(self, event: TextDelta | ThoughtDelta) -> None:
@@ -197,7 +206,7 @@ def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | 
 
 
 def replayed(events: Iterable[Event]) -> Iterator[PastItem]:
-    """What is to be shown, in the order in which it began. Waits and most notices were for their moment only."""
+    """What is to be shown, in the order in which it began. Waits and some notices were for their moment only."""
     fold = _Fold()
     for event in events:
         fold.apply(event)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from crow.actions import Filled, Form, Link
-from crow.events import Notice
+from crow.events import Remark
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.naming import named
@@ -66,6 +66,6 @@ class Asker:
             self._told.add(form.text)
             asked = one_line(form.text, LONGEST_TOLD)
             self._conversation.journal.append(
-                Notice("warning", f"{asked} Your editor cannot show this question, so it was told no.")
+                Remark("warning", f"{asked} Your editor cannot show this question, so it was told no.")
             )
         return Filled("decline")

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
+    BackgroundEnded,
     CommandGiven,
     CommandsChanged,
     CrowSaid,
     Event,
     Notice,
     OptionChosen,
+    Remark,
     Sent,
     TurnStarted,
 )
@@ -23,9 +25,10 @@ from crow.session.options import Options
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import Title
-from crow.tools.background import end_of
+from crow.tools.background import end_of, shown_at_end
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.loop import run_turn, skip_turn
+from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
 
@@ -163,6 +166,8 @@ class Session:
             self._tell_ended()
 
     def _background_ended(self, command: BackgroundCommand) -> None:
+        ending = command.exit or TerminalExit()
+        self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending)))
         self._ended.append(command)
         if self._turn is None or self._turn.over:
             self._tell_ended()
@@ -172,7 +177,7 @@ class Session:
         ended, self._ended = self._ended, []
         for command in ended:
             if not command.read_to_end:
-                self._journal.append(Notice("info", end_of(command)))
+                self._journal.append(Remark("info", end_of(command)))
 
     async def _obey(
         self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent], command: Command, arguments: str

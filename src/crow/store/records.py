@@ -13,6 +13,7 @@ import msgspec
 
 from crow.errors import StorageFailed
 from crow.events import (
+    BackgroundEnded,
     CallDescribed,
     CallOpened,
     CallPreviewed,
@@ -54,9 +55,12 @@ STORED: tuple[type[Event], ...] = (
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
+    BackgroundEnded,
 )
 
-OPTIONAL = frozenset({CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid})
+OPTIONAL = frozenset(
+    {CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded}
+)
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it."""
 
 FORMER_TEXT_TAG = "file_changing"

@@ -7,9 +7,18 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
-from crow.events import Journal
+from crow.events import BackgroundEnded, Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import (
+    CommandEnd,
+    DisplayBlock,
+    HiddenOutput,
+    Location,
+    TerminalBlock,
+    TextBlock,
+    ToolKind,
+    ToolResult,
+)
 from crow.timeouts import timeout
 from crow.tools.base import ArgumentReader
 from crow.tools.terminal import command_title, followed_by, how_it_ended
@@ -52,6 +61,24 @@ def end_of(command: BackgroundCommand) -> str:
     """A sentence about a command that has ended in the background."""
     how = how_it_ended(command.exit or TerminalExit())
     return f"The background command {command.id} ({command_title(command.command)}) has ended: {how}."
+
+
+def shown_at_end(command: BackgroundCommand, ending: TerminalExit, *, stopped: bool = False) -> ToolResult:
+    """What the call that started a command shows once it has ended. `stopped`: because it was to."""
+    terminal, how = command.terminal, how_it_ended(ending, "exit")
+    output = terminal.glimpse()
+    seen = followed_by(output, f"{how} · {time.monotonic() - command.started:.1f} s")
+    shown: tuple[DisplayBlock, ...] = (TextBlock(seen),)
+    if terminal.client_id:
+        shown = (TerminalBlock(terminal.client_id), HiddenOutput(seen))
+    return ToolResult(
+        ok=stopped or ending.code == 0,
+        text=output,
+        message=how,
+        display=shown,
+        brief="stopped" if stopped else how,
+        command=CommandEnd(len(output), ending.code, ending.signal),
+    )
 
 
 def ends_to_tell(terminals: Terminals) -> list[str]:
@@ -147,13 +174,16 @@ class StopCommand:
 class StopCommandAction:
     def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
         self._terminals = terminals
-        self._id = command.id
+        self._command = command
         self.title = f"Stop {command.id}: {command_title(command.command)}"
         self.deed = Deed("terminal_stop", ToolKind.OTHER)
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
-        output = await self._terminals.stop(self._id)
-        state = f"{self._id} has ended: {how_it_ended(output.exit or TerminalExit())}"
+        command = self._command
+        output = await self._terminals.stop(command.id)
+        ending = output.exit or TerminalExit()
+        journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending, stopped=True)))
+        state = f"{command.id} has ended: {how_it_ended(ending)}"
         return ToolResult(ok=True, text=followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)

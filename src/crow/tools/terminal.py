@@ -13,7 +13,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
-from crow.events import CallProgressed, Journal, Notice
+from crow.events import CallProgressed, Journal, Remark
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import LONGEST as LONGEST_PATH
 from crow.paths import relative_to, shown
@@ -155,7 +155,7 @@ class CommandAction:
             self._command, cwd=self._cwd, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
         )
         if terminal.remark:
-            journal.append(Notice("warning", terminal.remark))
+            journal.append(Remark("warning", terminal.remark))
         try:
             ending = await self._watch(terminal, journal)
             if ending is None and self._background:
@@ -238,10 +238,11 @@ class CommandAction:
 
     async def _leave_running(self, terminal: Terminal) -> ToolResult:
         output = await terminal.output()
-        id = self._terminals.keep(terminal, self._command)
+        id = self._terminals.keep(terminal, self._command, self._call_id)
         how = f"[still running, in the background as {id}: see terminal_read and terminal_stop; offset {output.end}]"
         said = f"running in the background as {id}"
-        return self._result(terminal, output.text, how, said, ok=True, brief=said)
+        result = self._result(terminal, output.text, how, said, ok=True, brief=said)
+        return msgspec.structs.replace(result, background=id)
 
     def _result(
         self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool, brief: str

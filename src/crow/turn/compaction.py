@@ -136,7 +136,7 @@ async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
     await conversation.journal.record(events.OutputsPruned(tuple(pruned)))
     number = "one older call" if len(pruned) == 1 else f"{len(pruned)} older calls"
     title = f"To make room, the output of {number} is no longer sent to the model."
-    conversation.journal.append(events.Notice("info", title))
+    conversation.journal.append(events.Remark("info", title))
     tell_usage(conversation, ratio)
     return True
 
@@ -161,7 +161,7 @@ async def _replace_beginning(
         raise
     if summary.complaint:
         title = f"{conversation.model.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
-        journal.append(events.Notice("warning", title, "The prompts, the changed files and its last words were kept."))
+        journal.append(events.Remark("warning", title, "The prompts, the changed files and its last words were kept."))
     await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
     tell_usage(conversation, ratio, summary.usage)
 

@@ -56,9 +56,10 @@ async def run_turn(
     except TurnCancelled:
         return StopReason.CANCELLED
     except ContextOverflow as overflow:
-        journal.append(events.Remark("error", str(overflow)))
+        journal.append(events.Remark("error", str(overflow), why_stopped=True))
         return StopReason.MAX_TOKENS
-    journal.append(events.Remark("warning", f"Stopped after {conversation.limits.model_calls} requests to the model."))
+    title = f"Stopped after {conversation.limits.model_calls} requests to the model."
+    journal.append(events.Remark("warning", title, why_stopped=True))
     return StopReason.MAX_TURN_REQUESTS
 
 

@@ -1,6 +1,7 @@
 """The terminals of a session: those of running tool calls, those that go on in the background, and their releases."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 
 from crow.errors import WorkspaceError
@@ -14,9 +15,12 @@ FAREWELL = 1.2
 class BackgroundCommand:
     """A command that outlives its tool call. It ends with the session at the latest."""
 
-    def __init__(self, id: str, command: str, terminal: Terminal) -> None:
+    def __init__(self, id: str, command: str, terminal: Terminal, call_id: str) -> None:
         self.id = id
         self.command = command
+        self.call_id = call_id
+        """The call that started it."""
+        self.started = time.monotonic()
         self.terminal = terminal
         self.read_to_end = False
         """The model has read of its end in a call, which the person sees too."""
@@ -82,10 +86,10 @@ class Terminals:
 
     # --- in the background
 
-    def keep(self, terminal: Terminal, command: str) -> str:
+    def keep(self, terminal: Terminal, command: str, call_id: str) -> str:
         """Lets a command go on; the id under which it can be asked for."""
         self._last_id += 1
-        kept = BackgroundCommand(f"b{self._last_id}", command, terminal)
+        kept = BackgroundCommand(f"b{self._last_id}", command, terminal, call_id)
         self._background[kept.id] = kept
         kept.when_ended(lambda: self._tell_end(kept))
         return kept.id

@@ -436,7 +436,7 @@ class Connection:
         self._client = client
         self._unauthorised = False
         if self._is_awaited:
-            self._telling.is_ready_now()
+            self._telling.is_ready_now(was_ready=self._was_ready)
         self._was_ready = True
         self._is_awaited = False
         self._expected.settle()
@@ -448,7 +448,7 @@ class Connection:
         if first:
             self._telling.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
-            self._telling.is_given_up(failure)
+            self._telling.is_given_up(failure, was_ready=self._was_ready)
         self._expected.settle()
         if not given_up:
             self._change(State.STARTING_AGAIN)

@@ -1,8 +1,9 @@
 """What the person is told of one server: which one it is, who wants it, what is the matter, what can be done."""
 
 from collections.abc import Callable
+from typing import Literal
 
-from crow.events import Notice
+from crow.events import Notice, Remark
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut
 from crow.mcp.using.server_address import shown_address
 from crow.mcp.using.wanted import Origin, Wanted
@@ -20,8 +21,8 @@ class Telling:
         # Another server of this name may stand in the configuration, so the editor's is named by its address.
         return LoginNeeded(one_line(shown_address(self._wanted.settings.url), 500), is_address=True)
 
-    def is_ready_now(self) -> None:
-        self._tell(Notice("info", f"The MCP server {self._shown} is ready now."))
+    def is_ready_now(self, *, was_ready: bool) -> None:
+        self._say("info", f"The MCP server {self._shown} is ready now.", was_ready)
 
     def has_failed(self, failure: ServerFailed, *, was_ready: bool, given_up: bool) -> None:
         verb = "has stopped" if was_ready else "cannot be used"
@@ -30,10 +31,11 @@ class Telling:
         else:
             next_step = "" if given_up else " It is started again."
         text = f"The MCP server {self._shown} {verb}: {failure.message.rstrip('.')}.{next_step}"
-        self._tell(Notice("warning", text))
+        self._say("warning", text, was_ready)
 
-    def is_given_up(self, failure: ServerFailed) -> None:
-        self.warn(f"It is given up for now: {failure.message.rstrip('.')}. {self._by_hand}")
+    def is_given_up(self, failure: ServerFailed, *, was_ready: bool) -> None:
+        why = failure.message.rstrip(".")
+        self._say("warning", f"The MCP server {self._shown}: It is given up for now: {why}. {self._by_hand}", was_ready)
 
     def is_late(self, seconds: float, remark: str) -> None:
         text = (
@@ -44,6 +46,11 @@ class Telling:
     def waits_for_login(self) -> None:
         text = f"The MCP server {self._shown} is not ready: it waits for you to log in. Its tools come when you have."
         self._tell(Notice("warning", text))
+
+    def _say(self, severity: Literal["info", "warning"], text: str, was_ready: bool) -> None:
+        """What becomes of a server that was in use belongs to the conversation. That one cannot be started is said
+        anew whenever the session is opened, as long as it is so."""
+        self._tell(Remark(severity, text) if was_ready else Notice(severity, text))
 
     def warn(self, text: str) -> None:
         self._tell(Notice("warning", f"The MCP server {self._shown}: {text}"))

@@ -90,6 +90,7 @@ class SubagentJournal:
                 | events.CallStarted()
                 | events.CallProgressed()
                 | events.CallSettled()
+                | events.BackgroundEnded()
             ) if event.call_id in self._asked:
                 yield self._with_name(event) if isinstance(event, events.CallDescribed) else event
             case events.StillWaiting():
