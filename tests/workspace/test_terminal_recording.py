@@ -19,7 +19,7 @@ def test_what_is_there_is_drained_while_another_process_holds_the_pipe_open(tmp_
         recording.start()  # output and order are both there at its first look
         async with asyncio.timeout(DEADLINE):
             await draining
-        assert recording.excerpt(0).text == "served\n"
+        assert (await recording.excerpt(0)).text == "served\n"
         recording.stop()
         os.close(another)
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Literal
 
 from crow.acp import wire
@@ -165,8 +166,10 @@ class ClientTerminal:
         if answer is None:
             return TerminalOutput("[… the editor did not hand over the output …]\n", truncated=True, exit=self._known())
         beginning = self._beginning if since == 0 else ""
-        text, truncated = _readable(answer, since, self._limit, beginning)
+        readable = partial(_readable, answer, since, self._limit, beginning)
+        is_short = len(answer.output) <= texts.SLICE
         ending = _as_exit(answer.exit_status) if answer.exit_status is not None else self._known()
+        text, truncated = readable() if is_short else await asyncio.to_thread(readable)
         return TerminalOutput(text, truncated, ending, len(answer.output))
 
     async def kill(self) -> None:

@@ -105,8 +105,8 @@ class LocalTerminal:
         return await asyncio.shield(self._running())
 
     async def output(self, since: int = 0) -> TerminalOutput:
-        excerpt = self._recording.excerpt(since)
-        ending = self._running().result() if self._is_over() else None
+        ending = self._running().result() if self._is_over() else None  # before the output: it is all there by then
+        excerpt = await self._recording.excerpt(since)
         return TerminalOutput(excerpt.text, excerpt.truncated, ending, excerpt.end)
 
     async def kill(self) -> None:

@@ -12,6 +12,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
@@ -73,10 +74,12 @@ class Recording:
                 os.close(descriptor)
         os.close(self._orderer)
 
-    def excerpt(self, since: int) -> Excerpt:
+    async def excerpt(self, since: int) -> Excerpt:
         """What came after a position, within the limit."""
         view = self._kept.view(since)
-        text, truncated = _readable(view, self._limit, self._kept.file.where())
+        readable = partial(_readable, view, self._limit, self._kept.file.where())
+        is_short = len(view.beginning) + len(view.end_part) <= texts.SLICE
+        text, truncated = readable() if is_short else await asyncio.to_thread(readable)
         return Excerpt(text, truncated, view.end)
 
     def glimpse(self) -> str:

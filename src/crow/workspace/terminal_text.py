@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 
 _ESCAPES = re.compile(
     r"""\x1b(?:
@@ -16,6 +17,9 @@ _ESCAPES = re.compile(
 _LONGEST_TAKEN_BACK = 16
 """Characters that a spinner takes back at once, to write others in their place."""
 _OVERSTRUCK = re.compile("[^\n\b]\b")
+SLICE = 32 * 1024
+"""Characters that are looked at in one call, which nothing else can interrupt: a few milliseconds at the worst. What is
+longer is better made readable in a thread."""
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 Pieces = tuple[str, str]
@@ -24,14 +28,30 @@ Pieces = tuple[str, str]
 
 def plain(text: str) -> str:
     """Without escape sequences and other controls; of a line that was rewritten, the last state."""
+    text = "".join(map(_without_controls, _slices(text)))
+    if "\r" not in text:
+        return text
+    return "\n".join(_last_state(line) for line in text.split("\n"))
+
+
+def _slices(text: str) -> Iterator[str]:
+    """Cut after a line, else before an escape sequence: what is taken out of a text does not reach across either."""
+    start = 0
+    while len(text) - start > SLICE:
+        middle, end = start + SLICE // 2, start + SLICE
+        cut = text.rfind("\n", middle, end) + 1 or text.rfind("\x1b", middle, end)
+        cut = cut if cut > 0 else end
+        yield text[start:cut]
+        start = cut
+    yield text[start:]
+
+
+def _without_controls(text: str) -> str:
     for _ in range(_LONGEST_TAKEN_BACK):
         if "\b" not in text:
             break
         text = _OVERSTRUCK.sub("", text)
-    text = _ESCAPES.sub("", text)
-    if "\r" not in text:
-        return text
-    return "\n".join(_last_state(line) for line in text.split("\n"))
+    return _ESCAPES.sub("", text)
 
 
 def _last_state(line: str) -> str:
