@@ -21,6 +21,7 @@ inventory.py       what a server has, and that it changed
 telling.py         what the person is told of a server
 naming.py          what servers, tools and prompts are called, in rules too
 message_guard.py   every message of a server passes here: floods are stopped, lists and results mended
+long_messages.py   far too much in one message, cut before it is decoded
 mending.py         messages that are nearly JSON
 tool_list.py       the tools of one server, and what is odd about them
 schemas.py         a tool's schema made fit for models and their providers

@@ -7,11 +7,11 @@ is odd is taken out of lists of tools, and of what a call gave. Of far too much 
 from collections.abc import Callable
 from typing import Any, cast
 
-import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 
 from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.long_messages import MOST_LISTED, MOST_PIECES
 from crow.visible import one_line
 
 MOST_A_SECOND = 2000
@@ -21,15 +21,15 @@ BETWEEN_SHOWN = 0.1
 MOST_CALLS = 1000
 """Whose progress is told apart."""
 LONGEST_NAME = 300
-MOST_PIECES = 1000
-"""Of content in one result: each costs far more than its bytes."""
-MOST_LISTED = 2000
-"""Tools, prompts or resources of a server."""
-LONG = 1024 * 1024
-"""Bytes of a message that is read with more care."""
 _LISTS = ("tools", "prompts", "resources", "resourceTemplates")
-_CUT = frozenset({*_LISTS, "content", "messages", "contents"})
-_KINDS = frozenset({"text", "image", "audio", "resource_link", "resource"})
+_KINDS = {
+    "text": (("text",), ()),
+    "image": (("data", "mimeType"), ()),
+    "audio": (("data", "mimeType"), ()),
+    "resource_link": (("uri", "name"), ("title", "description", "mimeType")),
+    "resource": (("uri",), ("mimeType", "text", "blob")),
+}
+"""The kinds of content: texts that each must have, and those that it may have and that are of use here."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 Fields = dict[str, Any]
@@ -120,34 +120,6 @@ def without_too_much(result: Any) -> None:
                 del fields[name][MOST_LISTED + 1 :]  # one more than are used shows that there are more
 
 
-def read_long(message: bytes | bytearray) -> Any:
-    """A long message. Of its lists no more is made into objects than is kept: each costs far more than its bytes.
-
-    Raises what `msgspec.json.decode` does.
-    """
-    fields = msgspec.json.decode(message, type=dict[str, msgspec.Raw])
-    said: Fields = {name: msgspec.json.decode(value) for name, value in fields.items() if name != "result"}
-    if "result" in fields:
-        said["result"] = _read_result(fields["result"])
-    return said
-
-
-def _read_result(result: msgspec.Raw) -> Any:
-    if bytes(memoryview(result)[:1]) != b"{":
-        return msgspec.json.decode(result)
-    fields = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
-    return {name: _read_list(value) if name in _CUT else msgspec.json.decode(value) for name, value in fields.items()}
-
-
-def _read_list(value: msgspec.Raw) -> Any:
-    """Those pieces beyond the most that are kept are there in number only."""
-    if bytes(memoryview(value)[:1]) != b"[":
-        return msgspec.json.decode(value)
-    pieces = msgspec.json.decode(value, type=list[msgspec.Raw])
-    most = max(MOST_PIECES, MOST_LISTED) + 1
-    return [msgspec.json.decode(piece) for piece in pieces[:most]] + [None] * (len(pieces) - most)
-
-
 def _cut(result: Fields, field: str, piece: Callable[[dict[str, str]], Fields]) -> None:
     """The last piece then says how many are missing."""
     pieces: Any = result.get(field)
@@ -165,19 +137,41 @@ def _name_unknown(result: Fields) -> None:
     """Content of a kind that came after us: named in its place."""
     content, messages = result.get("content"), result.get("messages")
     if isinstance(content, list):
-        result["content"] = [_known(piece) for piece in cast("list[Any]", content)]
+        result["content"] = _all_known(cast("list[Any]", content))
     for message in cast("list[Any]", messages) if isinstance(messages, list) else ():
         if isinstance(message, dict) and "content" in message:
             message["content"] = _known(message["content"])
 
 
+def _all_known(pieces: list[Any]) -> list[Any]:
+    known: list[Any] = []
+    for piece in pieces:
+        known.append(_known(piece))
+        if known[-1] is piece:  # malformed: the library rejects the whole for it, and takes its time over each
+            return [piece]
+    return known
+
+
 def _known(piece: Any) -> Any:
+    """The piece with nothing but what is of use; the very same if it is malformed."""
     if not isinstance(piece, dict):
         return piece
-    kind = cast("Fields", piece).get("type")
-    if not isinstance(kind, str) or kind in _KINDS:
-        return cast("Fields", piece)
-    return {"type": "text", "text": f"(something of the kind {one_line(kind, 60)}, which is not known here, left out)"}
+    piece = cast("Fields", piece)
+    kind: Any = piece.get("type")
+    if not isinstance(kind, str):
+        return piece
+    if kind not in _KINDS:
+        said = f"(something of the kind {one_line(kind, 60)}, which is not known here, left out)"
+        return {"type": "text", "text": said}
+    needed, optional = _KINDS[kind]
+    fields: Any = piece.get("resource") if kind == "resource" else piece
+    given: Fields = cast("Fields", fields) if isinstance(fields, dict) else {}
+    if not all(isinstance(given.get(name), str) for name in needed):
+        return piece
+    kept = {name: given[name] for name in (*needed, *optional) if isinstance(given.get(name), str)}
+    if kind != "resource":
+        return {"type": kind, **kept}
+    return {"type": kind, "resource": kept} if "text" in kept or "blob" in kept else piece
 
 
 # --- tools

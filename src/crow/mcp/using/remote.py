@@ -1,8 +1,9 @@
 """Talking to a server over HTTP: the streamable kind, and the older one with server-sent events."""
 
+import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,7 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten, ServerFailed, fault_of
+from crow.mcp.using.long_messages import LONG, is_costly, shortened
 from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.stdio import LONGEST_LINE
@@ -169,7 +171,9 @@ class Remote:
             self._faults[asked] = fault
 
     def _limited(self, response: httpx2.Response) -> Callable[..., AsyncGenerator[bytes]]:
-        """The body as it is when unpacked, in whole lines, each mended. The library would keep any amount of it."""
+        """The body as it is when unpacked, each message mended and none of it too much: the library would keep any
+        amount of it, and read it at once. An endless one comes in whole lines, any other as a whole.
+        """
         unlimited = response.aiter_bytes
         is_endless = response.headers.get("content-type", "").lower().startswith("text/event-stream")
 
@@ -181,13 +185,14 @@ class Remote:
                     size += len(chunk)
                     if size > LONGEST_LINE:
                         raise self._too_long()
-                    end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+                    end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1 if is_endless else 0
                     if end:
-                        yield mended(b"".join((*begun, chunk[:end])))
+                        yield await _in_bounds(b"".join((*begun, chunk[:end])).splitlines(keepends=True))
                         begun.clear()
-                        size = len(chunk) - end if is_endless else size
+                        size = len(chunk) - end
                     begun.append(chunk[end:])
-            yield mended(b"".join(begun))
+            rest = b"".join(begun)
+            yield await _in_bounds(rest.splitlines(keepends=True) if is_endless else [rest])
 
         return limited
 
@@ -225,6 +230,24 @@ class Remote:
         if not self._leaving:
             self._on_end(failure)
         to_us.close()
+
+
+async def _in_bounds(messages: Sequence[bytes]) -> bytes:
+    """Lines of an event stream, or the one message that a body is: mended, and cut where it is far too much."""
+    if sum(map(len, messages)) <= LONG:
+        return mended(b"".join(messages))
+    return await asyncio.to_thread(lambda: b"".join(map(_one_in_bounds, messages)))
+
+
+def _one_in_bounds(message: bytes) -> bytes:
+    message = mended(message)
+    if not is_costly(message):
+        return message
+    field = b"data:" if message.startswith(b"data:") else b""
+    try:
+        return field + shortened(message[len(field) :]) + b"\n"
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return message
 
 
 class _Question(msgspec.Struct):

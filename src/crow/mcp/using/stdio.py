@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -15,8 +14,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from crow.mcp.using.failures import MALFORMED, ServerFailed
+from crow.mcp.using.long_messages import LONG, id_of, is_costly, shortened
 from crow.mcp.using.mending import mended
-from crow.mcp.using.message_guard import LONG, MessageGuard, read_long, without_too_much
+from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program
 from crow.mcp.using.stderr_log import StderrLog
 from crow.visible import one_line
@@ -58,10 +58,11 @@ class Talk:
 
 def _message(line: bytes | bytearray) -> SessionMessage | None:
     """Cut before the library looks at it, which needs many times the room of the line."""
+    is_cut = is_costly(line)
     try:
-        said: Any = read_long(line) if len(line) > LONG else msgspec.json.decode(line)
+        said: Any = msgspec.json.decode(shortened(line) if is_cut else line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return _as_the_library_reads(line)
+        return None if is_cut else _as_the_library_reads(line)
     if isinstance(said, dict):
         without_too_much(cast("dict[str, Any]", said).get("result"))
     try:
@@ -80,18 +81,10 @@ def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
 
 def _malformed_answer(line: bytes | bytearray) -> SessionMessage | None:
     """If it can be seen which question it answers, nobody has to wait for a better answer."""
-    try:
-        said: Any = json.loads(mended(line))
-    except (ValueError, RecursionError):
+    id = id_of(mended(line))
+    if id is None:
         return None
-    if not isinstance(said, dict):
-        return None
-    fields = cast("dict[str, Any]", said)
-    if "method" in fields or type(fields.get("id")) not in (int, str):
-        return None
-    return SessionMessage(
-        JSONRPCError(jsonrpc="2.0", id=fields["id"], error=ErrorData(code=PARSE_ERROR, message=MALFORMED))
-    )
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=PARSE_ERROR, message=MALFORMED)))
 
 
 class Stdio:
@@ -146,7 +139,8 @@ class Stdio:
         failure: ServerFailed | None = None
         try:
             async for line in _lines(reader):
-                message = self.talk.understood(line)
+                is_long = len(line) > LONG
+                message = await asyncio.to_thread(self.talk.understood, line) if is_long else self.talk.understood(line)
                 if message is None:
                     self._guard.count()
                 elif self._guard.take(message):
