@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.editor import Editor, chose
+from tests.support.editor import NOTHING, TERMINAL, Editor, chose
 from tests.support.heartbeat import Heartbeat, slowness
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -30,6 +30,7 @@ DEADLINE = 600.0
 
 SERVER = """
 import json, sys
+warm = False
 for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message:
@@ -41,23 +42,36 @@ for line in sys.stdin:
                       "serverInfo": {"name": "huge", "version": "1"}}
         case "tools/list":
             result = {"tools": [{"name": "go", "description": "Goes.", "inputSchema": {"type": "object"}}]}
+        case "tools/call" if not warm:
+            warm = True
+            result = {"content": [{"type": "text", "text": "warm"}]}
         case "tools/call":
             kind, size = sys.argv[1], int(sys.argv[2])
             if kind == "text":
                 result = {"content": [{"type": "text", "text": "line of text\\n" * (size // 14)}]}
             elif kind == "pieces":
-                result = {"content": [{"type": "text", "text": "x"}] * (size // 30)}
+                result = {"content": [{"type": "text", "text": "x"}] * (size // 31)}
+            elif kind == "empty pieces":
+                result = {"content": [{}] * (size // 4)}
+            elif kind == "empty rows":
+                result = {"content": [], "structuredContent": {"rows": [[]] * (size // 4)}}
             else:
-                result = {"content": [], "structuredContent": {"rows": [[n, str(n)] for n in range(size // 16)]}}
+                result = {"content": [], "structuredContent": {"rows": [[n, str(n)] for n in range(size // 21)]}}
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\\n")
     sys.stdout.flush()
 """
 
 
+CALL_SERVER_TWICE = (reply(call("mcp__huge__go")) + reply(say("Called."))) * 2 + DONE
+"""The library that talks to servers is loaded with the first call."""
+
+
 class Hostile(NamedTuple):
-    """One input: what prepares it, what is measured, and how large it is."""
+    """One input: what prepares it, what is measured, how large it is, and what came of it."""
 
     size: int
+    outcome: Callable[[Editor], None]
+    """Fails unless the input was gone through: what is refused at once holds up nobody, and shows nothing."""
     script: str = DONE
     prepare: Callable[[Editor], None] = lambda crow: None
     act: Callable[[Editor], Any] = lambda crow: crow.start_prompt("go").answer(DEADLINE)
@@ -66,12 +80,80 @@ class Hostile(NamedTuple):
     servers: Callable[[Editor], list[Any]] = lambda crow: []
     warm_up: Callable[[Editor], Any] = lambda crow: crow.start_prompt("/help").answer(DEADLINE)
     """What loads the libraries that this needs: that takes long once, and is not what is measured here."""
+    config: str = ""
+    """Settings of the model."""
+    capabilities: dict[str, Any] = NOTHING
     times: float = 4
     """How many times its own size an input may take in memory."""
 
 
 def go(crow: Editor) -> Any:
     return crow.start_prompt("go").answer(DEADLINE)
+
+
+def called(status: str, *told: str) -> Callable[[Editor], None]:
+    """The last call of the script ended so, and the model was told this of it."""
+
+    def outcome(crow: Editor) -> None:
+        *_, last = crow.tool_calls().values()
+        assert last["status"] == status, last
+        *_, result = [message for message in crow.model_requests()[-1]["messages"] if message["role"] == "tool"]
+        for words in told:
+            assert words in result["text"], result["text"][:1000]
+
+    return outcome
+
+
+def changed(name: str, old: bytes, new: bytes, places: int = 1) -> Callable[[Editor], None]:
+    """A file has the new text in as many places, and the old one nowhere."""
+
+    def outcome(crow: Editor) -> None:
+        called("completed")(crow)
+        content = (crow.workspace / name).read_bytes()
+        assert (content.count(new), content.count(old)) == (places, 0)
+
+    return outcome
+
+
+def prompted(size: int) -> Callable[[Editor], None]:
+    """The model was sent a prompt of at least so many characters."""
+
+    def outcome(crow: Editor) -> None:
+        assert sum(len(part.get("text", "")) for part in crow.last_prompt()) >= size
+        assert crow.text().endswith("Done.")
+
+    return outcome
+
+
+def too_long(crow: Editor) -> None:
+    assert "What takes most is a message of yours" in crow.text()
+    assert not crow.model_requests()
+
+
+def instructed(crow: Editor) -> None:
+    assert "short line\nshort line\n" in crow.model_requests()[-1]["system"]
+
+
+def refused_line(crow: Editor) -> None:
+    [error] = [message["error"] for message in crow.received if message.get("id") == 4711]
+    assert error["code"] == -32601
+
+
+def loaded(crow: Editor) -> None:
+    said = [update for update in crow.updates if update["sessionUpdate"] == "user_message_chunk"]
+    assert sum(len(update["content"]["text"]) for update in said) >= 20 * 200_000
+
+
+def fetched(crow: Editor) -> None:
+    small, large = crow.tool_calls().values()
+    assert (small["status"], large["status"]) == ("completed", "completed")
+
+
+def replied(size: int) -> Callable[[Editor], None]:
+    def outcome(crow: Editor) -> None:
+        assert crow.text() == "Hello." + "word " * (size // 5)
+
+    return outcome
 
 
 def file(name: str, content: bytes) -> Callable[[Editor], None]:
@@ -96,6 +178,11 @@ def prompt_of(size: int) -> Callable[[Editor], Any]:
 def attachment(size: int) -> Callable[[Editor], Any]:
     block = {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "short\n" * (size // 6)}}
     return lambda crow: crow.start_prompt("look", block).answer(DEADLINE)
+
+
+def printed(unit: str, size: int = 10 * MB) -> str:
+    """A command that prints so many bytes of lines."""
+    return f"yes \"$(printf '{unit}')\" | head -c {size}"
 
 
 def no_request(size: int) -> Callable[[Editor], Any]:
@@ -133,28 +220,40 @@ def many_rounds(crow: Editor) -> None:
 
 TABLE: dict[str, Hostile] = {
     "a file of 60 MB of short lines": Hostile(
-        60 * MB, reply(call("read", path="a.txt")) + DONE, file("a.txt", short_lines(60 * MB))
+        60 * MB,
+        called("completed", "1\tshort line\n", "2000\tshort line\n"),
+        reply(call("read", path="a.txt")) + DONE,
+        file("a.txt", short_lines(60 * MB)),
     ),
     "the end of a file of 60 MB": Hostile(
-        60 * MB, reply(call("read", path="a.txt", offset=5_000_000)) + DONE, file("a.txt", short_lines(60 * MB))
+        60 * MB,
+        called("completed", "5000000\tshort line\n"),
+        reply(call("read", path="a.txt", offset=5_000_000)) + DONE,
+        file("a.txt", short_lines(60 * MB)),
     ),
     "a file of 60 MB in one line": Hostile(
-        60 * MB, reply(call("read", path="a.txt")) + DONE, file("a.txt", b"x" * (60 * MB))
+        60 * MB,
+        called("completed", "1\txxxx", "line of 60000000 characters, cut"),
+        reply(call("read", path="a.txt")) + DONE,
+        file("a.txt", b"x" * (60 * MB)),
     ),
     # The input of a change is the text before and the one after.
     "an edit of a file of 14 MB": Hostile(
         28 * MB,
+        changed("a.txt", b"line 300000 of a text", b"changed"),
         reply(edit("a.txt", "line 300000 of a text", "changed")) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
         times=6,
     ),
     "an edit of 14 MB that matches nowhere": Hostile(
         14 * MB,
+        called("failed", "its old text is not in the file"),
         reply(edit("a.txt", "line of\nanother text\n", "changed")) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
     ),
     "an edit of 10,000 places": Hostile(
         28 * MB,
+        changed("a.txt", b"99 of a", b"changed", places=6363),
         reply(call("edit", path="a.txt", edits=[{"old": "99 of a", "new": "changed", "all": True}])) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
         times=6,
@@ -162,32 +261,101 @@ TABLE: dict[str, Hostile] = {
     ),
     "a new text for a file of 8 MB": Hostile(
         16 * MB,
+        changed("a.txt", b"x\nx", b"of a text\nx\n"),
         reply(call("write", path="a.txt", content="x\n", append=True)) + DONE,
         file("a.txt", numbered_lines(8 * MB)),
     ),
     "a server's message of 30 MB": Hostile(
-        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("text", 30 * MB)
+        30 * MB,
+        called("completed", "line of text\nline of text\n"),
+        CALL_SERVER_TWICE,
+        message=30 * MB,
+        servers=server("text", 30 * MB),
+        warm_up=go,
     ),
     "a server's message of a million pieces": Hostile(
-        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("pieces", 30 * MB), times=5
+        30 * MB,
+        called("completed", "(there are more than 1,000 pieces of content: the others are left out)"),
+        CALL_SERVER_TWICE,
+        message=30 * MB,
+        servers=server("pieces", 30 * MB),
+        warm_up=go,
+        times=5,
+    ),
+    "a server's message of a million empty pieces": Hostile(
+        4 * MB,
+        called("failed", "its answer is malformed"),
+        CALL_SERVER_TWICE,
+        message=4 * MB,
+        servers=server("empty pieces", 4 * MB),
+        warm_up=go,
     ),
     "a server's table of 30 MB": Hostile(
-        30 * MB, reply(call("mcp__huge__go")) + DONE, message=30 * MB, servers=server("table", 30 * MB)
+        30 * MB,
+        called("completed", '{"rows": [[0, "0"], [1, "1"],', "bytes left out"),
+        CALL_SERVER_TWICE,
+        message=30 * MB,
+        servers=server("table", 30 * MB),
+        warm_up=go,
+    ),
+    "a server's table of a million empty rows": Hostile(
+        4 * MB,
+        called("completed", '{"rows": [[], [], []', "bytes left out"),
+        CALL_SERVER_TWICE,
+        message=4 * MB,
+        servers=server("empty rows", 4 * MB),
+        warm_up=go,
     ),
     "10 MB of a command's escapes": Hostile(
-        10 * MB, reply(run(r"yes \"$(printf '\\\\033[31mred\\\\r\\\\b')\" | head -c 10000000")) + DONE
+        10 * MB, called("completed", "red", "left out here"), reply(run(printed(r"\033[31mred\r\b"))) + DONE
+    ),
+    "10 MB of a command's characters taken back": Hostile(
+        10 * MB, called("completed", "left out here"), reply(run(printed(r"ab\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b"))) + DONE
+    ),
+    "10 MB of a command's controls": Hostile(
+        10 * MB, called("completed", "left out here"), reply(run(printed(r"\001\002\r"))) + DONE
+    ),
+    "10 MB of escapes in the client's terminal": Hostile(
+        10 * MB,
+        called("completed", "red", "left out by the terminal"),
+        reply(run(printed(r"\033[31mred\r\b"))) + DONE,
+        capabilities=TERMINAL,
+        message=4 * MB,  # what a client is asked to keep
+    ),
+    "10 MB of controls in the client's terminal": Hostile(
+        10 * MB,
+        called("completed", "left out by the terminal"),
+        reply(run(printed(r"x\001\b\r"))) + DONE,
+        capabilities=TERMINAL,
+        message=4 * MB,
     ),
     "a search with a million matches": Hostile(
-        11 * MB, reply(call("search", pattern="short")) + DONE, file("a.txt", short_lines(11 * MB))
+        10 * MB,
+        called("completed", "a.txt", "short line"),
+        reply(call("search", pattern="short")) + DONE,
+        file("a.txt", short_lines(10 * MB)),
     ),
     "a search that counts a million matches": Hostile(
-        11 * MB, reply(call("search", pattern="short", mode="count")) + DONE, file("a.txt", short_lines(11 * MB))
+        10 * MB,
+        called("completed", "909090"),
+        reply(call("search", pattern="short", mode="count")) + DONE,
+        file("a.txt", short_lines(10 * MB)),
     ),
-    "instructions of 30 MB": Hostile(30 * MB, DONE, file("AGENTS.md", short_lines(30 * MB))),
-    "a prompt of 20 MB": Hostile(20 * MB, act=prompt_of(20 * MB), message=20 * MB, times=8),
-    "an attachment of 20 MB": Hostile(20 * MB, act=attachment(20 * MB), message=20 * MB, times=6),
-    "a client's line of 30 MB": Hostile(30 * MB, act=no_request(30 * MB), message=30 * MB),
-    "a large session that is loaded": Hostile(8 * MB, prepare=lambda crow: None, act=load_again),
+    "instructions of 30 MB": Hostile(30 * MB, instructed, DONE, file("AGENTS.md", short_lines(30 * MB))),
+    "a prompt of 20 MB": Hostile(
+        20 * MB,
+        prompted(20 * MB),
+        act=prompt_of(20 * MB),
+        message=20 * MB,
+        times=8,
+        config="context_window = 20_000_000",
+    ),
+    "a prompt of 20 MB that is too long for the model": Hostile(
+        20 * MB, too_long, act=prompt_of(20 * MB), message=20 * MB, times=8
+    ),
+    "an attachment of 20 MB": Hostile(20 * MB, prompted(250_000), act=attachment(20 * MB), message=20 * MB, times=6),
+    "a client's line of 30 MB": Hostile(30 * MB, refused_line, act=no_request(30 * MB), message=30 * MB),
+    "a large session that is loaded": Hostile(8 * MB, loaded, act=load_again),
 }
 
 
@@ -195,7 +363,7 @@ TABLE: dict[str, Hostile] = {
 def hostile(open_editor: Callable[..., Editor], folder: Path, case: Hostile, **more: Any) -> Iterator[Heartbeat]:
     folder.mkdir(exist_ok=True)
     heart = Heartbeat(folder)
-    more = {"script": case.script} | more
+    more = {"script": case.script, "config": case.config, "capabilities": case.capabilities} | more
     crow = open_editor(environment=heart.environment, permit=lambda request: chose("once"), **more)
     case.prepare(crow)
     crow.new_session(mcpServers=case.servers(crow))
@@ -206,6 +374,7 @@ def hostile(open_editor: Callable[..., Editor], folder: Path, case: Hostile, **m
     case.act(crow)
     yield heart
     gap, memory = heart.longest_gap(), heart.memory_used(crow)
+    case.outcome(crow)
     print(f"{gap * 1000:.0f} ms, {memory / case.size:.1f} x the input ({memory / MB:.0f} MB)")
     most = (LONGEST + PER_MESSAGE * case.message / MB) * slowness()
     assert gap <= most, f"the loop was held for {gap * 1000:.0f} ms, and {most * 1000:.0f} ms are the most"
@@ -223,7 +392,7 @@ def test_a_page_of_control_characters(open_editor, tmp_path):
         site.pages["/small"] = answer("hello", "text/plain")
         site.pages["/page"] = answer("\x01" * (8 * MB), "text/plain")
         fetches = [reply(call("web_fetch", url=f"{site.url}/{page}")) for page in ("small", "page")]
-        case = Hostile(8 * MB, fetches[0] + reply(say("Done.")) + fetches[1] + DONE, warm_up=go)
+        case = Hostile(8 * MB, fetched, fetches[0] + reply(say("Done.")) + fetches[1] + DONE, warm_up=go)
         with hostile(open_editor, tmp_path / "heart", case, config='[web]\nallow_private = ["127.0.0.1"]'):
             pass
 
@@ -239,6 +408,6 @@ def test_a_large_reply(open_editor, tmp_path, pieces):
         end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
         provider.openai.send(event("Hello.") + end)
         provider.openai.send(b"".join(event("word " * (size // 5 // pieces)) for _ in range(pieces)) + end)
-        case = Hostile(size, message=size if pieces == 1 else 0, warm_up=go)
+        case = Hostile(size, replied(size), message=size if pieces == 1 else 0, warm_up=go)
         with hostile(open_editor, tmp_path / "heart", case, script=None, base_url=provider.openai.settings().base_url):
             pass
