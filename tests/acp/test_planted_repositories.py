@@ -285,3 +285,37 @@ def test_no_program_is_found_by_a_relative_entry_of_the_path(scene, entry, capab
     assert crow.permissions == []
     assert not fired.exists(), "the planted program ran"
     assert {call["status"] for call in crow.tool_calls().values()} == {"completed"}
+
+
+LED = [
+    "python3 -m unittest vendor/x/test_trap.py",
+    "python3 -m unittest vendor.x.test_trap",
+    "python3 -m unittest ./tests/../vendor/x/test_trap.py",
+    "python3 -m unittest linked/test_trap.py",
+    "pytest vendor/x",
+    "pytest vendor/x/test_trap.py::test_a",
+    "pytest --deselect=vendor/x -k a",
+    "eslint vendor/x/a.js",
+    "prettier --check vendor/x/a.js",
+    "go test ./vendor/x/...",
+    "pre-commit try-repo vendor/x",
+    "unheard-of vendor/x",
+    "git add vendor/x",
+]
+
+
+@pytest.mark.parametrize("plant", [plant_nested, plant_file])
+def test_no_word_leads_a_program_into_another_repository(scene, plant):
+    """A clone that lies in the project brings configuration of its own, which test runners and linters obey."""
+    programs = dict.fromkeys(" ".join(line.split()[: 3 if "-m" in line else 1]) + " *" for line in LED)
+    own = "python3 -m unittest tests/test_own.py"
+    crow, fired = scene(reply(*map(run, LED), run(own)), config=rules(*programs, "git add *", "go test *"))
+    plant(crow.workspace / "vendor/x", fired)
+    (crow.workspace / "tests").mkdir()
+    (crow.workspace / "tests/test_own.py").write_text("")
+    (crow.workspace / "vendor/x/test_trap.py").write_text(f"open({str(fired)!r}, 'w')\n")
+    (crow.workspace / "linked").symlink_to("vendor/x")
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert [request["toolCall"]["title"] for request in crow.permissions] == LED

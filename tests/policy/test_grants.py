@@ -54,6 +54,20 @@ def test_a_grant_outlives_the_session(home, project):
     assert second.warning == ""
 
 
+def test_it_leads_no_program_into_a_folder_that_was_added_later(home, project, tmp_path):
+    """`pytest` obeys a `conftest.py` beside the tests that it is given; `cat` does the same anywhere."""
+    (tmp_path / "added/tests").mkdir(parents=True)
+    roots = [project, str(tmp_path / "added")]
+    later = RulePolicy(roots, [str(home)], grants=Grants(str(home), project))
+    for command in ("pytest tests", "cat a.txt"):
+        allow_in_project(later, command, project)
+    assert word(later.judge(line("pytest tests/unit", project))) == "go"
+    assert word(later.judge(line(f"pytest {tmp_path}/added/tests", project))) == "ask"
+    assert word(later.judge(line(f"cat {tmp_path}/added/tests", project))) == "go"
+    mine = RulePolicy(roots, [str(home)], user_rules=[allow("pytest *")])
+    assert word(mine.judge(line(f"pytest {tmp_path}/added/tests", project))) == "go"
+
+
 def test_it_is_kept_in_crows_home_and_for_nobody_else_to_read(home, project):
     allow_in_project(policy(home, project), "npm test", project)
     file = home / "grants.json"

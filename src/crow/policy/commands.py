@@ -53,7 +53,8 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
     if not pattern.begins(words):
         return "no rule is about it"
-    if reason := _obeys_another_folder(words, pattern, context):
+    obeyed = None if is_same_anywhere(words) else context.place.roots[: 1 if pattern.first_root_only else None]
+    if obeyed is not None and (reason := _obeys_another_folder(words, obeyed, context)):
         return reason
     if context.folders != [context.place.roots[0]] and (word := _means_another(pattern, context.folders)):
         return f"`{word}` is something else in another folder"
@@ -63,19 +64,16 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     if reason := _leaves_program_open(words, first) or _not_stood_for(words, first, context.folders):
         return reason
     for word in words[max(first, 1) :]:
-        if reason := forbidden_path(word, context.place, context.folders, context.budget):
+        if reason := forbidden_path(word, context.place, context.folders, context.budget, obeyed):
             return reason
     return None
 
 
-def _obeys_another_folder(words: tuple[str, ...], pattern: CommandPattern, context: CommandContext) -> str | None:
+def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context: CommandContext) -> str | None:
     """Git, npm, make and most programs do what files say that they find from their folder on.
 
     A rule is about them in the workspace's own folders: what lies elsewhere in it may have been planted there.
     """
-    if is_same_anywhere(words):
-        return None
-    roots = context.place.roots[:1] if pattern.first_root_only else context.place.roots
     for folder in context.folders:
         if folder not in roots:
             return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"

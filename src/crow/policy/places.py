@@ -8,8 +8,11 @@ import msgspec
 
 from crow.paths import is_inside
 from crow.policy.paths import is_protected, is_secret
+from crow.policy.repositories import is_in_another_repository
 
 _URL = re.compile(r"(?:--?[A-Za-z-]+=)?(?P<folder>(?:https?|wss?):)//[^\s]*")
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+"""As `python -m unittest` takes it: `vendor.x` lies in `vendor/x`."""
 _DELIMITER = re.compile(r"[=:,@]")
 _LONGEST_PATH = 4096
 MOST_GUESSES = 600
@@ -36,17 +39,23 @@ class Budget:
         return self._left >= 0
 
 
-def forbidden_path(word: str, place: Place, folders: Sequence[str], budget: Budget) -> str | None:
-    """Why a word may not be used unasked, if it could name such a path from one of the folders."""
+def forbidden_path(
+    word: str, place: Place, folders: Sequence[str], budget: Budget, obeyed: Sequence[str] | None = None
+) -> str | None:
+    """Why a word may not be used unasked, if it could name such a path from one of the folders.
+
+    `obeyed`, for a program that does what files say beside those that its words name: the roots whose files may say it.
+    """
     if len(word) > _LONGEST_PATH:
         return "a word is too long to look at"
-    for guess in _guesses(word, folders):
+    module = [word.replace(".", "/")] if obeyed is not None and _MODULE.fullmatch(word) else []
+    for guess in (*_guesses(word, folders), *module):
         if guess.startswith("~"):
             return f"`{guess}` may lie outside the workspace"
         for folder in folders:
             if not budget.allows(guess):
                 return "it has too many words to look at"
-            if reason := _judge(guess, folder, place):
+            if reason := _judge(guess, folder, place, obeyed):
                 return reason
     return None
 
@@ -64,13 +73,23 @@ def is_untouchable(word: str, place: Place, budget: Budget) -> bool:
     return False
 
 
-def _judge(guess: str, folder: str, place: Place) -> str | None:
+def _judge(guess: str, folder: str, place: Place, obeyed: Sequence[str] | None) -> str | None:
     spelled, real = _spellings(guess, folder)
     for path in {spelled, real}:
         if is_protected(path, place.private):
             secret = is_secret(path, place.private)
             return f"`{guess}` may hold keys or passwords" if secret else f"`{guess}` is a protected path"
-    return None if place.contains(real) else f"`{guess}` lies outside the workspace"
+    if not place.contains(real):
+        return f"`{guess}` lies outside the workspace"
+    if obeyed is not None and any(_leads_elsewhere(path, place.roots, obeyed) for path in {spelled, real}):
+        return f"`{guess}` leads into another repository or folder, whose configuration the program would obey"
+    return None
+
+
+def _leads_elsewhere(path: str, roots: Sequence[str], obeyed: Sequence[str]) -> bool:
+    """Whether files in another repository, or in a root that is not obeyed, are the nearest to a path."""
+    root = max((root for root in roots if is_inside(path, root)), key=len, default="")
+    return bool(root) and (root not in obeyed or is_in_another_repository(path, root))
 
 
 def _spellings(guess: str, folder: str) -> tuple[str, str]:

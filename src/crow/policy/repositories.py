@@ -38,6 +38,20 @@ def is_in_git_directory(path: str) -> bool:
     return looks_like_git_directory(folder)
 
 
+def is_in_another_repository(path: str, root: str) -> bool:
+    """Whether a folder below the root, on the way to a path in it, is a repository or a submodule of its own."""
+    folder = root
+    for part in path[len(root) :].split("/"):
+        folder = f"{folder}/{part}" if part else folder
+        if part in ("", ".", ".."):
+            continue  # looked at already
+        if os.path.lexists(f"{folder}/.git"):
+            return True
+        if not os.path.lexists(folder):
+            return False
+    return False
+
+
 def planted_repository(folder: str, roots: Sequence[str]) -> str | None:
     """Why git would obey a repository from there on that may have been planted; None if it would not.
 
