@@ -319,3 +319,52 @@ def test_no_word_leads_a_program_into_another_repository(scene, plant):
     crow.prompt("go")
     assert not fired.exists()
     assert [request["toolCall"]["title"] for request in crow.permissions] == LED
+
+
+RECURSING = ["git status", "git diff", "git describe --dirty --always", "git add -u", "git commit --dry-run"]
+
+
+def add_submodule(repository: Path, path: str, fired: Path, *, absorbed: bool) -> None:
+    """A repository in the index of another: with its own `.git`, or as `git submodule add` leaves it."""
+    folder = repository / path
+    plant_nested(folder, fired)
+    (folder / ".gitignore").write_text("trap.sh\n")
+    git(folder, "add", ".gitignore")
+    git(folder, "-c", "core.fsmonitor=false", "commit", "-q", "-m", "first")
+    git(repository, "-c", "core.fsmonitor=false", "add", "-f", path)
+    if absorbed:
+        (folder / ".git/config").write_text("[core]\n\tbare = false\n")
+        (repository / ".gitmodules").write_text(f'[submodule "x"]\n\tpath = {path}\n\turl = ./x\n')
+        git(repository, "submodule", "absorbgitdirs", path)
+    fired.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+def test_git_in_a_repository_with_a_planted_submodule_is_asked_about(scene, version):
+    """Git looks into what its index calls a submodule, and obeys the configuration that lies there."""
+    crow, fired = scene(reply(*map(run, RECURSING)))
+    git(crow.workspace, "config", "index.version", version)
+    add_submodule(crow.workspace, "vendor/x", fired, absorbed=False)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == len(RECURSING)
+
+
+def test_git_in_a_repository_with_a_planted_submodule_of_a_submodule(scene):
+    crow, fired = scene(reply(run("git status")))
+    add_submodule(crow.workspace, "vendor/x", fired, absorbed=True)
+    add_submodule(crow.workspace / "vendor/x", "deep", fired, absorbed=False)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists()
+    assert len(crow.permissions) == 1
+
+
+def test_git_in_a_repository_with_a_true_submodule_goes(scene):
+    crow, fired = scene(reply(run("git status")))
+    add_submodule(crow.workspace, "vendor/x", fired, absorbed=True)
+    assert (crow.workspace / "vendor/x/.git").is_file()
+    crow.new_session()
+    crow.prompt("go")
+    assert crow.permissions == []

@@ -13,6 +13,7 @@ from crow.policy.hazards import is_same_anywhere, setting, why_not_listed
 from crow.policy.places import Budget, Place, forbidden_path
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
 from crow.policy.repositories import planted_repository
+from crow.policy.submodules import planted_submodule
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -78,6 +79,8 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
         if folder not in roots:
             return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
         if why := planted_repository(folder, context.place.roots):
+            return why
+        if (program(words[0]) == "git" or "git" in words) and (why := planted_submodule(folder)):
             return why
     return None
 

@@ -72,12 +72,31 @@ def planted_repository(folder: str, roots: Sequence[str]) -> str | None:
 
 def _led_astray(folder: str, git: str, roots: Sequence[str]) -> str | None:
     """A `.git` file, as worktrees and submodules have one, may lead out of the workspace, or to a real `.git`."""
+    target = target_of_git_file(folder, git)
+    if target is None:
+        return f"`{git}` cannot be read"
+    if ".git" in target.split("/") or not any(is_inside(target, root) for root in roots):
+        return None
+    return f"`{git}` leads to another folder of the workspace"
+
+
+def target_of_git_file(folder: str, git: str) -> str | None:
+    """Where a `.git` file leads; None if it cannot be read."""
     try:
         with open(git, "rb") as file:
             text = os.fsdecode(file.read(5000))
     except OSError:
-        return f"`{git}` cannot be read"
-    target = os.path.realpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
-    if ".git" in target.split("/") or not any(is_inside(target, root) for root in roots):
         return None
-    return f"`{git}` leads to another folder of the workspace"
+    return os.path.realpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
+
+
+def repository_of(folder: str) -> tuple[str, str] | None:
+    """The folder from which on a repository's files lie, and its git directory, as git finds them from a folder."""
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            target = target_of_git_file(folder, git) if os.path.isfile(git) else git
+            return (folder, target) if target is not None else None
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
