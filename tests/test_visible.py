@@ -8,7 +8,9 @@ import pytest
 
 from crow.visible import (
     every_line,
+    hidden_characters,
     hidden_in,
+    made_visible,
     one_line,
     prose,
     title_line,
@@ -159,6 +161,40 @@ def test_prose_keeps_what_languages_need():
     assert prose("p\u0430y") == "p⟨\u0430 U+0430⟩y"
 
 
+OUT_OF_PLACE = [
+    *("do\u200dthis", "\u200c\u200d\u200c", "a\u200d\u200c b", "👩\u200d\u200d💻"),
+    *("می\u200c\u200d\u200cخ", "👩\u200da"),
+    *("a\u3164b", "a\u115fb", "a\u1160", "a\uffa0", "a\u2800b", "⠓\u2800\u2800\u2800⠓"),
+    *("a\u034fb", "a\u180bb", "a\u180f"),
+    *("a\ufe0f", "❤\ufe0f\ufe00", "1\ufe0f", "é\ufe01", "a\U000e0100", "世\U000e0100\U000e0101"),
+    *("a\ufeffb", "a\u17b4"),
+]
+IN_PLACE = [
+    *("می\u200cخواهم", "क्\u200dष", "ക്\u200d ", "👩\u200d💻", "👩🏽\u200d🚀"),
+    *("🏳\ufe0f\u200d🌈", "❤\ufe0f\u200d🔥", "❤\ufe0f", "1\ufe0f\u20e3"),
+    *("葛\U000e0100", "葛\ufe00", "∩\ufe00", "ᠠ\u180b", "ᄀ\u1160", "\u115fᅡ"),
+    *("⠓\u2800⠑", "ב\u034fּ", "™\ufe0f", "\ufeffmark"),
+]
+
+
+@pytest.mark.parametrize("text", OUT_OF_PLACE)
+def test_joiners_and_fillers_out_of_place_are_made_visible(text):
+    """A row of them can carry any text to a model, and a person sees nothing of it."""
+    assert "⟨U+" in made_visible(text)
+    assert "⟨U+" in prose(text)
+    assert hidden_characters(text)
+    assert hidden_in(text)
+    assert warning(text)
+    assert "cannot be seen" in warning_about_prose(text)
+
+
+@pytest.mark.parametrize("text", IN_PLACE)
+def test_joiners_and_selectors_where_a_script_or_a_picture_needs_them_stay(text):
+    assert made_visible(text) == text
+    assert prose(text) == text
+    assert hidden_characters(text) == []
+
+
 def test_warnings_say_what_is_hidden():
     assert warning("ls", "cat a b") == ""
     assert warning("a\u202eb") == "Careful: it holds characters that cannot be seen."
@@ -193,6 +229,7 @@ def test_warnings_say_what_is_hidden():
             "\u200b",
             "x\u3000",
             "~~~\n",
+            "👩\u200d",
         )
     ],
 )

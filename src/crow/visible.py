@@ -3,10 +3,12 @@
 What hides, and the visible form that it gets: control, bidirectional and invisible characters (`⟨U+202E⟩`); runs of
 blanks and of empty lines that push the rest out of sight (`⟨400 blanks⟩`); letters of another script inside a word,
 and words that only look Latin (`⟨т U+0442⟩`); in titles and plans what Markdown would swallow. `warning` says it in a
-sentence. Diffs are shown as they are, with `warning_about_change` beside them; text of the web is `sanitised`.
+sentence. Diffs are shown as they are, with `warning_about_change` beside them; text of the web is `sanitised`, and what
+a project or a server tells the model is `made_visible`. Where a script or a picture needs a joiner, prose keeps it.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 # --- the characters, once
@@ -38,15 +40,41 @@ _HIDDEN = re.compile(
     "\ufe00-\ufe0f\ufeff\ufff0-\ufff8\U000110bd\U000110cd\U00013430-\U0001343f\U000e0000-\U000e0fff]"
 )
 """Every character of the categories Cc, Cf, Cs, Zl and Zp, and those that are drawn as a blank or not at all."""
-_DECEIVING = re.compile(
-    f"[{CONTROLS}{_ZERO_WIDTH}{JOINERS}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}]"
-    f"|(?<![{_IDEOGRAPHS}])[{_VARIATION_SELECTORS}]"  # of which a row can carry any text
-    "|(?<!^)\ufeff"  # at the very beginning it is a byte order mark
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0"
+_SELECTORS = "\ufe00-\ufe0f"
+_PICTURES = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-_DECEIVING_IN_PROSE = re.compile(
-    f"[{CONTROLS}{_ZERO_WIDTH}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}]|(?<!^)\ufeff"
+_JOINED_SCRIPTS = (
+    "\u0590-\u061b\u061d-\u10ff\u1700-\u17b3\u17b6-\u180a\u1820-\u1cff\ua800-\uabff\ufb1d-\ufdff\ufe70-\ufefc"
+    "\U00010a00-\U00011fff\U0001e800-\U0001eeff"
 )
-_DROPPED_FROM_WEB = re.compile(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]")
+_UNSEEN_JOINTS = f"{JOINERS}{_FILLERS}{_SELECTORS}{_VARIATION_SELECTORS}"
+_OUT_OF_PLACE = "|".join(
+    (
+        # One may join letters of some scripts, or two pictures; a row of them can carry any text.
+        f"[{JOINERS}](?=[{_UNSEEN_JOINTS}])",
+        f"(?<![{_JOINED_SCRIPTS}{_PICTURES}\ufe0f])[{JOINERS}]",
+        f"(?<=[{_PICTURES}\ufe0f])(?:\u200c|\u200d(?![{_PICTURES}]))",
+        # One may choose how the sign before it is drawn.
+        f"(?<![{_PICTURES}{_IDEOGRAPHS}\u1000-\u109f\u3001-\u30ff\ua840-\ua877\uff01-\uff600-9#*])[{_SELECTORS}]",
+        f"(?<=[0-9#*])[{_SELECTORS}](?!\u20e3)",
+        f"(?<![{_IDEOGRAPHS}])[{_VARIATION_SELECTORS}]",
+        "(?<![\u1820-\u18aa])[\u180b-\u180d\u180f]",
+        "(?<![\u0590-\u05ff])\u034f",
+        # Blanks between braille, and what stands for a missing half of a Korean syllable.
+        "(?<![\u2801-\u28ff])\u2800|\u2800(?![\u2801-\u28ff])",
+        "\u115f(?![\u1161-\u11a7])|(?<![\u1100-\u115e])\u1160|[\u17b4\u17b5\u3164\uffa0]",
+    )
+)
+"""Joiners, fillers and selectors where no script and no picture needs them."""
+_NEVER_IN_PLACE = f"{CONTROLS}{_ZERO_WIDTH}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}"
+_MAY_DECEIVE = re.compile(f"[{_NEVER_IN_PLACE}{_UNSEEN_JOINTS}\ufeff]")
+"""Found quickly, in long texts too; whether it does is then looked at."""
+_DECEIVING = re.compile(f"[{_NEVER_IN_PLACE}]|(?<!^)\ufeff|{_OUT_OF_PLACE}")
+"""A byte order mark at the very beginning is in its place."""
+_MAY_BE_DROPPED = re.compile(f"[{_ZERO_WIDTH}\ufeff{_UNSEEN_JOINTS}]")
+_DROPPED_FROM_WEB = re.compile(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]|{_OUT_OF_PLACE}")
 """Nothing is lost without them."""
 _DECEIVING_ON_WEB = re.compile(f"[{CONTROLS}{BIDI}{TAGS}]")
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
@@ -114,12 +142,13 @@ def every_line(text: str) -> str:
 def prose(text: str) -> str:
     """Markdown that a person approves, such as a plan: joiners stay, line ends too; what would hide is shown."""
     named = _shortened(_mixed_named(text), _GAP_IN_TEXT, "\n\n{}\n\n")
-    return _inert(_DECEIVING_IN_PROSE.sub(_name, named))
+    return _inert(made_visible(named))
 
 
 def sanitised(text: str) -> str:
     """Text from the web as a reader sees it: nothing in it hides, turns the writing round or drives a terminal."""
-    text = _DROPPED_FROM_WEB.sub("", _LINE_ENDS.sub("\n", _COLOURS.sub("", text)))
+    lines = _LINE_ENDS.sub("\n", _COLOURS.sub("", text))
+    text = _MAY_BE_DROPPED.sub(lambda found: "" if _DROPPED_FROM_WEB.match(lines, found.start()) else found[0], lines)
     return text.translate(_names_on_web()) if _DECEIVING_ON_WEB.search(text) else text
 
 
@@ -218,12 +247,17 @@ def is_plainly_seen(text: str) -> bool:
     return _HIDDEN.search(text) is None
 
 
+def _deceiving(text: str) -> Iterator[str]:
+    return (found[0] for found in _MAY_DECEIVE.finditer(text) if _DECEIVING.match(text, found.start()))
+
+
 def hidden_in(text: str) -> bool:
     """Whether a text that is shown as it is, such as a diff, holds what could make it look like another.
 
-    Controls but line ends, tabs and form feeds; what has no width; tags; what turns the direction of writing.
+    Controls but line ends, tabs and form feeds; what has no width; tags; what turns the direction of writing; joiners,
+    fillers and selectors where nothing needs them.
     """
-    return _DECEIVING.search(text) is not None
+    return next(_deceiving(text), None) is not None
 
 
 def warning(*texts: str) -> str:
@@ -255,7 +289,7 @@ def _is_plain(text: str) -> bool:
 
 def _kinds(text: str) -> list[str]:
     kinds: list[str] = []
-    if _DECEIVING.search(text) or re.search(f"[{_BLANK_SIGNS}]", text):
+    if hidden_in(text) or re.search(f"[{_BLANK_SIGNS}{JOINERS}]", text):
         kinds.append("characters that cannot be seen")
     if _GAP.search(text.rstrip()) or _DEEP.search(text):
         kinds.append("a long run of blanks")
@@ -276,15 +310,13 @@ _MOST_NAMED = 5
 
 
 def hidden_characters(text: str) -> list[str]:
-    """The characters of a server's words that cannot be seen."""
-    if text.isascii() and text.isprintable():  # as nearly all texts are
-        return []
-    return [character for character in dict.fromkeys(text) if character not in JOINERS and hidden_in(character)]
+    """The characters of a server's or a project's words that cannot be seen."""
+    return list(dict.fromkeys(_deceiving(text)))
 
 
 def made_visible(text: str) -> str:
     """Prose for the model, with its line ends, in which only what cannot be seen is changed."""
-    return text.translate({ord(character): one_line(character) for character in hidden_characters(text)})
+    return _MAY_DECEIVE.sub(lambda found: _name(found) if _DECEIVING.match(text, found.start()) else found[0], text)
 
 
 def remark_on(characters: list[str]) -> str:

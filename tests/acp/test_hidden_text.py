@@ -110,3 +110,16 @@ def test_an_always_for_a_folder_is_about_the_root_that_it_was_given_for(open_edi
     crow.new_session(additionalDirectories=[str(other)])
     crow.prompt("second")
     assert [request["toolCall"]["locations"][0]["path"] for request in crow.permissions[1:]] == [f"{other}/src/b.txt"]
+
+
+def test_commands_and_skills_that_become_prompts(open_editor):
+    """What a file tells the model when it is called by name is what a person can read in it."""
+    crow = open_editor(script=DONE * 2)
+    for name in ("commands/review.md", "skills/tidy/SKILL.md"):
+        (crow.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (crow.home / name).write_text("Look closely.\u200d\u200c\u3164 👩\u200d💻\U000e0041\n")
+    crow.new_session()
+    for command in ("/review", "/tidy"):
+        crow.prompt(command)
+        sent = everything(crow.model_requests()[-1]["messages"][-1])
+        assert "closely.⟨U+200D⟩⟨U+200C⟩⟨U+3164⟩ 👩\u200d💻⟨U+E0041⟩" in sent

@@ -6,7 +6,7 @@ import msgspec
 
 from crow.project.frontmatter import split_head
 from crow.project.naming import clean_name, description_in
-from crow.visible import one_line
+from crow.visible import made_visible, one_line
 
 LONGEST_HINT = 80
 
@@ -42,4 +42,4 @@ def custom_command(path: str, inner: str, content: bytes) -> CustomCommand | Non
     if not name or not body:
         return None
     hint = one_line(head.get("argument-hint", ""), LONGEST_HINT) or "[text]"
-    return CustomCommand(name, description_in(head, body), hint, body, path)
+    return CustomCommand(name, description_in(head, body), hint, made_visible(body), path)

@@ -11,6 +11,7 @@ import msgspec
 from crow.paths import shown
 from crow.project.frontmatter import split_head
 from crow.project.naming import clean_name, description_in
+from crow.visible import made_visible
 
 LONGEST_LISTING = 4000
 """Characters of the system prompt that the list of skills may take."""
@@ -36,7 +37,7 @@ def skill(path: str, folder: str, content: bytes) -> Skill | None:
     name = clean_name(head.get("name", "")) or clean_name(folder)
     if not name or not body:
         return None
-    return Skill(name, description_in(head, body), body, path)
+    return Skill(name, description_in(head, body), made_visible(body), path)
 
 
 def listing(skills: Sequence[Skill]) -> str:
