@@ -1,5 +1,6 @@
 """What a project brings, what of it may count, and what is remembered as trusted."""
 
+import asyncio
 import json
 import stat
 import subprocess
@@ -212,7 +213,7 @@ def test_trust_is_remembered_for_the_content_that_was_shown(tmp_path, project):
     home = tmp_path / "home"
     sources = Sources(str(home), [str(project)])
     (offer,) = sources.waiting()
-    assert sources.accept(offer, remember=True) == ""
+    assert asyncio.run(sources.accept(offer, remember=True)) == ""
     assert (sources.waiting(), sources.trusted()) == ([], [offer])
     assert stat.S_IMODE((home / "trust.json").stat().st_mode) == 0o600
 
@@ -229,7 +230,7 @@ def test_trust_is_remembered_for_the_content_that_was_shown(tmp_path, project):
 
 def test_a_copy_of_a_trusted_project_elsewhere_is_not_trusted(tmp_path, project):
     sources = Sources(str(tmp_path / "home"), [str(project)])
-    sources.accept(sources.waiting()[0], remember=True)
+    asyncio.run(sources.accept(sources.waiting()[0], remember=True))
     write(tmp_path / "copy/.crow/commands/a.md", "one")
     assert Sources(str(tmp_path / "home"), [str(tmp_path / "copy")]).trusted() == []
     (tmp_path / "link").symlink_to(project)
@@ -241,7 +242,7 @@ def test_what_changed_while_the_person_was_asked_is_not_trusted(tmp_path, projec
     (shown,) = sources.waiting()
     write(project / ".crow/commands/a.md", "changed")
     sources.look()
-    sources.accept(shown, remember=True)
+    asyncio.run(sources.accept(shown, remember=True))
     assert sources.trusted() == []
     assert len(sources.waiting()) == 1
 
@@ -271,7 +272,7 @@ def test_a_damaged_file_trusts_nothing_and_says_so(tmp_path, project, content):
     sources = Sources(str(tmp_path / "home"), [str(project)])
     assert len(sources.waiting()) == 1
     assert "trust.json" in sources.warning
-    warning = sources.accept(sources.waiting()[0], remember=True)
+    warning = asyncio.run(sources.accept(sources.waiting()[0], remember=True))
     assert "this session only" in warning
     assert len(sources.trusted()) == 1
     assert (tmp_path / "home/trust.json").read_text() == content

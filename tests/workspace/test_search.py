@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.workspace.child import output_of
 from crow.workspace.listing import Listing, find_ripgrep, list_files, walk
@@ -60,7 +61,7 @@ def repository(tmp_path: Path) -> Path:
 
 def listed(folder: Path, ripgrep: str | None) -> list[str]:
     async def run() -> Listing:
-        return await list_files(str(folder), ripgrep, asyncio.get_running_loop().time() + 20)
+        return await list_files(Disk("/"), str(folder), ripgrep, asyncio.get_running_loop().time() + 20)
 
     return [os.path.relpath(path, folder) for path in asyncio.run(run()).paths]
 

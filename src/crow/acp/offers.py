@@ -55,7 +55,7 @@ class Offers:
         shows = self._client.elicitation or wire.ElicitationCapabilities()
         return Surroundings(
             workspace=self._workspace(session_id, roots),
-            commands=self._commands(session_id, setup, keeper, environ),
+            commands=self._commands(session_id, roots, setup, keeper, environ),
             person=ClientPerson(
                 self._connection,
                 session_id,
@@ -76,13 +76,20 @@ class Offers:
             return LocalWorkspace(roots)
         return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
 
-    def _commands(self, session_id: str, setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]) -> Commands:
+    def _commands(
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        setup: SessionSetup,
+        keeper: Keeper,
+        environ: Mapping[str, str],
+    ) -> Commands:
         seen = seen_by_commands(environ, setup.key_variables)
         local = LocalCommands(keeper, outputs_folder(session_id), seen)
         if not (self._client.terminal and setup.settings.terminal.use_client):
             return local
         withheld = [name for name in environ if name not in seen]
-        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ))
+        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ), roots[0])
         return CheckedCommands(client, local, self._check)
 
 

@@ -16,6 +16,7 @@ from crow.acp import wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.acp.refusals import is_refusal, reason_of
+from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout
 from crow.workspace import terminal_text as texts
@@ -58,7 +59,9 @@ class ClientCommands:
         session_id: str,
         withheld: Collection[str] = (),
         added: Mapping[str, str] | None = None,
+        root: str = "/",
     ) -> None:
+        self.disk = Disk(root)
         self._connection = connection
         self._session_id = session_id
         self._withheld = withheld
@@ -68,7 +71,7 @@ class ClientCommands:
     async def open_terminal(
         self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
     ) -> "ClientTerminal":
-        refuse_link(cwd)  # it was judged as what it was then
+        await self.disk.run(lambda: refuse_link(cwd))  # it was judged as what it was then
         mark = os.urandom(16).hex()
         # The list cannot take a variable away, but it can empty it.
         variables = dict.fromkeys(self._withheld, "") | dict(self._added) | dict(environ) | {MARK: mark}

@@ -17,6 +17,7 @@ import msgspec
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
 from crow.config.locking import locked
 from crow.config.versioned_json import Versioned, read_versioned, write_versioned
+from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.timeouts import timeout
 from crow.workspace.base import Terminal, TerminalExit
@@ -67,6 +68,7 @@ class TerminalCheck:
 
     def __init__(self, home: str, client: str) -> None:
         self._path = os.path.join(home, FILE_NAME)
+        self._disk = Disk(home)
         self._client = client
         self._known: Finding | None = None
         self._testing: asyncio.Task[Finding] | None = None
@@ -102,12 +104,12 @@ class TerminalCheck:
             self._known = self._known or test.result()
 
     async def _find_out(self, commands: ClientCommands) -> Finding:
-        stored = await asyncio.to_thread(self._stored) if self._client else None
+        stored = await self._disk.run(self._stored) if self._client else None
         if stored is not None:
             return Finding(as_sent=stored)
         found = await _test(commands)
         if self._client and found.lasting:
-            await asyncio.to_thread(self._store, as_sent=found.as_sent)
+            await self._disk.run(lambda: self._store(as_sent=found.as_sent))
         return found
 
     def _stored(self) -> bool | None:
@@ -139,7 +141,7 @@ class CheckedCommands:
         self._check = check
 
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
-        refuse_link(cwd)  # it was judged as what it was then
+        await self._client.disk.run(lambda: refuse_link(cwd))  # it was judged as what it was then
         if await self._check.passes(self._client):
             try:
                 return await self._client.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)

@@ -1,13 +1,15 @@
 """What the policy is asked, and its three answers."""
 
 import enum
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from crow.actions import Deed
 from crow.config.settings import Mode, PermissionRule
 
+T = TypeVar("T")
 Where = Literal["session", "project"]
 """Where an "always" is kept: until the session ends, or for every session in this project."""
 
@@ -83,7 +85,15 @@ class Policy(Protocol):
     mode: Mode
     """May change at any time; the next judgement follows it."""
 
-    def judge(self, deed: Deed) -> Verdict: ...
+    def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
+        """Looks at folders and files, any of which may hang. Not `anew`: with what was allowed at the last look, and
+        so without touching a disk where the deed names no path and no command.
+        """
+        ...
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """The result of work with this policy, such as judging, beside the event loop. FileSystemSilent."""
+        ...
 
     def explain(self, deed: Deed) -> str:
         """The verdict on a deed and what led to it, in lines for a person."""
@@ -97,7 +107,7 @@ class Policy(Protocol):
         """The person allowed this scope. Gives a warning for them if it could not be kept for later sessions."""
         ...
 
-    def rules(self) -> list[KnownRule]:
+    def rules(self, *, anew: bool = True) -> list[KnownRule]:
         """Every rule that has a say, the built-in ones of modes and paths aside."""
         ...
 

@@ -5,6 +5,7 @@ The file belongs to every Crow that runs: it is read again when another one chan
 
 import os
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,14 @@ class _Grants(Versioned, frozen=True):
 _Stamp = tuple[int, int, int]
 
 
+class _Known(NamedTuple):
+    """The grants as they were read at one moment: one value, since several threads judge at a time."""
+
+    stamp: _Stamp | None = None
+    rules: tuple[PermissionRule, ...] = ()
+    warning: str = ""
+
+
 def is_superseded(rule: PermissionRule, by: Sequence[PermissionRule]) -> bool:
     """By the same rule, or by the same one for what a tool has become."""
     return any(msgspec.structs.replace(rule, digest=other.digest) == other for other in by)
@@ -33,19 +42,22 @@ class Grants:
     """The grants of one project. A file that cannot be read grants nothing, and `warning` says so."""
 
     def __init__(self, home: str, project: str) -> None:
-        self.warning = ""
         self._path = os.path.join(home, GRANTS_NAME)
         self._project = os.path.realpath(project)
-        self._stamp: _Stamp | None = None
-        self._rules: tuple[PermissionRule, ...] = ()
+        self._known = _Known()
 
-    def rules(self) -> tuple[PermissionRule, ...]:
-        """What is granted now: one look at the file's date, unless it changed."""
-        stamp = self._look()
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self._load()
-        return self._rules
+    @property
+    def warning(self) -> str:
+        return self._known.warning
+
+    def rules(self, *, anew: bool = True) -> tuple[PermissionRule, ...]:
+        """What is granted now: one look at the file's date, unless it changed. Not `anew`: as it was at the last look,
+        for whoever may not touch a disk.
+        """
+        known = self._known
+        if anew and (stamp := self._look()) != known.stamp:
+            known = self._known = self._load(stamp)
+        return known.rules
 
     def add(self, rules: tuple[PermissionRule, ...]) -> None:
         """ConfigError if it cannot be kept."""
@@ -57,15 +69,13 @@ class Grants:
         self._change(lambda kept: [other for other in kept if other != rule])
         return True
 
-    def _load(self) -> None:
-        self._rules, self.warning = (), ""
+    def _load(self, stamp: _Stamp | None) -> _Known:
         try:
             granted = self._read().projects.get(self._project, [])
         except ConfigError as error:
-            self.warning = str(error)
-            return
+            return _Known(stamp, warning=str(error))
         # The file can only grant: what refuses or asks is written in a config, where a person looks for it.
-        self._rules = tuple(rule for rule in granted if rule.decision == "allow")
+        return _Known(stamp, tuple(rule for rule in granted if rule.decision == "allow"))
 
     def _look(self) -> _Stamp | None:
         try:
@@ -83,5 +93,4 @@ class Grants:
             rules = change(grants.projects.get(self._project, []))
             projects = {**grants.projects, self._project: rules}
             write_versioned(self._path, _Grants(_VERSION, {root: kept for root, kept in projects.items() if kept}))
-        self._stamp = self._look()
-        self._load()
+        self._known = self._load(self._look())

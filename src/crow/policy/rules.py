@@ -1,10 +1,12 @@
 """The policy of a session: rules first, then the mode's table. Deny beats ask beats allow."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
+from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.policy import judging
 from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
@@ -12,6 +14,8 @@ from crow.policy.explaining import explain
 from crow.policy.grants import Grants, is_superseded
 from crow.policy.judging import Situation
 from crow.policy.rulebook import ReadyRule, RuleBook
+
+T = TypeVar("T")
 
 
 class RulePolicy:
@@ -43,8 +47,9 @@ class RulePolicy:
         self.use_project_rules(project_rules)
         self._granted: list[KnownRule] = []
         self._grants = grants
-        self._book = RuleBook([], roots)
-        self._book_of: list[KnownRule] = []
+        self._disk = Disk(roots[0] if roots else "/")
+        # Each of these with the rules that it was made of, as one value: several threads judge at a time.
+        self._book: tuple[list[KnownRule], RuleBook] = ([], RuleBook([], roots))
         self._kept_by: tuple[list[KnownRule], list[ReadyRule]] = ([], [])
 
     @property
@@ -55,8 +60,11 @@ class RulePolicy:
         self._grants.rules()  # only reading the file shows what is wrong with it
         return self._grants.warning
 
-    def judge(self, deed: Deed) -> Verdict:
-        return _strictest(judging.verdicts(deed, self._situation()))
+    def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
+        return _strictest(judging.verdicts(deed, self._situation(anew=anew)))
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
         situation = self._situation()
@@ -98,8 +106,8 @@ class RulePolicy:
         """Those that the project brings, instead of any before: they can only tighten."""
         self._of_project = [KnownRule(rule, Origin.PROJECT) for rule in rules]
 
-    def rules(self) -> list[KnownRule]:
-        in_project = self._grants.rules() if self._grants is not None else ()
+    def rules(self, *, anew: bool = True) -> list[KnownRule]:
+        in_project = self._grants.rules(anew=anew) if self._grants is not None else ()
         configured = (*self._of_user, *self._of_project)
         return [*configured, *self._granted, *(KnownRule(rule, Origin.PROJECT_GRANT) for rule in in_project)]
 
@@ -111,11 +119,13 @@ class RulePolicy:
             forgotten = True
         return forgotten
 
-    def _situation(self) -> Situation:
-        rules = [*self._own, *self.rules()]
-        if rules != self._book_of:
-            self._book, self._book_of = RuleBook(rules, self._roots), rules
-        return Situation(self._book, self.mode, self._roots, self._private, self._readable)
+    def _situation(self, *, anew: bool = True) -> Situation:
+        rules = [*self._own, *self.rules(anew=anew)]
+        made_of, book = self._book
+        if rules != made_of:
+            book = RuleBook(rules, self._roots)
+            self._book = rules, book
+        return Situation(book, self.mode, self._roots, self._private, self._readable)
 
 
 def _strictest(verdicts: list[Verdict]) -> Verdict:

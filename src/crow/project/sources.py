@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from crow.disk import Disk
-from crow.errors import ConfigError
+from crow.errors import ConfigError, FileSystemSilent
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.prompt_files import PromptFiles, prompt_files_in
 from crow.project.skills import Skill, listing
@@ -125,13 +125,13 @@ class Sources:
         waiting = [project.offer for project in self._projects if project.standing == "waiting"]
         return [offer for offer in waiting if offer.digest]
 
-    def accept(self, offer: ProjectOffer, *, remember: bool) -> str:
+    async def accept(self, offer: ProjectOffer, *, remember: bool) -> str:
         """Trusts what was shown, and nothing that has changed since. Gives a warning if it could not be remembered."""
         warning = ""
         if remember:
             try:
-                self._trust.trust(offer.root, offer.digest)
-            except ConfigError as error:
+                await self._disk.run(lambda: self._trust.trust(offer.root, offer.digest), PATIENCE)
+            except (ConfigError, FileSystemSilent) as error:
                 warning = f"The project is trusted for this session only: {error}"
         for project in self._projects:
             if project.offer == offer:

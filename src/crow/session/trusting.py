@@ -84,11 +84,11 @@ class Trusting:
                 journal.append(PermissionAsked(call_id, WHY, display))
                 answer = await self._conversation.person.permit(question)
             await journal.record(PermissionAnswered(call_id, answer.allowed, answer.choice))
-            result = self._answered(untrusted, answer)
+            result = await self._answered(untrusted, answer)
         finally:
             journal.append(CallSettled(call_id, result))
 
-    def _answered(self, untrusted: Sequence[ProjectOffer], answer: PermissionAnswer) -> ToolResult:
+    async def _answered(self, untrusted: Sequence[ProjectOffer], answer: PermissionAnswer) -> ToolResult:
         if answer.choice == "cancelled":
             raise TurnCancelled
         if not answer.allowed:
@@ -97,7 +97,7 @@ class Trusting:
             return ToolResult.refused(REJECTED)
         remember = answer.choice == "project"
         for offer in untrusted:
-            if warning := self._sources.accept(offer, remember=remember):
+            if warning := await self._sources.accept(offer, remember=remember):
                 self._conversation.journal.append(Notice("warning", warning))
         return ToolResult(ok=True, text="", message="Trusted until it changes." if remember else "Trusted.")
 

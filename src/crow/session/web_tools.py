@@ -15,7 +15,7 @@ from crow.tools.web_search import WebSearch
 
 def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str]) -> list[Tool]:
     def judge_host(host: str) -> HostVerdict:
-        verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host))
+        verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host), anew=False)
         match verdict:
             case Allow():
                 return HostVerdict("go")

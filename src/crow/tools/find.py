@@ -1,11 +1,13 @@
 """`find`: files by name."""
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from crow.actions import Deed
+from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
@@ -39,6 +41,7 @@ class Find:
         """Without a searcher each call looks for ripgrep, and does without it where there is none."""
         self.spec = ToolSpec("find", DESCRIPTION, _reader.schema())
         self._searcher = searcher
+        self._disk: Disk | None = None
 
     def title(self, arguments: dict[str, Any]) -> str:
         pattern, path = arguments.get("pattern"), arguments.get("path")
@@ -51,8 +54,17 @@ class Find:
         folder, pattern = split_folder(arguments.pattern)
         is_absolute = folder.startswith(("/", "~"))
         root = await workspace.resolve(folder if is_absolute else os.path.join(arguments.path, folder))
-        searcher = self._searcher or Searcher(find_ripgrep(workspace.roots))
+        searcher = self._searcher or await self._searcher_in(workspace)
         return FindAction(workspace, searcher, root, pattern, unknown)
+
+    async def _searcher_in(self, workspace: Workspace) -> Searcher:
+        self._disk = self._disk or Disk(workspace.roots[0])
+        return await searcher_on(self._disk, workspace.roots)
+
+
+async def searcher_on(disk: Disk, roots: Sequence[str]) -> Searcher:
+    """The disk is the tool's own: searches may take all of its threads for a while, and files are still read."""
+    return Searcher(await disk.run(lambda: find_ripgrep(roots)), disk=disk)
 
 
 class FindAction:

@@ -78,7 +78,8 @@ class CallBatch:
             self._journal.append(preview)
 
     def _may_announce(self, tool: Tool) -> bool:
-        return isinstance(tool, AnnouncesItself) and isinstance(self._conversation.policy.judge(tool.deed), Allow)
+        policy = self._conversation.policy
+        return isinstance(tool, AnnouncesItself) and isinstance(policy.judge(tool.deed, anew=False), Allow)
 
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""

@@ -1,12 +1,13 @@
 """May a call do what it was prepared to do: the policy says so, or the person where the policy says to ask."""
 
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from crow import events, visible
 from crow.actions import Deed, PermissionAnswer, PermissionQuestion
-from crow.errors import TurnCancelled
+from crow.errors import FileSystemSilent, TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import TextBlock, ToolResult
@@ -40,17 +41,19 @@ class Refusal(NamedTuple):
 
 
 async def verdict_on(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
-    verdict = conversation.policy.judge(action.deed)
+    policy = conversation.policy
+    judge = partial(policy.judge, action.deed)
+    verdict = await policy.beside(judge)
     if not isinstance(verdict, Ask):
         return verdict
     async with conversation.dialog:
         # While this question waited for its turn, the answer to another one may have covered it.
-        verdict = conversation.policy.judge(action.deed)
+        verdict = await policy.beside(judge)
         if not isinstance(verdict, Ask):
             return verdict
         answer = await _ask_person(conversation, call, action, verdict)
         # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
-        verdict = conversation.policy.judge(action.deed)
+        verdict = await policy.beside(judge)
         return verdict if isinstance(verdict, Deny) else answer
 
 
@@ -79,7 +82,7 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
         return Rejected("the user was asked", answer.reason or REJECTED)
     if two_yeses is not None:
         two_yeses.agreed(answer)
-    _remember(conversation, ask, answer)
+    await _remember(conversation, ask, answer)
     return Allow("the user was asked")
 
 
@@ -88,11 +91,14 @@ def _warning_about(deed: Deed) -> str:
     return visible.warning(deed.tool, deed.command, deed.cwd, deed.host, *deed.writes, *deed.reads)
 
 
-def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
-    warning = ""
+async def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
+    policy, warning = conversation.policy, ""
     if answer.choice == "session" and ask.session is not None:
-        warning = conversation.policy.remember(ask.session, "session")
+        warning = policy.remember(ask.session, "session")
     elif answer.choice == "project" and ask.project is not None:
-        warning = conversation.policy.remember(ask.project, "project")
+        try:
+            warning = await policy.beside(partial(policy.remember, ask.project, "project"))
+        except FileSystemSilent as silent:
+            warning = f"It is not remembered: {silent}"
     if warning:
         conversation.journal.append(events.Remark("warning", warning))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
+from crow.disk import PATIENCE, Disk
 from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
 from crow.workspace.child import output_of
@@ -38,27 +39,33 @@ def find_ripgrep(roots: Sequence[str]) -> str | None:
     return None if any(is_inside(each, root) for root in roots for each in (path, real)) else real
 
 
-async def list_files(root: str, ripgrep: str | None, until: float) -> Listing:
+async def list_files(disk: Disk, root: str, ripgrep: str | None, until: float) -> Listing:
     """The files below a folder, or the one file that the root is; at the longest until that moment."""
+    if not await disk.run(lambda: _is_open_folder(root)):
+        return Listing([root])
+    listing = await _ask_ripgrep(root, ripgrep, until) if ripgrep is not None else None
+    if listing is None:
+        listing = await in_thread(disk, lambda stopped: walk(root, stopped), until)
+    await disk.run(lambda: refuse_link(root))
+    return listing
+
+
+def _is_open_folder(root: str) -> bool:
+    """Whether it is a folder; WorkspaceError if it may not be read."""
     refuse_link(root)
     is_folder = os.path.isdir(root)
     if not os.access(root, os.R_OK | os.X_OK if is_folder else os.R_OK):
         raise WorkspaceError(f"{shown(root)} may not be read: permission denied.")
-    if not is_folder:
-        return Listing([root])
-    listing = await _ask_ripgrep(root, ripgrep, until) if ripgrep is not None else None
-    if listing is None:
-        listing = await in_thread(lambda stopped: walk(root, stopped), until)
-    refuse_link(root)
-    return listing
+    return is_folder
 
 
 async def _ask_ripgrep(root: str, ripgrep: str, until: float) -> Listing | None:
     """None if this ripgrep cannot be used."""
     options = ["--no-config", "--no-messages", "--hidden", "--no-ignore-global", "--no-ignore-dot", "--glob=!.git"]
     try:
+        # Not in the folder itself: starting a program where the disk hangs does not come back.
         output = await output_of(
-            [ripgrep, "--files", "--null", *options, "--", root], cwd=root, until=until, most=_MOST_BYTES
+            [ripgrep, "--files", "--null", *options, "--", root], cwd="/", until=until, most=_MOST_BYTES
         )
     except OSError:
         return None
@@ -104,14 +111,16 @@ def _entries(folder: str) -> list[tuple[os.DirEntry[str], bool]]:
 Result = TypeVar("Result")
 
 
-async def in_thread(work: Callable[[Callable[[], bool]], Result], until: float) -> Result:
-    """Runs what may take long in a thread. It is given a function that says when to stop: the time is up, or the
-    caller has gone, which does not wait for the thread.
+async def in_thread(disk: Disk, work: Callable[[Callable[[], bool]], Result], until: float) -> Result:
+    """Runs what may take long in a thread of that disk. It is given a function that says when to stop: the time is up,
+    or the caller has gone, which does not wait for the thread. FileSystemSilent if it does not stop.
     """
     gone = threading.Event()
     seconds_left = until - asyncio.get_running_loop().time()
     end = time.monotonic() + seconds_left
     try:
-        return await asyncio.to_thread(work, lambda: gone.is_set() or time.monotonic() > end)
+        return await disk.run(
+            lambda: work(lambda: gone.is_set() or time.monotonic() > end), max(0.0, seconds_left) + PATIENCE
+        )
     finally:
         gone.set()

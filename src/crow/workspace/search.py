@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from crow.disk import Disk
 from crow.errors import FileChanged, WorkspaceError
 from crow.workspace.base import Workspace
 from crow.workspace.child import Output, output_of
@@ -102,25 +103,26 @@ class Found(NamedTuple):
 
 
 class Searcher:
-    def __init__(self, ripgrep: str | None, limits: Limits | None = None) -> None:
+    def __init__(self, ripgrep: str | None, limits: Limits | None = None, disk: Disk | None = None) -> None:
         self._ripgrep = ripgrep
+        self._disk = disk or Disk("/")
         self.limits = limits or Limits()
 
     async def find(self, root: str, pattern: str) -> Found:
         until = get_running_loop().time() + self.limits.seconds
         glob = Glob(pattern)
         is_plain_name = not any(character in pattern for character in "*?[{!")
-        listed = await list_files(root, self._ripgrep, until)
+        listed = await list_files(self._disk, root, self._ripgrep, until)
 
         def choose(_: Callable[[], bool]) -> list[str]:
             # Someone who names a thing plainly may well mean a folder.
             paths = sorted([*listed.paths, *_folders_of(listed.paths, root)]) if is_plain_name else listed.paths
             return [path for path in paths if glob.fits(_below(root, path).rstrip("/"))]
 
-        chosen = await in_thread(choose, until)
+        chosen = await in_thread(self._disk, choose, until)
         most = self.limits.files
         # A listing goes by names, and may have been led elsewhere by a link that has gone again.
-        pinned = await in_thread(lambda _: pinned_only(chosen[:most]), until + _GRACE)
+        pinned = await in_thread(self._disk, lambda _: pinned_only(chosen[:most]), until + _GRACE)
         chosen = [*pinned, *chosen[most:]]
         return Found(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
 
@@ -130,19 +132,19 @@ class Searcher:
         """
         until = get_running_loop().time() + self.limits.seconds
         matcher = await self._matcher(query, until)
-        listed = await list_files(query.root, self._ripgrep, until)
-        candidates = await in_thread(partial(_choose, listed.paths, query, skip, self.limits), until)
+        listed = await list_files(self._disk, query.root, self._ripgrep, until)
+        candidates = await in_thread(self._disk, partial(_choose, listed.paths, query, skip, self.limits), until)
         unsaved = UnsavedTexts(editor)
         await unsaved.ask_about_known(candidates.paths)
         gathered = _Gathered(query.mode, self.limits, unsaved)
         cut: Cut = ""
         for batch in _batches(candidates.paths):
             matches, cut = await self._matches_in(batch, matcher, query, unsaved, until)
-            await in_thread(partial(gathered.add, matches), until + _GRACE)
+            await in_thread(self._disk, partial(gathered.add, matches), until + _GRACE)
             cut = gathered.cut or cut
             if cut:
                 break
-        refuse_link(query.root)
+        await self._disk.run(lambda: refuse_link(query.root))
         left_out = candidates.left_out._replace(binary=gathered.binary, refused=len(unsaved.refused))
         return Findings(gathered.files, left_out, cut or candidates.cut or listed.cut)
 
@@ -153,7 +155,7 @@ class Searcher:
         names = [path for path in batch if unsaved.is_saved(path)]
         output = await self._run(matcher, names, until)
         order = {path: place for place, path in enumerate(batch)}  # ripgrep works on many files at a time
-        matches = await in_thread(lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        matches = await in_thread(self._disk, lambda _: _read(output.text, query.mode, order), until + _GRACE)
         await unsaved.ask_about_matched([match.path for match in matches])
         matches = [match for match in matches if unsaved.is_saved(match.path)]
         again = [path for path in batch if path in unsaved.texts]
@@ -174,11 +176,11 @@ class Searcher:
     ) -> tuple[list[FileMatches], Cut]:
         """The same in files that are opened here: whatever becomes of their names, it is these that are searched."""
         with ExitStack() as closing:
-            opened = await in_thread(partial(_open_all, paths, unsaved.texts, closing), until + _GRACE)
+            opened = await in_thread(self._disk, partial(_open_all, paths, unsaved.texts, closing), until + _GRACE)
             passed = [int(os.path.basename(name)) for name in opened]
             output = await self._run(matcher, opened, until + _GRACE, passed)
         order = {name: place for place, name in enumerate(opened)}
-        found = await in_thread(lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        found = await in_thread(self._disk, lambda _: _read(output.text, query.mode, order), until + _GRACE)
         return [msgspec.structs.replace(match, path=opened[match.path]) for match in found], output.cut
 
     async def _run(

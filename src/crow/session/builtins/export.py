@@ -1,12 +1,12 @@
 """/export: the conversation as a Markdown file."""
 
-import asyncio
 import os
 import re
 import time
 from collections.abc import Sequence
 
 from crow.config.home import write_new_file
+from crow.disk import Disk
 from crow.errors import CrowError
 from crow.events import CommandInfo, Sent
 from crow.paths import shown, spelled
@@ -26,6 +26,7 @@ class Export:
     def __init__(self, archive: Archive, folder: str) -> None:
         self._archive = archive
         self._folder = folder
+        self._disk = Disk(folder)
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
         entry = await self._archive.entry()
@@ -33,9 +34,13 @@ class Export:
         path = spelled(arguments or _name(entry.title), self._folder)
         if "\0" in path:
             raise CrowError("A path cannot have a null character in it.")
-        if os.path.isdir(path):
-            path = os.path.join(path, _name(entry.title))
-        await asyncio.to_thread(lambda: write_new_file(path, markdown(entry, past).encode("utf-8", "replace")))
+
+        def write() -> str:
+            place = os.path.join(path, _name(entry.title)) if os.path.isdir(path) else path
+            write_new_file(place, markdown(entry, past).encode("utf-8", "replace"))
+            return place
+
+        path = await self._disk.run(write)
         return Reply(f"Written to `{one_line(shown(path), 1000)}`.")
 
 

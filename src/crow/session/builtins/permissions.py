@@ -31,11 +31,12 @@ class Permissions:
         detail = detail.strip()
         match verb:
             case "":
-                return Reply(self._list())
+                return Reply(await self._policy.beside(self._list))
             case "revoke" if detail:
-                return Reply(self._revoke(detail))
+                return Reply(await self._policy.beside(lambda: self._revoke(detail)))
             case "explain" if detail:
-                return Reply(self._policy.explain(await self._deed(detail)))
+                deed = await self._deed(detail)
+                return Reply(await self._policy.beside(lambda: self._policy.explain(deed)))
             case _:
                 return Reply(USAGE)
 
