@@ -42,6 +42,10 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     [asked] = [request for request in editor.permissions if request["toolCall"]["toolCallId"] == "t1-c2"]
     fragment = {"type": "diff", "path": str(notes), "oldText": "two", "newText": "2"}
     assert without_meta(asked["toolCall"]["content"][0]) == fragment, "before anything is done"
+    calls = [update for update in editor.updates if update.get("toolCallId") == "t1-c2"]
+    began, shown_first = calls[0], next(update for update in calls if update.get("content"))
+    assert without_meta(shown_first["content"][0]) == fragment, "as its arguments arrive"
+    assert (began["sessionUpdate"], shown_first is began) == ("tool_call", True)
     # The workspace's folders are the server's: Crow, as its host, named them.
     assert outside["status"] == "failed"
     assert "lies outside the folders that may be used" in told_model(editor)

@@ -133,7 +133,8 @@ class ArrivingCall:
         if grown and allowance < GLIMPSE:
             return None
         display = self._display(grown, SMALL if allowance >= SMALL else GLIMPSE)
-        return events.CallPreviewed(self._id, self._tool.title(known), self._locations(known), display)
+        changed = tuple(Location(block.path) for block in display if isinstance(block, DiffBlock))[:1]
+        return events.CallPreviewed(self._id, self._tool.title(known), self._locations(known) or changed, display)
 
     def _display(self, grown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
         match grown:

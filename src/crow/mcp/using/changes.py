@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crow.errors import CrowError
-from crow.results import DiffBlock
+from crow.markdown import language_of
+from crow.results import DiffBlock, TextBlock
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
 
@@ -31,14 +32,24 @@ def target_of(arguments: Mapping[str, Any]) -> str:
     return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
 
 
+def growing_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+    """What has arrived of a change to a file, its path as the model wrote it; None if it does not look like one."""
+    path = _path(arguments)
+    if not path or list(arguments)[-1] in PATHS:  # the last argument may be half of what it will be
+        return None
+    if replaced := _replacements(arguments):
+        return tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
+    text = _whole_text(arguments)
+    return TextBlock(text, language=language_of(path)) if text is not None else None
+
+
 async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
     """The changes to a file of the workspace that are asked for; none if that cannot be told."""
     resolved = await _resolved(arguments, workspace)
     if resolved is None:
         return ()
     path = resolved.real
-    replaced = [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
-    if replaced:
+    if replaced := _replacements(arguments):
         diffs = tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
     else:
         diffs = await _whole(resolved, arguments, workspace)
@@ -47,7 +58,7 @@ async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tupl
 
 async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
     """The file that is to be changed; None if none is named, or one that is not the workspace's."""
-    given = next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
+    given = _path(arguments)
     if not given:
         return None
     try:
@@ -55,6 +66,18 @@ async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> Resol
     except CrowError:
         return None
     return path if workspace.contains(path.real) else None
+
+
+def _path(arguments: Mapping[str, Any]) -> str:
+    return next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
+
+
+def _whole_text(arguments: Mapping[str, Any]) -> str | None:
+    return next((value for name in WHOLE if isinstance(value := arguments.get(name), str)), None)
+
+
+def _replacements(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
 
 
 def _edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -71,7 +94,7 @@ def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 async def _whole(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
-    text = next((value for name in WHOLE if isinstance(value := arguments.get(name), str)), None)
+    text = _whole_text(arguments)
     if text is None or len(text) > LARGEST:
         return ()
     try:

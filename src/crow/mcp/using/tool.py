@@ -11,7 +11,7 @@ from crow.actions import Deed
 from crow.events import CallProgressed, Journal
 from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.argument_names import with_real_names
-from crow.mcp.using.changes import changes_of, target_of
+from crow.mcp.using.changes import changes_of, growing_change, target_of
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.digests import tool_digest
@@ -58,6 +58,9 @@ class McpTool:
     def title(self, arguments: dict[str, Any]) -> str:
         target = one_line(target_of(arguments), LONGEST_TARGET)
         return f"{self.shown_name} {target}" if target else self.shown_name
+
+    def growing(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+        return growing_change(with_real_names(arguments, self._real_names))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = with_real_names(arguments_object(call), self._real_names)
