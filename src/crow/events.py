@@ -362,6 +362,12 @@ class Notice(Event, frozen=True, tag="notice"):
         return f"{self.title}\n\n{self.description}" if self.description else self.title
 
 
+class Retrying(Notice, frozen=True, tag="retrying"):
+    """A request that failed is about to be sent again, in so many seconds."""
+
+    seconds: float = 0
+
+
 class Remark(Notice, frozen=True, tag="remark"):
     """A notice of something that happened in the conversation: stored, and told again when the session is loaded."""
 

@@ -99,3 +99,22 @@ class StopReason(enum.StrEnum):
     MAX_TURN_REQUESTS = "max_turn_requests"
     REFUSAL = "refusal"
     CANCELLED = "cancelled"
+
+    @property
+    def why(self) -> str:
+        """Why a turn stopped before the model had said what it had to say, in a few words; else empty."""
+        return _WHY_STOPPED.get(self, "")
+
+    @property
+    def sentence(self) -> str:
+        """How a turn ended that did not end by itself; else empty."""
+        if self is StopReason.CANCELLED:
+            return "Cancelled."
+        return f"Stopped: {self.why}." if self.why else ""
+
+
+_WHY_STOPPED = {
+    StopReason.MAX_TOKENS: "the length limit was reached",
+    StopReason.MAX_TURN_REQUESTS: "too many requests to the model in one turn",
+    StopReason.REFUSAL: "the model refused to answer",
+}

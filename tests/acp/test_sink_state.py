@@ -84,7 +84,8 @@ def with_sink(use: Callable[[UpdateSink], Any], *, notices: bool = True, compact
 @pytest.mark.rule("R160")
 def test_a_wait_is_named_with_its_time():
     wait = StillWaiting("the model", 15)
-    assert told(wait) == [{"sessionUpdate": "notice", "severity": "info", "title": "Waiting for the model (15 s)"}]
+    title, facts = "Waiting for the model (15 s)", {"crow": {"isWait": True}}
+    assert told(wait) == [{"sessionUpdate": "notice", "severity": "info", "title": title, "_meta": facts}]
     assert told(TurnStarted("t1"), wait, notices=False) == []
 
 

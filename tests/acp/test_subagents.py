@@ -388,7 +388,7 @@ def test_one_that_reaches_its_limit_tells_how_far_it_came(open_crow):
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
     assert result.splitlines()[:5] == [
-        "The subagent did not finish: it reached its limit of 3 requests to the model.",
+        "The subagent did not finish: too many requests to the model in one turn (3).",
         *("What it did:", "✓ Find 0* (Nothing found)", "✓ Find 1* (Nothing found)", "✓ Find 2* (Nothing found)"),
     ]
     assert crow.tool_calls()["t1-c1"]["status"] == "failed"
@@ -431,7 +431,7 @@ def test_one_whose_conversation_cannot_be_made_to_fit_tells_so(open_crow):
     crow = open_crow(script)
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
-    assert result.startswith("The subagent did not finish: there was no room for more in the model's window")
+    assert result.startswith("The subagent did not finish: the length limit was reached")
     assert "✓ Read fruit.txt (2 lines)" in result
     assert crow.tool_calls()["t1-c1"]["status"] == "failed"
 

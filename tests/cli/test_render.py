@@ -7,9 +7,11 @@ import re
 import termios
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from crow.acp import translate
 from crow.acp.wire import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -19,6 +21,8 @@ from crow.acp.wire import (
     EmbeddedResource,
     ImageContent,
     Notice,
+    NoticeFacts,
+    NoticeMeta,
     PermissionOption,
     Plan,
     PlanEntry,
@@ -30,14 +34,16 @@ from crow.acp.wire import (
     ToolCallFields,
     ToolCallUpdate,
     ToolContent,
+    Update,
     UsageUpdate,
     UserMessageChunk,
 )
-from crow.cli.render import Renderer
+from crow.cli.render import Renderer, is_wait
 from crow.cli.render_prose import prose
 from crow.cli.render_question import choices_of, rejection
 from crow.cli.render_screen import Screen
 from crow.cli.render_text import cells, clean_prose, cut, duration
+from crow.events import Retrying, StillWaiting
 
 
 class Clock:
@@ -671,7 +677,9 @@ def test_the_live_line_says_what_is_waited_for_and_how_long() -> None:
     assert picture_after(0) == "Read README.md"
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed"))
     assert picture_after(0) == "waiting for the model"
-    renderer.update(Notice(severity="warning", title="503. Trying again in 4 s."))
+    renderer.update(
+        Notice(severity="warning", title="503. Trying again in 4 s.", meta=NoticeMeta(crow=NoticeFacts(retry_in=4)))
+    )
     assert picture_after(1) == "trying again in 3 s"
     assert picture_after(3) == "waiting for the model 4 s"
     renderer.interrupted()
@@ -898,3 +906,11 @@ def test_what_is_no_table_is_left_as_it_is(text: str) -> None:
 def test_a_file_gets_a_table_as_it_was_written() -> None:
     text = "| a |\n|---|\n| 1 |\n"
     assert table(text, width=None) == text
+
+
+def test_what_a_notice_is_about_is_told_beside_its_sentence_and_not_read_from_it() -> None:
+    wait, retry = translate.wait(StillWaiting("the model", 5)), translate.notice(Retrying("warning", "503.", seconds=4))
+    assert is_wait(msgspec.json.decode(msgspec.json.encode(wait), type=Update))
+    assert not is_wait(retry)
+    assert not is_wait(Notice(severity="info", title="Waiting for the model (5 s)"))
+    assert msgspec.to_builtins(retry)["_meta"] == {"crow": {"retryIn": 4}}

@@ -16,6 +16,7 @@ from crow.events import (
     HistoryCleared,
     PlanChanged,
     PlanEntry,
+    Remark,
     SentLink,
     SentMedia,
     SentResource,
@@ -175,6 +176,7 @@ def test_long_outputs_are_cut_and_say_so_and_messages_are_not():
 def test_how_turns_ended_and_what_became_of_them():
     text = document(
         *asked("one"),
+        Remark("info", "The background command b1 has ended."),
         TurnEnded("t1", StopReason.CANCELLED),
         *asked("two"),
         TurnEnded("t1", None, "The key\nis wrong."),
@@ -184,8 +186,8 @@ def test_how_turns_ended_and_what_became_of_them():
         HistoryCleared(),
         TurnUndone("t1"),
     )
-    assert "> The turn was cancelled.\n" in text
-    assert "> The turn failed: The key⏎is wrong.\n" in text
+    assert "> The background command b1 has ended.\n\n> Cancelled.\n" in text
+    assert "> The turn failed: The key\n> is wrong.\n" in text
     assert "- [x] look\n- [~] mend\n- [ ] test\n" in text
     assert "```\nthe story so far\n```" in text
     assert "could not be summed up" in text

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 NEWER_THAN_THE_SDK = {
-    "notice": ({"sessionUpdate", "severity", "title"}, {"description"}),
+    "notice": ({"sessionUpdate", "severity", "title"}, {"description", "_meta"}),
     "compaction_update": ({"sessionUpdate", "compactionId", "status"}, {"summary", "error"}),
 }
 """Updates that the protocol has and this SDK does not: the keys they must and may have."""
@@ -89,6 +89,8 @@ def _complaint(model: str, value: Any) -> str | None:
 def _complaint_about_newer(kind: str, update: dict[str, Any]) -> str | None:
     must, may = NEWER_THAN_THE_SDK[kind]
     keys = set(update)
-    if not must <= keys <= must | may or not all(isinstance(value, str | list) and value for value in update.values()):
+    if not must <= keys <= must | may or not all(
+        isinstance(value, str | list | dict) and value for value in update.values()
+    ):
         return f"{kind}: expected {sorted(must)} and perhaps {sorted(may)}, all filled, found {update}"
     return None

@@ -112,6 +112,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     PlanChanged((PlanEntry("one", "completed", "high"), PlanEntry("two"))),
     UsageReported(10, 5, 3, 1, 1000, 0.25, "USD"),
     Notice("warning", "Careful", "It is hot"),
+    events.Retrying("warning", "Trying again in 2 s.", seconds=2.0),
     CommandGiven("t1-m4", SENT),
     CrowSaid("t1-m5", "Here you are"),
     HistoryCleared(),

@@ -243,7 +243,7 @@ class UpdateSink:
     def _tell_wait(self, wait: events.StillWaiting) -> None:
         """As a notice, or in the call that waits, or not at all: as a message it would stay in the text for good."""
         if self._takes_notices:
-            self._tell(translate.wait(wait))
+            self._send(translate.wait(wait))
         else:
             self._calls.wait(wait)
 

@@ -155,7 +155,17 @@ def is_large(display: Iterable[DisplayBlock]) -> bool:
 
 
 def notice(event: events.Notice) -> wire.Update:
-    return wire.Notice(severity=event.severity, title=event.title, description=event.description or None)
+    facts = wire.NoticeFacts(retry_in=event.seconds) if isinstance(event, events.Retrying) else None
+    return _notice(event, facts)
+
+
+def _notice(event: events.Notice, facts: wire.NoticeFacts | None) -> wire.Update:
+    return wire.Notice(
+        severity=event.severity,
+        title=event.title,
+        description=event.description or None,
+        meta=None if facts is None else wire.NoticeMeta(crow=facts),
+    )
 
 
 def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool = False) -> wire.Update:
@@ -169,13 +179,17 @@ def quoted(words: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in words.split("\n")) + "\n\n"
 
 
-def wait(event: events.StillWaiting) -> events.Notice:
-    return events.Notice("info", f"Waiting for {event.what} ({event.seconds} s)")
+def wait(event: events.StillWaiting) -> wire.Update:
+    return _notice(events.Notice("info", _waiting(event)), wire.NoticeFacts(is_wait=True))
 
 
 def wait_in_call(event: events.StillWaiting) -> DisplayBlock:
     """The same for a client without notices, in the call that waits."""
-    return TextBlock(f"{wait(event).title}…", prose=True)
+    return TextBlock(f"{_waiting(event)}…", prose=True)
+
+
+def _waiting(event: events.StillWaiting) -> str:
+    return f"Waiting for {event.what} ({event.seconds} s)"
 
 
 def usage(event: events.UsageReported, window: int, spent: Mapping[str, float]) -> wire.Update:

@@ -449,10 +449,24 @@ class CompactionUpdate(Wire, frozen=True, tag_field="sessionUpdate", tag="compac
     error: str | None = None
 
 
+class NoticeFacts(Wire, frozen=True):
+    """What a program can use of a notice's sentence."""
+
+    is_wait: bool = False
+    """It only says that something is still being waited for."""
+    retry_in: float | None = None
+    """Seconds until a request is tried again."""
+
+
+class NoticeMeta(Wire, frozen=True):
+    crow: NoticeFacts = NoticeFacts()
+
+
 class Notice(Wire, frozen=True, tag_field="sessionUpdate", tag="notice"):
     severity: str
     title: str
     description: str | None = None
+    meta: NoticeMeta | None = msgspec.field(name="_meta", default=None)
 
 
 Update = (

@@ -35,7 +35,7 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     if server.state == "ready":
         return fine(f"{name} has {counted(len(server.tools), 'tool')}")
     cause = one_line(server.cause or server.state, 500)
-    if "crow mcp login" in cause:
+    if server.wants_login:
         return warn(f"{name}: {cause}", "It can be used after that.")
     from crow.mcp.using.stderr_log import stderr_path
 

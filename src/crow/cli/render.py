@@ -5,7 +5,6 @@ of a running command below it. In a file or a pipe the same things stand line by
 written is ever changed.
 """
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
@@ -39,6 +38,7 @@ from crow.cli.render_prose import Prose, Wrapped, prose
 from crow.cli.render_running import RunningCall, live_lines, subagents
 from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
 from crow.cli.render_text import cells, clean_prose, counted, cut, duration, folded
+from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.visible import one_line
 
@@ -46,13 +46,6 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SILENCE = 1.0
 """Seconds without a word after which a line that is being written gets a spinner at its end."""
 
-STOPS = {
-    "end_turn": "done (end_turn)",
-    "max_tokens": "stopped: the length limit was reached (max_tokens)",
-    "max_turn_requests": "stopped: too many requests to the model in one turn (max_turn_requests)",
-    "refusal": "stopped: the model refused to answer (refusal)",
-    "cancelled": "cancelled",
-}
 NOTICES = {"info": ("i", DIM), "warning": ("!", WARNING), "error": ("✗", BAD)}
 DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
 
@@ -61,9 +54,6 @@ LONGEST_FACT = 60
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
-
-_WAIT = re.compile(r"Waiting for .* \(\d+ s\)")
-_RETRY = re.compile(r"[Tt]rying again in (\d+) s")
 
 
 class Renderer:
@@ -117,7 +107,7 @@ class Renderer:
         """The turn ended: says why, how long it took and, if known, how full the model's window is."""
         self._close_turn()
         took = duration(self._clock() - self._turn_since)
-        words = STOPS.get(reason, one_line(f"stopped: {reason}"))
+        words = how_it_stopped(reason)
         if self._usage is not None:
             window = f" of {self._usage.size:,}" if self._usage.size else ""
             usage = f"{self._usage.used:,}{window} tokens"
@@ -198,8 +188,8 @@ class Renderer:
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
         self.mark(mark, f"{notice.title}\n{notice.description or ''}", style)
         self.wait("waiting for the model")
-        if retry := _RETRY.search(notice.title):
-            self._retry_at = self._clock() + int(retry[1])
+        if notice.meta is not None and (seconds := notice.meta.crow.retry_in or 0) >= 1:
+            self._retry_at = self._clock() + seconds
 
     # --- tool calls
 
@@ -417,7 +407,17 @@ class Renderer:
 
 def is_wait(update: Update) -> bool:
     """Whether it only says that something is still being waited for."""
-    return isinstance(update, Notice) and _WAIT.fullmatch(update.title) is not None
+    return isinstance(update, Notice) and update.meta is not None and update.meta.crow.is_wait
+
+
+def how_it_stopped(reason: str) -> str:
+    """A stop reason in words, with its name in the protocol."""
+    if reason == StopReason.END_TURN:
+        return "done (end_turn)"
+    if reason == StopReason.CANCELLED:
+        return "cancelled"
+    known = StopReason(reason).why if reason in StopReason.__members__.values() else ""
+    return f"stopped: {known} ({reason})" if known else one_line(f"stopped: {reason}")
 
 
 def _brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:

@@ -17,7 +17,7 @@ from crow.acp.client import Agent, AgentFailed, Client, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
 from crow.cli.failure import in_a_folder
 from crow.cli.log import log_to_file
-from crow.cli.render import STOPS, Renderer
+from crow.cli.render import Renderer, how_it_stopped
 from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
 from crow.cli.render_conversation import (
     AGENT,
@@ -236,7 +236,7 @@ async def _run_quietly(task: Task) -> int:
                 stop_reason = await agent.prompt(session, task.prompt, task.further)
         text.print_to(Screen.of(sys.stdout, os.environ))
         if stop_reason != "end_turn":
-            print(f"crow: {STOPS.get(stop_reason, one_line(stop_reason))}", file=sys.stderr)
+            print(f"crow: {how_it_stopped(stop_reason)}", file=sys.stderr)
         return stop_reason
 
     return _told(await exit_code_of(wait, Interrupts()), nobody)

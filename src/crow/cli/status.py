@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crow import __version__
 from crow.cli.editors import shown_command
-from crow.config.discovery import HOW_TO_SET_UP, Discovery, add_local_servers, from_environment, how_to_choose
+from crow.config.discovery import Discovery, add_local_servers, from_environment, how_to_choose, without_a_model
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
@@ -59,8 +59,8 @@ async def _discover(settings: Settings) -> Discovery:
 
 def _model(found: Discovery, problem: str) -> str:
     if not found.default:
-        remedy = how_to_choose(found, os.environ)
-        return "none yet" if remedy == HOW_TO_SET_UP else f"none yet. {remedy}"
+        # Where nothing is there to choose from, the next steps below say what to do.
+        return f"none yet. {how_to_choose(found, os.environ)}" if without_a_model(found, os.environ) else "none yet"
     named = f"{found.default} (from {found.chosen_by})"
     return f"{named}, but it cannot be used. {problem}" if problem else named
 

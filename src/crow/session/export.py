@@ -21,11 +21,9 @@ from crow.events import (
     SentResource,
     SentText,
     SubagentDid,
-    TurnEnded,
     TurnUndone,
 )
 from crow.markdown import fence
-from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
@@ -38,12 +36,6 @@ LONGEST_OUTPUT = 4000
 LONGEST_DIFF = 64 * 1024
 
 PLAN_SIGNS = {"pending": " ", "in_progress": "~", "completed": "x"}
-ENDINGS = {
-    StopReason.CANCELLED: "The turn was cancelled.",
-    StopReason.MAX_TOKENS: "The turn ended, as there was no room for more.",
-    StopReason.MAX_TURN_REQUESTS: "The turn ended after many requests to the model.",
-    StopReason.REFUSAL: "The model refused to go on.",
-}
 
 
 # --- JSON
@@ -84,7 +76,7 @@ def moment(milliseconds: int) -> str:
 
 
 def _body(folder: str, events: Iterable[Event]) -> Iterator[str]:
-    """Piece by piece, with what is to be said of a turn's end between the pieces."""
+    """Piece by piece, with what became of the model's history between the pieces."""
     writer = _Writer(folder)
     piece: list[Event] = []
     for event in events:
@@ -98,10 +90,6 @@ def _body(folder: str, events: Iterable[Event]) -> Iterator[str]:
 
 def _note(event: Event) -> str:
     match event:
-        case TurnEnded(stop_reason=None):
-            return f"The turn failed: {one_line(event.error, 1000)}"
-        case TurnEnded(stop_reason=StopReason() as reason):
-            return ENDINGS.get(reason, "")
         case TurnUndone():
             return "The turn before was taken back."
         case HistoryCleared():
@@ -122,6 +110,9 @@ class _Writer:
         own = {event.message_id for event in events if isinstance(event, CrowSaid)}
         own |= {event.call_id for event in events if isinstance(event, CallOpened) and event.own}
         for item, below in _with_calls_below(events):
+            if isinstance(item, PastRemark):
+                yield _quoted(item.text)
+                continue
             text = "\n\n".join([*_item(item, self._folder), *_calls_below(below, self._folder)])
             if not text:
                 continue
@@ -183,7 +174,7 @@ def _item(item: PastItem, folder: str) -> Iterator[str]:
         case PastThought():
             return
         case PastRemark():
-            return  # how turns ended is told here in other words, see `_note`
+            yield _quoted(item.text)
         case PastCall():
             yield from _call(item, folder)
         case PlanChanged():

@@ -29,7 +29,6 @@ from crow.events import (
     TurnStarted,
     UserSaid,
 )
-from crow.messages import StopReason
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
@@ -71,14 +70,6 @@ class PastRemark(msgspec.Struct, frozen=True):
 
 
 PastItem = PastPrompt | PastMessage | PastThought | PastCall | PastRemark | PlanChanged | CompactionEnded
-
-STOPPED: dict[StopReason, str] = {
-    StopReason.MAX_TOKENS: "Stopped: the length limit was reached.",
-    StopReason.MAX_TURN_REQUESTS: "Stopped: too many requests to the model in one turn.",
-    StopReason.REFUSAL: "Stopped: the model refused to answer.",
-    StopReason.CANCELLED: "Cancelled.",
-}
-"""What is told of turns that did not end by themselves."""
 
 
 class _Texts:
@@ -176,8 +167,8 @@ class _Fold:
         """How a turn ended, unless a remark has said why."""
         if event.stop_reason is None:
             self._remark(f"The turn failed: {event.error}")
-        elif event.stop_reason in STOPPED and not self._told_why:
-            self._remark(STOPPED[event.stop_reason])
+        elif event.stop_reason.sentence and not self._told_why:
+            self._remark(event.stop_reason.sentence)
 
     def _grow(self, event: TextDelta | ThoughtDelta) -> None:
         texts = self._texts.get(event.message_id)

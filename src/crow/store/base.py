@@ -13,13 +13,14 @@ from crow.events import (
     Event,
     Notice,
     OptionsChanged,
+    Retrying,
     StillWaiting,
 )
 
 RECORD_VERSION = 1
 """Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
 
-PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, OptionsChanged, CommandsChanged, StillWaiting})
+PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting})
 """Events that are of use while they happen only. They are never stored."""
 
 

@@ -90,4 +90,4 @@ class Reply:
 def retry_notice(event: model.Waiting) -> events.Notice:
     when = f"Trying again in {event.seconds:.0f} s" if event.seconds >= 1 else "Trying again at once"
     title = f"{event.reason} {when} (attempt {event.attempt} of {event.attempts})."
-    return events.Notice("warning", title)
+    return events.Retrying("warning", title, seconds=event.seconds)

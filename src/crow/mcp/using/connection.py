@@ -151,6 +151,10 @@ class Connection:
         """Why it is not ready, in words for the person."""
         return self._down.message if self._down is not None else ""
 
+    @property
+    def wants_login(self) -> bool:
+        return isinstance(self._down, LoginNeeded)
+
     # --- for whoever uses it
 
     def start(self) -> None:

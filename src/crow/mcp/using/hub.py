@@ -37,6 +37,8 @@ class ServerStatus(msgspec.Struct, frozen=True):
     """Names, and what each costs in tokens."""
     prompts: tuple[str, ...]
     has_resources: bool
+    wants_login: bool
+    """The person has to log in before it can be used."""
 
 
 class Hub:
@@ -128,6 +130,7 @@ class Hub:
                 tuple((tool.spec.name, tool.cost) for tool in self._lists[one].tools.values()),
                 tuple(prompt.name for prompt in prompts[one.name]),
                 one.has.has_resources,
+                one.wants_login,
             )
             for one in self._connections.values()
         ]

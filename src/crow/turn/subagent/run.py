@@ -37,12 +37,6 @@ EXPLORE = """\
 You can only look: read files, search them, look on the web. You can change nothing and run no command.
 """
 
-UNFINISHED = {
-    StopReason.MAX_TURN_REQUESTS: "it reached its limit of {requests} requests to the model.",
-    StopReason.MAX_TOKENS: "there was no room for more in the model's window, or in its reply.",
-    StopReason.REFUSAL: "the model refused to go on.",
-}
-
 
 class SubagentRun:
     def __init__(self, errand: Errand, parent: Conversation, tools: Toolbox, places: Places) -> None:
@@ -116,9 +110,9 @@ class SubagentRun:
 
     def _why(self, stop_reason: StopReason) -> str:
         most = self._parent.limits.model_calls
-        if stop_reason is StopReason.MAX_TURN_REQUESTS and self._steps.replies < most:
-            return "it went round in circles."
-        return UNFINISHED[stop_reason].format(requests=most)
+        if stop_reason is not StopReason.MAX_TURN_REQUESTS:
+            return f"{stop_reason.why}."
+        return "it went round in circles." if self._steps.replies < most else f"{stop_reason.why} ({most})."
 
     def _failed(self, reason: str, own: SubagentJournal) -> ToolResult:
         told = f"The subagent did not finish: {reason}"
