@@ -354,3 +354,57 @@ def test_a_whole_tool_can_be_asked_about(shop):
     policy = shop.policy(PermissionRule("terminal", "ask"), deny("rm *"), mode="auto")
     assert word(policy.judge(shop.line("ls"))) == "ask"
     assert word(policy.judge(shop.line("rm x"))) == "refuse"
+
+
+OTHER_SPELLINGS = [
+    ("make deploy", "gmake deploy", "refuse"),
+    ("make deploy", "make all deploy", "ask"),
+    ("make deploy", "make deploy all", "ask"),
+    ("make deploy", "make deploy X=1", "ask"),
+    ("make deploy", "make X=1 deploy", "ask"),
+    ("make deploy *", "make all deploy", "ask"),
+    ("make deploy", "make ./deploy", "ask"),
+    ("make deploy", "make --eval='x: deploy' x", "ask"),
+    ("make deploy", "make --eval 'x: deploy' x", "ask"),
+    ("make deploy", "make -E 'x:deploy' x", "ask"),
+    ("make deploy", "make --ev='x: de$(E)ploy' x", "ask"),
+    ("make deploy", "make -sE 'x: de$(E)ploy' x", "ask"),
+    ("make deploy", "make .DEFAULT_GOAL=deploy", "ask"),
+    ("make deploy", "MAKEFLAGS='--eval=x:deploy' make", "ask"),
+    ("make deploy", "export MAKEFLAGS=--eval=x:deploy; make", "ask"),
+    ("make deploy", "printf x | make -f - x", "ask"),
+    ("make deploy", "make -f- x", "ask"),
+    ("make deploy", "make --file=/dev/stdin x", "ask"),
+    ("make deploy", "make test", "go"),
+    ("make deploy", "make -C docs html", "go"),
+    ("git push *", "git config alias.p push && git p", "ask"),
+    ("git push *", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p", "ask"),
+    ("git push *", "git --config-env=alias.p=X p", "ask"),
+    ("git push *", "git-push origin", "refuse"),
+    ("git push *", "/usr/lib/git-core/git-push origin", "refuse"),
+    ("git push *", "git commit -m 'fix the push button'", "go"),
+    ("git push *", "git status", "go"),
+    ("npm install *", "npm i x", "refuse"),
+    ("npm i *", "npm install x", "refuse"),
+    ("npm install *", "npm isntall x", "refuse"),
+    ("npm install *", "npm add x", "refuse"),
+    ("npm install *", "npm test", "go"),
+    ("npm run deploy", "npm run-script deploy", "refuse"),
+    ("gradle publish", "gradle build publish", "ask"),
+    ("pip install *", "pip3 install x", "refuse"),
+    ("pip install *", "pip3.11 install x", "refuse"),
+    ("pip3 install *", "pip install x", "go"),
+    ("python *", "python3 x.py", "refuse"),
+    ("python2 *", "python3 x.py", "go"),
+    ("cargo publish", "cargo +nightly publish", "refuse"),
+    ("cargo publish", "cargo --config 'alias.p=\"publish\"' p", "ask"),
+    ("cargo test *", "cargo t", "refuse"),
+    ("docker run *", "docker container run x", "refuse"),
+    ("docker compose *", "docker-compose up", "refuse"),
+]
+
+
+@pytest.mark.parametrize(("rule", "line", "expected"), OTHER_SPELLINGS)
+def test_other_spellings_of_a_command_with_more_words(shop, rule, line, expected):
+    verdict = shop.policy(deny(rule), mode="auto").judge(shop.line(line))
+    assert word(verdict) == expected, f"{line!r}: {verdict}"

@@ -5,7 +5,8 @@
 - `paths`: secrets and protected paths. `globs`: the paths of rules.
 - `shell` and `commands`: whether rules cover a command line. `plain` and `grammar` are two readers of it that must
   agree; `hazards`, `programs`, `places`, `repositories` and `submodules` find what a rule does not cover
-  (`option_table` and `tables` are their data); `reveal` finds every command in it, for the rules that refuse.
+  (`option_table` and `tables` are their data); `reveal` finds every command in it, for the rules that
+  refuse, and `refusing` compares them.
 - `scopes` and `grants`: what an "always" is offered for, and where it is kept. `explaining`: why it was decided so.
 - `unattended`: what `crow mcp` refuses, where nobody can be asked.
 """

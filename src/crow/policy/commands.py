@@ -1,14 +1,12 @@
-"""A rule's `command`, compared with commands: to the letter where it allows, generously where it tightens."""
+"""A rule's `command`, compared with commands to the letter, where it allows; `refusing` is for where it tightens."""
 
 import os
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
-from crow.policy.grammar import Word, Words
 from crow.policy.hazards import is_same_anywhere, setting, why_not_listed
 from crow.policy.places import Budget, Place, forbidden_path
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
@@ -36,9 +34,6 @@ class CommandPattern(msgspec.Struct, frozen=True):
 
     def begins(self, words: Sequence[str]) -> bool:
         return tuple(words[: len(self.words)]) == self.words and (self.open or len(words) == len(self.words))
-
-
-# --- allowing
 
 
 class CommandContext(msgspec.Struct):
@@ -146,64 +141,3 @@ def _not_stood_for(words: tuple[str, ...], first: int, folders: Sequence[str]) -
         return why_not_listed(words[start:], first - start, folders)
     word = setting(words, first)
     return f"`{word}` is an option or a setting, and it is not known what it does" if word is not None else None
-
-
-# --- tightening
-
-Certainty = Literal["yes", "maybe", "no"]
-
-
-def strikes(pattern: CommandPattern, words: Words) -> Certainty:
-    """Whether a rule that refuses or asks is about a command; "maybe" if that is known only when it runs."""
-    if not pattern.words:
-        return "yes"
-    if not words[0].known:
-        return "maybe"
-    if _base(words[0].text) != _base(pattern.words[0]):
-        return "no"
-    return _follows(pattern, words)
-
-
-_LONGEST_MENTION = 100
-
-
-def mentions(pattern: CommandPattern, words: Sequence[str]) -> bool:
-    """Whether the command that a rule is about may begin at any of the words: some wrappers are not known."""
-    wanted = _base(pattern.words[0]) if pattern.words else ""
-    found = [at for at, word in enumerate(words) if _base(word) == wanted]
-    if len(found) > 20:
-        return True
-    for at in found:
-        rest = words[at : at + _LONGEST_MENTION]
-        if len(rest) == _LONGEST_MENTION or _follows(pattern, tuple(Word(word) for word in rest)) != "no":
-            return True
-    return False
-
-
-def _base(name: str) -> str:
-    return os.path.basename(name).casefold()
-
-
-def _follows(pattern: CommandPattern, words: Words) -> Certainty:
-    """The rest of the pattern in order, options in between stepped over, with or without a value: `git -C x push`."""
-    seen: set[tuple[int, int]] = set()
-    waiting = [(1, 1)]
-    best: Certainty = "no"
-    while waiting:
-        state = waiting.pop()
-        wanted, at = state
-        if state in seen or at > len(words):
-            continue
-        seen.add(state)
-        if wanted == len(pattern.words) and (pattern.open or at == len(words)):
-            return "yes"
-        if at == len(words):
-            continue
-        word = words[at]
-        if not word.known:
-            best = "maybe"
-        elif wanted < len(pattern.words) and word.text == pattern.words[wanted]:
-            waiting.append((wanted + 1, at + 1))
-        if word.known and word.text.startswith("-"):
-            waiting += [(wanted, at + 1), (wanted, at + 2)]
-    return best

@@ -128,6 +128,27 @@ SUBCOMMANDS = names(
 )
 """Programs whose second word says what is done: an "always" keeps it."""
 
+GOAL_RUNNERS = names("make ninja rake gradle gradlew mvn mvnw ant gulp grunt invoke inv")
+"""Each of their plain words is something that is done, in whatever order."""
+
+ALIASES: dict[str, tuple[frozenset[str], ...]] = {
+    "npm": (
+        names("install i in ins inst insta instal isnt isnta isntal isntall add"),
+        names("ci clean-install ic install-clean isntall-clean"),
+        names("uninstall un unlink remove rm r"),
+        names("update up upgrade udpate"),
+        names("run run-script rum urn"),
+        names("test t tst"),
+        names("exec x"),
+    ),
+    "pnpm": (names("install i"), names("run run-script"), names("remove rm uninstall un"), names("update up upgrade")),
+    "bun": (names("install i"), names("add a"), names("remove rm")),
+    "cargo": (names("build b"), names("check c"), names("test t"), names("run r"), names("doc d"), names("remove rm")),
+    "brew": (names("uninstall remove rm"),),
+    "helm": (names("uninstall un del delete"),),
+}
+"""Other names of sub-commands: a rule that refuses one refuses all."""
+
 TO_THE_LETTER: frozenset[tuple[str, ...]] = phrases(
     """
     rm rmdir unlink shred dd truncate mkfs mount umount kill pkill killall chmod chown chgrp ln shutdown reboot make

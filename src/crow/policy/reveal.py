@@ -19,6 +19,7 @@ MOST_READ = 20_000
 """Characters of all the lines inside lines together."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNED = re.compile(r"(?<![^\s;&|(])[A-Za-z_]\w*\+?=((?:[^\s;&|'\"]|'[^']*'|\"[^\"]*\")+)")
 _SUBSCRIPT = re.compile(r"\w\[[^\]]*(?:\$\(|`)")
 """`printf -v 'x[$(rm a)]'`: the shell looks for commands in the index of an array, even one that was quoted."""
 _QUOTES = re.compile(r"['\"\\]")
@@ -37,6 +38,8 @@ class Revealed(msgspec.Struct, frozen=True):
     mentioned: tuple[tuple[str, ...], ...] = ()
     """Whatever words could be a command if quotes meant nothing: for wrappers that are not known, and for where the
     grammar and the shell may not agree."""
+    assigned: tuple[str, ...] = ()
+    """The values that the line gives to variables, as they are spelled."""
 
 
 def reveal(line: str) -> Revealed:
@@ -48,7 +51,7 @@ def reveal(line: str) -> Revealed:
         known = [word.text for word in words if word.known]
         texts.update(text for text in known if _CUT.search(text) or _BLANK.search(text))
         texts.add(" ".join(known))
-    return msgspec.structs.replace(revealed, mentioned=_mentioned(texts))
+    return msgspec.structs.replace(revealed, mentioned=_mentioned(texts), assigned=tuple(_ASSIGNED.findall(line)))
 
 
 def _mentioned(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.policy.commands import CommandContext, CommandPattern, mentions, strikes, why_not_covered
+from crow.policy.commands import CommandContext, CommandPattern, why_not_covered
 from crow.policy.grammar import read_all
 from crow.policy.hazards import is_known
 from crow.policy.places import Budget, Place, is_untouchable
 from crow.policy.plain import NotPlain, PlainCommand, read_plain
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, SUBCOMMANDS, TO_THE_LETTER, program
+from crow.policy.refusing import mentions, strikes
 from crow.policy.reveal import Revealed
 
 
@@ -87,7 +88,7 @@ def first_strike(revealed: Revealed, patterns: Sequence[CommandPattern]) -> Stri
     """The first pattern that is about a command of the line; one that is certain before one that is not."""
     unsure: Strike | None = None
     for number, pattern in enumerate(patterns):
-        found = {strikes(pattern, words) for words in revealed.commands}
+        found = {strikes(pattern, words, revealed.assigned) for words in revealed.commands}
         if "yes" in found:
             return Strike(number, certain=True)
         if unsure is None and ("maybe" in found or any(mentions(pattern, words) for words in revealed.mentioned)):
