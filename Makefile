@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# The tests of several files at once: a process for each core, up to four.
+# The tests of several files at once: a process more than there are cores, up to four.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help run test check format bench conformance soak lock clean compiled

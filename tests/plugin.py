@@ -1,6 +1,7 @@
 """Registered by pyproject: the project's own pytest additions."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -49,6 +50,14 @@ def hung_disk() -> Callable[[Path], AbstractContextManager[Path]]:
     from tests.support.disks import hung
 
     return hung
+
+
+# --- side by side
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: in every moment some of the tests only wait for something."""
+    return (os.cpu_count() or 1) + 1
 
 
 # --- which rules were shown, for the conformance report

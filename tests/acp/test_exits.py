@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.editor import SILENCE, chose, clean_environment
+from tests.support.new_files import watched
 from tests.support.patience import DEADLINE, calm_clock, eventually
 from tests.support.warm import CROW
 
@@ -72,8 +73,9 @@ def test_an_end_in_the_middle_of_a_write_leaves_nothing_half_done(open_editor, t
     folder = tmp_path / "empty"
     folder.mkdir()
     crow.new_session(folder)
-    crow.start_prompt("go")
-    eventually(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)), "a write", every=0.002)
+    with watched(folder) as files:
+        crow.start_prompt("go")
+        files.wait_for(".tmp")
     if way == "SIGTERM":
         crow.signal(signal.SIGTERM)
     else:

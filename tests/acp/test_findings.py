@@ -10,7 +10,7 @@ import pytest
 from tests.support.editor import NOTICES, Editor, clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.provider import Provider
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 HELLO = '[[reply]]\nrepeat = true\nevents = [{ text = "Hello there." }]'
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
@@ -89,7 +89,7 @@ def test_an_input_that_cannot_be_read_is_the_end(tmp_path):
     fd = os.open(tmp_path / "in", os.O_WRONLY)
     try:
         done = subprocess.run(
-            [CROW, "acp"],
+            [*warm(CROW), "acp"],
             stdin=fd,
             capture_output=True,
             timeout=DEADLINE,

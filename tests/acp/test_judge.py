@@ -11,7 +11,7 @@ import acp
 from acp import schema
 from tests.support.editor import CONFIG, clean_environment
 from tests.support.patience import DEADLINE
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 
 class SdkClient:
@@ -49,7 +49,7 @@ def converse(folder: Path, script: str, client: SdkClient, talk: Callable[[Any, 
     (folder / "config.toml").write_text(CONFIG.format(images="false", more=""))
 
     async def run() -> int | None:
-        spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(folder, folder))  # pyright: ignore[reportArgumentType]
+        spawned = acp.spawn_agent_process(client, *warm(CROW), "acp", env=clean_environment(folder, folder))  # pyright: ignore[reportArgumentType]
         async with spawned as (connection, process):
             answer = await connection.initialize(protocol_version=1)
             assert answer.protocol_version == 1

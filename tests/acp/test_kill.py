@@ -16,6 +16,7 @@ import pytest
 from crow.workspace.atomic import temporary_name
 from tests.support.editor import Editor, chose
 from tests.support.fold import Seen
+from tests.support.new_files import watched
 from tests.support.patience import eventually
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -158,8 +159,9 @@ def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_
     script = f"[[reply]]\nevents = [{calls}]"
     crow = Editor(tmp_path / "killed", script=script, permit=lambda request: chose("once"))
     crow.new_session(folder)
-    crow.start_prompt("go")
-    eventually(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)), "a write", every=0.001)
+    with watched(folder) as files:
+        crow.start_prompt("go")
+        files.wait_for(".tmp")
     crow.kill()
     left = [path for path in folder.iterdir() if path.suffix == ".tmp"]
     if not left:  # it was renamed in the moment before the kill: the same name, as a kill a moment earlier leaves it

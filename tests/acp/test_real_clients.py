@@ -20,7 +20,7 @@ from tests.support.editor import CONFIG, clean_environment
 from tests.support.patience import calm_clock
 from tests.support.scripts import DONE, edit, reply, run
 from tests.support.terminals import Terminals
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 
 class SdkEditor(SdkClient):
@@ -91,7 +91,7 @@ def converse(folder: Path, script: str, client: SdkEditor, offer: str, cancel: b
     (home / "config.toml").write_text(CONFIG.format(images="false", more=""))
 
     async def talk() -> Any:
-        spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
+        spawned = acp.spawn_agent_process(client, *warm(CROW), "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
         async with spawned as (connection, _):
             await connection.initialize(protocol_version=1, client_capabilities=OFFERS[offer])
             session = await connection.new_session(cwd=str(folder), mcp_servers=[])
@@ -174,7 +174,7 @@ async def connected(folder: Path, client: SdkEditor) -> AsyncIterator[Any]:
     home.mkdir(exist_ok=True)
     (home / "script.toml").write_text(reply(edit("a.py", "one", "1"), when="change") + DONE)
     (home / "config.toml").write_text(CONFIG.format(images="false", more=TWO_MODELS))
-    spawned = acp.spawn_agent_process(client, CROW, "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
+    spawned = acp.spawn_agent_process(client, *warm(CROW), "acp", env=clean_environment(home, folder))  # pyright: ignore[reportArgumentType]
     async with spawned as (connection, _):
         await connection.initialize(protocol_version=1)
         yield connection

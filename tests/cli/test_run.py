@@ -16,6 +16,7 @@ from tests.config import support
 from tests.config.support import CROW, Terminal, crow, environment, write_config
 from tests.support.editor import SURROUNDINGS
 from tests.support.patience import DEADLINE, eventually
+from tests.support.warm import warm
 
 HELLO = (
     '{ thought = "A greeting." }, { text = "Hello **there**!" }, { usage = { input_tokens = 7, output_tokens = 3 } }'
@@ -200,7 +201,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path, options: tuple[str
         tmp_path, '{ text = "first line\\n" }, ' + '{ text = "more and more\\n", pace = 1 }, ' * 200 + "{ wait = 3600 }"
     )
     process = subprocess.Popen(
-        [CROW, "run", *options, "hello"],
+        [*warm(CROW), "run", *options, "hello"],
         env=environment(tmp_path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -220,7 +221,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path, options: tuple[str
 def test_a_signal_leaves_no_agent_behind(tmp_path: Path, number: signal.Signals) -> None:
     play(tmp_path, WAIT)
     process = subprocess.Popen(
-        [CROW, "run", "--json", "hello"],
+        [*warm(CROW), "run", "--json", "hello"],
         env=environment(tmp_path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.test_run import HELLO, LOOK_OUTSIDE, play, processes_of
 from tests.config.support import CROW, ModelServer, crow, environment, write_config
 from tests.support.patience import DEADLINE
+from tests.support.warm import warm
 
 CONFIG = 'model = "play/it"\n[providers.play]\ntype = "scripted"\nscript = "script.toml"\nrecord = "sent.jsonl"\n'
 
@@ -52,7 +53,7 @@ def test_an_empty_pipe_and_a_device_add_nothing(tmp_path: Path) -> None:
     set_up(tmp_path, HELLO)
     assert run(tmp_path, "review this", stdin=" \n").returncode == 0
     assert "Attached" not in sent(tmp_path)[-1]
-    command = [CROW, "run", "--cwd", str(tmp_path / "project"), "review this"]
+    command = [*warm(CROW), "run", "--cwd", str(tmp_path / "project"), "review this"]
     for device in ("/dev/null", "/dev/zero"):
         with open(device, "rb") as stdin:
             assert subprocess.run(command, env=environment(tmp_path), stdin=stdin, capture_output=True).returncode == 0
@@ -74,7 +75,7 @@ def test_a_pipe_that_stays_open_is_named(tmp_path: Path) -> None:
     set_up(tmp_path, HELLO)
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        [CROW, "run", "--cwd", str(tmp_path / "project"), "hello"],
+        [*warm(CROW), "run", "--cwd", str(tmp_path / "project"), "hello"],
         env=environment(tmp_path),
         stdin=reader,
         stdout=subprocess.DEVNULL,

@@ -6,16 +6,15 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support import warm
 from tests.support.patience import DEADLINE
-
-CROW = str(Path(sys.executable).parent / "crow")
+from tests.support.warm import CROW
 
 
 def environment(user: Path, **extra: str) -> dict[str, str]:
@@ -26,13 +25,13 @@ def environment(user: Path, **extra: str) -> dict[str, str]:
         "CROW_HOME": str(user / "crow"),
         "CROW_LOCAL_SERVERS": "",
         "CROW_PATIENCE": "3600",
-        "LC_ALL": "C.UTF-8",
+        **warm.INTERPRETER,
     } | extra
 
 
 def crow(user: Path, *arguments: str, stdin: str = "", **extra: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [CROW, *arguments],
+        [*warm.warm(CROW), *arguments],
         env=environment(user, **extra),
         input=stdin,
         capture_output=True,
@@ -121,21 +120,9 @@ class ModelServer:
 class Terminal:
     """The program in a real terminal: `expect` waits for text, `type` answers it, `ended` gives exit code."""
 
-    _TAKE_TERMINAL = (
-        "import fcntl,os,signal,sys,termios; fcntl.ioctl(0,termios.TIOCSCTTY,0); "
-        "signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1],sys.argv[1:])"  # whoever started the tests
-    )
-
     def __init__(self, user: Path, *arguments: str, **extra: str) -> None:
         self._master, slave = pty.openpty()
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", self._TAKE_TERMINAL, CROW, *arguments],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            env=environment(user, **extra),
-        )
+        self._process = warm.in_terminal([CROW, *arguments], slave, env=environment(user, **extra))
         os.close(slave)
         self.output = ""
         self._read_to = 0

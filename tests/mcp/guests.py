@@ -12,8 +12,10 @@ from typing import Any
 from tests.support.editor import NOTICES, Editor, chose
 from tests.support.patience import eventually
 from tests.support.scripts import DONE, call, reply
+from tests.support.warm import warm
 
 PROGRAMS = Path(__file__).parent / "servers"
+LARGE = ("good.py",)
 PATIENT = "[limits]\nmcp_start = 50\n"
 """A server is a Python program that imports a large library: on a busy machine it takes its time."""
 
@@ -58,12 +60,19 @@ def configured(server: dict[str, Any]) -> str:
 
 def _stdio(name: str, program: str, *arguments: str, **environment: str) -> dict[str, Any]:
     variables = [{"name": key, "value": value} for key, value in environment.items()]
+    command, *words = _command(program)
     return {
         "name": name,
-        "command": sys.executable,
-        "args": ["-W", "ignore", str(PROGRAMS / program), *arguments],
+        "command": command,
+        "args": [*words, *arguments],
         "env": variables,
     }
+
+
+def _command(program: str) -> list[str]:
+    """Those that are made with the protocol's library are started without its import, which takes a second."""
+    path = PROGRAMS / program
+    return warm(path) if program in LARGE else [sys.executable, "-W", "ignore", str(path)]
 
 
 @contextmanager
@@ -96,8 +105,7 @@ def wrong() -> Generator[str]:
 
 @contextmanager
 def _serving(program: str, *arguments: str) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
-    command = [sys.executable, "-W", "ignore", str(PROGRAMS / program), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*_command(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}", process

@@ -21,7 +21,7 @@ from mcp import Client, StdioServerParameters
 from tests.support.editor import clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.terminals import is_alive
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 Era = Literal["legacy", "auto"]
 """`legacy`: with a handshake; `auto`: the protocol since 2026-07-28, in which each request stands for itself."""
@@ -70,8 +70,9 @@ async def on_pipes(
 ) -> AsyncGenerator[Client]:
     """A host that starts `crow mcp` in the folder. Not a word may come on standard error."""
     log = folder.with_name(f"{folder.name}-stderr")
+    command, *words = warm(CROW)
     parameters = StdioServerParameters(
-        command=CROW, args=["mcp", *arguments], env=surroundings(folder, config), cwd=cwd or str(folder)
+        command=command, args=[*words, "mcp", *arguments], env=surroundings(folder, config), cwd=cwd or str(folder)
     )
     with log.open("w") as errors:
         transport = stdio_client(parameters, errlog=errors)
@@ -84,10 +85,10 @@ class RawServer:
     """`crow mcp` on pipes, line by line."""
 
     def __init__(
-        self, folder: Path, *arguments: str, program: Sequence[str] = (CROW,), config: str = "", **environ: str
+        self, folder: Path, *arguments: str, program: Sequence[str] = (), config: str = "", **environ: str
     ) -> None:
         self.process = subprocess.Popen(
-            [*program, "mcp", *arguments],
+            [*(program or warm(CROW)), "mcp", *arguments],
             cwd=folder,
             env=surroundings(folder, config) | environ,
             stdin=subprocess.PIPE,
@@ -141,11 +142,11 @@ class HttpServer(NamedTuple):
 
 @contextmanager
 def serving_http(
-    folder: Path, *arguments: str, program: Sequence[str] = (CROW,), config: str = "", **environ: str
+    folder: Path, *arguments: str, program: Sequence[str] = (), config: str = "", **environ: str
 ) -> Generator[HttpServer]:
     """`crow mcp --http` in the folder. It is told to go in the end, and goes."""
     process = subprocess.Popen(
-        [*program, "mcp", "--http", *arguments],
+        [*(program or warm(CROW)), "mcp", "--http", *arguments],
         cwd=folder,
         env=surroundings(folder, config) | environ,
         stdin=subprocess.DEVNULL,

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Generator
@@ -15,7 +14,7 @@ from tests.mcp.guests import PATIENT, PROGRAMS, bad, calling, editing, notice_ab
 from tests.support.editor import NOTICES, Later, clean_environment
 from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply, say
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 LINKS = {**NOTICES, "elicitation": {"url": {}}}
 
@@ -24,7 +23,7 @@ LINKS = {**NOTICES, "elicitation": {"url": {}}}
 def guarded(seconds: int = 3600, folder: Path | None = None) -> Generator[str]:
     """With a folder, tokens can be made invalid, see `servers/guarded.py`."""
     more = [str(folder)] if folder is not None else []
-    command = [sys.executable, "-W", "ignore", str(PROGRAMS / "guarded.py"), str(seconds), *more]
+    command = [*warm(PROGRAMS / "guarded.py"), str(seconds), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout is not None
@@ -194,7 +193,7 @@ def test_a_logout_leaves_nothing_and_says_so(tmp_path):
         editor.prompt("Go.")
         editor.close()
     assert len(list((editor.home / "mcp" / "tokens").iterdir())) == 1
-    command = [CROW, "mcp", "logout", url]
+    command = [*warm(CROW), "mcp", "logout", url]
     environment = clean_environment(editor.home, tmp_path)
     said = [subprocess.run(command, capture_output=True, text=True, env=environment).stdout for _ in range(2)]
     assert said == [
@@ -255,7 +254,7 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
         editor.close()
 
         login = subprocess.Popen(
-            [CROW, "mcp", "login", "cakes"],
+            [*warm(CROW), "mcp", "login", "cakes"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -289,7 +288,7 @@ def test_without_addresses_the_notice_says_how_and_the_terminal_does_it(tmp_path
 def test_a_login_that_cannot_be_says_why(tmp_path, arguments, status, said):
     (tmp_path / "config.toml").write_text('[mcp_servers.local]\ncommand = "x"\n')
     done = subprocess.run(
-        [CROW, "mcp", *arguments], capture_output=True, text=True, env=clean_environment(tmp_path, tmp_path)
+        [*warm(CROW), "mcp", *arguments], capture_output=True, text=True, env=clean_environment(tmp_path, tmp_path)
     )
     assert done.returncode == status
     assert said in done.stderr
@@ -320,7 +319,7 @@ def test_what_follows_the_path_of_an_address_is_told_nobody_and_a_login_works_wi
 
 def log_in_at_a_terminal(home: Path, server: str) -> None:
     login = subprocess.Popen(
-        [CROW, "mcp", "login", server], stdout=subprocess.PIPE, text=True, env=clean_environment(home, home)
+        [*warm(CROW), "mcp", "login", server], stdout=subprocess.PIPE, text=True, env=clean_environment(home, home)
     )
     assert login.stdout is not None
     browse(next(line for line in login.stdout if line.startswith("http")).strip())
@@ -352,7 +351,7 @@ def test_a_key_that_is_refused_is_named_by_its_place_and_never_shown(tmp_path, b
 
 
 def test_a_login_that_fails_does_not_show_what_follows_the_path(tmp_path):
-    command = [CROW, "mcp", "login", "http://me:rye-bread@127.0.0.1:9/mcp?key=rye-bread"]
+    command = [*warm(CROW), "mcp", "login", "http://me:rye-bread@127.0.0.1:9/mcp?key=rye-bread"]
     done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(tmp_path, tmp_path))
     assert "Not logged in to http://127.0.0.1:9/mcp: it cannot be reached" in done.stderr
     assert "rye-bread" not in done.stdout + done.stderr

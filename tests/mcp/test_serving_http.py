@@ -12,7 +12,7 @@ import pytest
 from tests.mcp.hosts import HttpServer, Roots, done, refused, serving_http
 from tests.support.editor import clean_environment
 from tests.support.patience import DEADLINE
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -86,7 +86,7 @@ def test_a_token_that_is_none_is_refused(content: str, said: str, tmp_path: Path
     file = tmp_path / "token"
     file.write_text(content)
     done = subprocess.run(
-        [CROW, "mcp", "--http", "--token-file", str(file)],
+        [*warm(CROW), "mcp", "--http", "--token-file", str(file)],
         env=clean_environment(tmp_path, tmp_path),
         capture_output=True,
         text=True,
@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [CROW, "mcp", "--http", str(port)],
+            [*warm(CROW), "mcp", "--http", str(port)],
             env=clean_environment(tmp_path, tmp_path),
             capture_output=True,
             text=True,

@@ -24,8 +24,9 @@ from tests.mcp.hosts import (
     serving_http,
     surroundings,
 )
+from tests.support.new_files import watched
 from tests.support.patience import DEADLINE, eventually
-from tests.support.warm import CROW
+from tests.support.warm import CROW, warm
 
 SLEEPER = "(setsid sleep 1000 & echo $! > inner); echo $$ > outer; sleep 1000"
 """A command that leaves a process in a session of its own, and does not end."""
@@ -74,7 +75,7 @@ def test_calls_that_are_piped_in_are_done_and_answered(folder: Path):
         messages.append({"id": id, "method": "tools/call", "params": {"name": "file_editor", "arguments": arguments}})
     lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     done = subprocess.run(
-        [CROW, "mcp"],
+        [*warm(CROW), "mcp"],
         cwd=folder,
         env=surroundings(folder),
         input=lines,
@@ -111,9 +112,10 @@ def test_a_signal_in_the_middle_of_a_write_leaves_nothing_half_done(number: sign
     text = "x" * 3_000_000
     server = RawServer(folder)
     server.begin()
-    for id in range(2, 8):
-        server.call(id, "file_editor", command="create", path=f"{id}.txt", file_text=text)
-    eventually(lambda: any(name.endswith(".tmp") for name in os.listdir(folder)))
+    with watched(folder) as files:
+        for id in range(2, 8):
+            server.call(id, "file_editor", command="create", path=f"{id}.txt", file_text=text)
+        files.wait_for(".tmp")
     server.process.send_signal(number)
     _, complained = server.process.communicate(timeout=DEADLINE)
     assert (server.process.returncode, complained) == (128 + number, b"")
@@ -242,7 +244,7 @@ def test_a_command_sees_neither_keys_nor_the_protocol(folder: Path):
 def test_in_a_terminal_it_says_what_it_is_for(folder: Path):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [CROW, "mcp"],
+        [*warm(CROW), "mcp"],
         cwd=folder,
         env=surroundings(folder),
         stdin=theirs,

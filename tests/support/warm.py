@@ -1,9 +1,11 @@
-"""Starts `crow` in processes that have everything imported already.
+"""Starts `crow`, and servers made with large libraries, in processes that have everything imported already.
 
-Most of what the suite cost was hundreds of interpreters that imported the same modules. One process for each pytest
+Most of what the suite cost was thousands of interpreters that imported the same modules. One process for each pytest
 process has imported them and waits for requests; for each it forks a process, which gets the arguments, the folder, the
 environment and the descriptors that a program gets, runs the same `main` and ends like a program. Tests that are about
 starting, or about memory, ask for a cold start; with CROW_COLD_STARTS=1 every start is one.
+
+Whoever starts programs by themselves is given the words of one: `warm(CROW)`, `warm(script)`.
 """
 
 import atexit
@@ -11,26 +13,39 @@ import contextlib
 import functools
 import gc
 import importlib
-import json
 import os
 import pkgutil
+import runpy
 import select
+import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
+import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 CROW = str(Path(sys.executable).with_name("crow"))
 COLD = bool(os.environ.get("CROW_COLD_STARTS"))
-LIBRARIES = ("argparse", "jiter", "sqlite3", "tree_sitter", "tree_sitter_bash")
+LIBRARIES = (
+    *("argparse", "jiter", "sqlite3", "tree_sitter", "tree_sitter_bash"),
+    *("mcp.server.mcpserver", "mcp.server.auth.provider", "mcp.server.auth.settings", "uvicorn"),
+)
 NOT_PRELOADED = ("crow.__main__", "crow.web.")  # web pages are converted in processes of their own
 INTERPRETER = {"LANG": "C.UTF-8", "PYTHONWARNINGS": "default"}
 """What an interpreter reads while it starts. Whoever wants it otherwise gets a cold start."""
-SIZE = struct.Struct("!I")
+TERMINAL = "terminal"
+"""How a process is started that is the first in the terminal on its standard input."""
+TAKE_TERMINAL = """
+import fcntl, os, signal, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started the tests may ignore it
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def start_crow(
@@ -43,26 +58,43 @@ def start_crow(
     stderr: int,
     cold: bool = False,
 ) -> "Process | subprocess.Popen[bytes]":
-    read = {name: value for name, value in env.items() if name.startswith(("LANG", "LC_", "PYTHON"))}
-    if cold or COLD or read != INTERPRETER:
+    if cold or COLD:
         command = [CROW, *arguments]
         return subprocess.Popen(command, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
-    return Process(arguments, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+    return Process([CROW, *arguments], cwd=cwd, env=env, descriptors=(stdin, stdout, stderr))
+
+
+def warm(program: Path | str) -> list[str]:
+    """The words that start `crow`, or a Python program of the tests, without what it would import."""
+    return _cold(str(program)) if COLD else [*_stand_in(_nest()), str(program)]
+
+
+def in_terminal(command: Sequence[str], terminal: int, env: Mapping[str, str]) -> "Process | subprocess.Popen[bytes]":
+    """Starts `crow`, or a program like it, as the first process in a terminal."""
+    if not COLD:
+        return Process(command, cwd=os.getcwd(), env=env, descriptors=[terminal] * 3, how=TERMINAL)
+    return subprocess.Popen(
+        [sys.executable, "-c", TAKE_TERMINAL, *command], stdin=terminal, stdout=terminal, stderr=terminal, env=env
+    )
 
 
 class Process:
     """A process that is forked from the one that has everything imported; to be used like a Popen."""
 
     def __init__(
-        self, arguments: Sequence[str], *, cwd: Path | str, env: Mapping[str, str], stdin: int, stdout: int, stderr: int
+        self,
+        program: Sequence[str],
+        *,
+        cwd: Path | str,
+        env: Mapping[str, str],
+        descriptors: Sequence[int],
+        how: str = "",
     ) -> None:
+        from tests.support.warm_start import ask_for
+
         self.returncode: int | None = None
-        self._ending, told = os.pipe()
-        request = {"argv": [CROW, *arguments], "cwd": str(cwd), "env": dict(env)}
-        try:
-            self.pid = _nest().start(request, [stdin, stdout, stderr, told])
-        finally:
-            os.close(told)
+        variables = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        self._ending, self.pid = ask_for(_nest(), program, str(cwd), variables, descriptors, how)
 
     def poll(self) -> int | None:
         return self._look(0)
@@ -80,105 +112,167 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
     def _look(self, timeout: float | None) -> int | None:
+        from tests.support.warm_start import end_of
+
         if self.returncode is None and select.select([self._ending], [], [], timeout)[0]:
-            self.returncode = int(os.read(self._ending, 16))
-            os.close(self._ending)
+            self.returncode = end_of(self._ending)
+            self._ending.close()
         return self.returncode
 
 
-class _Nest:
-    """The process that forks them."""
+def _cold(program: str) -> list[str]:
+    is_executable = os.access(program, os.X_OK)
+    return [program] if is_executable else [sys.executable, "-W", "ignore", program]
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, __file__, str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env={"PATH": os.defpath, **INTERPRETER}, stdin=subprocess.DEVNULL
-            )
-        _exactly(self._socket, 1)
-        atexit.register(self._close)
 
-    def _close(self) -> None:
-        self._socket.close()
-        self._process.wait()
-
-    def start(self, request: Mapping[str, Any], descriptors: list[int]) -> int:
-        data = json.dumps(request).encode()
-        socket.send_fds(self._socket, [SIZE.pack(len(data))], descriptors)
-        self._socket.sendall(data)
-        return SIZE.unpack(_exactly(self._socket, SIZE.size))[0]
+def _stand_in(place: str) -> list[str]:
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("warm_start.py")), place]
 
 
 @functools.cache
-def _nest() -> _Nest:
-    return _Nest()
+def _nest() -> str:
+    """Starts the process that forks the others: the place of its socket. It ends with this process."""
+    folder = tempfile.mkdtemp(prefix="crow-nest-")
+    place = os.path.join(folder, "socket")
+    leash, ours = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, __file__, place, str(leash)],
+        env={"PATH": os.defpath, **INTERPRETER},
+        pass_fds=[leash],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    os.close(leash)
+    assert process.stdout is not None
+    with process.stdout as ready:
+        ready.read()
 
+    @atexit.register
+    def end() -> None:
+        os.close(ours)
+        process.wait()
+        shutil.rmtree(folder)
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        if not (piece := connection.recv(size - len(data))):
-            raise EOFError
-        data += piece
-    return data
+    return place
 
 
 # --- the process that has everything imported
 
 
-def _serve(connection: socket.socket) -> dict[str, Any] | None:
+class _Request(NamedTuple):
+    how: str
+    cwd: str
+    program: list[str]
+    env: dict[str, str]
+    descriptors: list[int]
+
+
+class _Forked(NamedTuple):
+    pid: int
+    asker: socket.socket
+
+
+def _serve(listener: socket.socket, leash: int) -> _Request | None:
     """Forks for each request. In the forked process it returns what is to be run, in its own None when all is over."""
-    endings: dict[int, tuple[int, int]] = {}  # by the descriptor of a process: its id, and where its end is told
+    by_ending: dict[int, _Forked] = {}
+    by_asker: dict[int, _Forked] = {}
     while True:
-        ready, _, _ = select.select([connection.fileno(), *endings], [], [])
-        for process in endings.keys() & set(ready):
-            _tell_the_end(process, *endings.pop(process))
-        if connection.fileno() not in ready:
-            continue
-        size, descriptors, _, _ = socket.recv_fds(connection, SIZE.size, 4)
-        if not size:
+        ready, _, _ = select.select([leash, listener, *by_ending, *by_asker], [], [])
+        if leash in ready:
             return None
-        request = json.loads(_exactly(connection, SIZE.unpack(size)[0]))
+        for process in by_ending.keys() & set(ready):
+            forked = by_ending.pop(process)
+            by_asker.pop(forked.asker.fileno(), None)
+            os.close(process)
+            _tell_the_end(forked)
+        for asker in by_asker.keys() & set(ready):  # they have nothing more to say: the asker is gone
+            os.kill(by_asker.pop(asker).pid, signal.SIGKILL)
+        if listener not in ready:
+            continue
+        asker, _ = listener.accept()
+        if (request := _read(asker)) is None:
+            continue
         pid = os.fork()
         if pid == 0:
-            for process, (_, told) in endings.items():
+            listener.close()
+            asker.close()
+            for process, forked in by_ending.items():
                 os.close(process)
-                os.close(told)
-            return {**request, "descriptors": descriptors}
-        endings[os.pidfd_open(pid)] = pid, descriptors.pop()
-        for descriptor in descriptors:
+                forked.asker.close()
+            os.close(leash)
+            return request
+        for descriptor in request.descriptors:
             os.close(descriptor)
-        connection.sendall(SIZE.pack(pid))
+        forked = _Forked(pid, asker)
+        by_ending[os.pidfd_open(pid)] = by_asker[asker.fileno()] = forked
+        with contextlib.suppress(OSError):
+            asker.sendall(pid.to_bytes(4, "big"))
 
 
-def _tell_the_end(process: int, pid: int, told: int) -> None:
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(BrokenPipeError):  # whoever started it does not ask any more
-        os.write(told, str(code).encode())
-    os.close(told)
-    os.close(process)
+def _read(asker: socket.socket) -> _Request | None:
+    size, descriptors, _, _ = socket.recv_fds(asker, 4, 3)
+    data = b""
+    while len(data) < int.from_bytes(size, "big"):
+        if not (piece := asker.recv(1 << 20)):
+            return None
+        data += piece
+    count, *parts = (os.fsdecode(part) for part in data.split(b"\0"))
+    (how, cwd, *program), variables = parts[: int(count)], parts[int(count) :]
+    return _Request(how, cwd, program, dict(variable.split("=", 1) for variable in variables), descriptors)
 
 
-def _become(argv: list[str], cwd: str, env: dict[str, str], descriptors: list[int]) -> None:
+def _tell_the_end(forked: _Forked) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(forked.pid, 0)[1])
+    with forked.asker as asker, contextlib.suppress(OSError):  # whoever started it does not ask any more
+        asker.sendall(code.to_bytes(4, "big", signed=True))
+
+
+def _become(request: _Request) -> None:
     """Makes of this process what an interpreter is that was started so."""
-    *standard, told = descriptors
-    os.close(told)
-    for number, descriptor in enumerate(standard):
+    for number, descriptor in enumerate(request.descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    os.chdir(cwd)
+    os.chdir(request.cwd)
+    if request.how == TERMINAL:
+        _take_terminal()
+    read = {name: value for name, value in request.env.items() if name.startswith(("LANG", "LC_", "PYTHON"))}
+    script, *arguments = request.program
+    if read != INTERPRETER:
+        command = [*_cold(script), *arguments]
+        os.execve(command[0], command, request.env)
     os.environ.clear()
-    os.environ.update(env)
-    sys.argv = argv
-    sys.stdin = sys.__stdin__ = os.fdopen(0, "r", encoding="utf-8", closefd=False)  # pyright: ignore[reportAttributeAccessIssue]
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)  # pyright: ignore[reportAttributeAccessIssue]
-    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, encoding="utf-8", closefd=False)  # pyright: ignore[reportAttributeAccessIssue]
+    os.environ.update(request.env)
+    sys.argv = request.program
+    options = {"encoding": "utf-8", "errors": "surrogateescape", "closefd": False}
+    sys.stdin = sys.__stdin__ = open(0, **options)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", 1 if os.isatty(1) else -1, **options)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _main() -> int:
-    import crow
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+
+
+def _run(program: Sequence[str], place: str) -> int:
     from crow.__main__ import main
+    from crow.cli import demo, run
+
+    demo.AGENT = run.AGENT = (*_stand_in(place), CROW, "acp")  # pyright: ignore[reportPrivateImportUsage]
+    if program[0] == CROW:
+        return main()
+    if not os.access(program[0], os.X_OK):
+        warnings.simplefilter("ignore")
+    runpy.run_path(program[0], run_name="__main__")
+    return 0
+
+
+def _main(place: str, leash: int) -> int:
+    import crow
 
     sys.path.pop(0)  # the folder of this file
     for name in (*LIBRARIES, *(module.name for module in pkgutil.walk_packages(crow.__path__, "crow."))):
@@ -186,14 +280,16 @@ def _main() -> int:
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as connection:
-        connection.sendall(b"!")
-        request = _serve(connection)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen(100)
+        os.dup2(0, 1)  # ready
+        request = _serve(listener, leash)
     if request is None:
         return 0
-    _become(**request)
-    return main()
+    _become(request)
+    return _run(request.program, place)
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(_main(sys.argv[1], int(sys.argv[2])))
