@@ -68,7 +68,11 @@ def careless(body: Json) -> str:
 
 @pytest.mark.parametrize(
     ("summary", "usage", "prompts"),
-    [(careful, True, 60), (careful, False, 30), (careless, True, 30), (careless, False, 30)],
+    [
+        (careful, True, 30),
+        (careless, False, 30),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in [(careful, False, 60), (careless, True, 60)]),
+    ],
 )
 def test_hundreds_of_rounds_never_exceed_the_window_and_keep_what_was_said_in_the_first(
     open_editor, summary, usage, prompts

@@ -18,7 +18,7 @@ from crow.results import ToolKind
 from tests.policy.arena import Arena
 from tests.policy.support import allow, deny, word
 
-MUTANTS = int(os.environ.get("CROW_POLICY_MUTANTS", "1500"))
+MUTANTS = int(os.environ.get("CROW_POLICY_MUTANTS", "400"))
 MOST_RUN = MUTANTS // 16
 SEED = int(os.environ.get("CROW_POLICY_SEED", "1"))
 

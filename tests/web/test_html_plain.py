@@ -65,6 +65,7 @@ def test_a_deep_page_comes_as_plain_text(tag):
     assert (page.title, page.text, page.note) == ("Deep", "inside", NOTE)
 
 
+@pytest.mark.slow
 def test_a_page_that_takes_too_much_time_comes_as_plain_text():
     page = converted("<ol>" + "<li>x" * 200_000)  # the numbers of a list are counted anew for each of them
     assert page.note == NOTE

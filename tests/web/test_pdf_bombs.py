@@ -45,6 +45,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a doubling tree of pages": (pdf_file.doubling_tree, DAMAGED),
     "a circular tree of pages": (pdf_file.circular_tree, DAMAGED),
 }
+SLOW = ("a stream of drawing that just fits", "a stream packed twice", "a stream of objects")
 
 
 def measured(content: bytes, folder: Path) -> dict[str, Any]:
@@ -57,7 +58,9 @@ def measured(content: bytes, folder: Path) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in LARGE]
+)
 def test_a_bomb_is_refused_in_words(name: str, tmp_path: Path):
     make, said = LARGE[name]
     content = make()
@@ -65,6 +68,7 @@ def test_a_bomb_is_refused_in_words(name: str, tmp_path: Path):
     assert said in measured(content, tmp_path)["problem"]
 
 
+@pytest.mark.slow
 def test_of_pages_that_would_take_minutes_those_are_given_that_could_be_read_in_time(tmp_path: Path):
     told = measured(pdf_file.slow_pages(200), tmp_path)
     assert told["text"].startswith("--- page 1 of 201 ---\nHello crow")
