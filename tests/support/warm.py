@@ -36,7 +36,7 @@ LIBRARIES = (
 )
 NOT_PRELOADED = ("crow.__main__", "crow.web.")  # web pages are converted in processes of their own
 INTERPRETER = {"LANG": "C.UTF-8", "PYTHONWARNINGS": "default"}
-"""What an interpreter reads while it starts. Whoever wants it otherwise gets a cold start."""
+"""What an interpreter reads while it starts. A `crow` that is to have it otherwise gets a cold start."""
 TERMINAL = "terminal"
 """How a process is started that is the first in the terminal on its standard input."""
 TAKE_TERMINAL = """
@@ -236,10 +236,8 @@ def _become(request: _Request) -> None:
     if request.how == TERMINAL:
         _take_terminal()
     read = {name: value for name, value in request.env.items() if name.startswith(("LANG", "LC_", "PYTHON"))}
-    script, *arguments = request.program
-    if read != INTERPRETER:
-        command = [*_cold(script), *arguments]
-        os.execve(command[0], command, request.env)
+    if read != INTERPRETER and os.access(request.program[0], os.X_OK):
+        os.execve(request.program[0], request.program, request.env)
     os.environ.clear()
     os.environ.update(request.env)
     sys.argv = request.program
