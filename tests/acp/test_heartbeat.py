@@ -24,8 +24,11 @@ LONGEST = 0.05
 """Seconds of the processor that the loop may be held."""
 PER_MESSAGE = 0.015
 """The same, for each megabyte of a single JSON message: it cannot be decoded in pieces."""
-SLACK = 24 * MB
+SLACK = 12 * MB
 """Bytes that do not depend on the input: what is loaded with the first use of a tool, what the system keeps back."""
+CHANGE = 7
+"""How many times its size a changed file may take: before and after, each as a text and as bytes, and what is replaced
+once or twice more, in the pieces in which it is stored. Measured: 6 to 7."""
 DEADLINE = 600.0
 
 SERVER = """
@@ -237,13 +240,12 @@ TABLE: dict[str, Hostile] = {
         reply(call("read", path="a.txt")) + DONE,
         file("a.txt", b"x" * (60 * MB)),
     ),
-    # The input of a change is the text before and the one after.
     "an edit of a file of 14 MB": Hostile(
-        28 * MB,
+        14 * MB,
         changed("a.txt", b"line 300000 of a text", b"changed"),
         reply(edit("a.txt", "line 300000 of a text", "changed")) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
-        times=6,
+        times=CHANGE,
     ),
     "an edit of 14 MB that matches nowhere": Hostile(
         14 * MB,
@@ -251,19 +253,20 @@ TABLE: dict[str, Hostile] = {
         reply(edit("a.txt", "line of\nanother text\n", "changed")) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
     ),
-    "an edit of 10,000 places": Hostile(
-        28 * MB,
+    "an edit of 6,000 places": Hostile(
+        14 * MB,
         changed("a.txt", b"99 of a", b"changed", places=6363),
         reply(call("edit", path="a.txt", edits=[{"old": "99 of a", "new": "changed", "all": True}])) + DONE,
         file("a.txt", numbered_lines(14 * MB)),
-        times=6,
-        message=8 * MB,  # the question shows every place, 10,000 hunks of 400 bytes, each an item of its own
+        times=CHANGE,
+        message=3 * MB,  # the question shows every place: 6,363 hunks of 430 bytes
     ),
     "a new text for a file of 8 MB": Hostile(
-        16 * MB,
+        8 * MB,
         changed("a.txt", b"x\nx", b"of a text\nx\n"),
         reply(call("write", path="a.txt", content="x\n", append=True)) + DONE,
         file("a.txt", numbered_lines(8 * MB)),
+        times=CHANGE,
     ),
     "a server's message of 30 MB": Hostile(
         30 * MB,
@@ -280,7 +283,6 @@ TABLE: dict[str, Hostile] = {
         message=30 * MB,
         servers=server("pieces", 30 * MB),
         warm_up=go,
-        times=5,
     ),
     "a server's message of a million empty pieces": Hostile(
         4 * MB,
@@ -347,13 +349,12 @@ TABLE: dict[str, Hostile] = {
         prompted(20 * MB),
         act=prompt_of(20 * MB),
         message=20 * MB,
-        times=8,
         config="context_window = 20_000_000",
     ),
     "a prompt of 20 MB that is too long for the model": Hostile(
-        20 * MB, too_long, act=prompt_of(20 * MB), message=20 * MB, times=8
+        20 * MB, too_long, act=prompt_of(20 * MB), message=20 * MB
     ),
-    "an attachment of 20 MB": Hostile(20 * MB, prompted(250_000), act=attachment(20 * MB), message=20 * MB, times=6),
+    "an attachment of 20 MB": Hostile(20 * MB, prompted(250_000), act=attachment(20 * MB), message=20 * MB),
     "a client's line of 30 MB": Hostile(30 * MB, refused_line, act=no_request(30 * MB), message=30 * MB),
     "a large session that is loaded": Hostile(8 * MB, loaded, act=load_again),
 }

@@ -32,6 +32,8 @@ _CUT = bytes((0, 2, 1, 3, 0, 1, 2))
 """A piece ends where bytes of these classes follow each other: once in 4 ** 7 = 16,384 bytes on average."""
 _SECOND_BEST = _CUT[:4]
 """Where that does not come in time: 64 times as frequent."""
+_BLOCK = 8 * LARGEST
+"""Bytes whose classes are looked up at once."""
 _STEP = 500
 """Digests in one statement."""
 
@@ -42,14 +44,17 @@ class Missing(ValueError):
 
 def pieces(data: bytes) -> Iterator[bytes]:
     """The text in pieces; joined again they are the text."""
-    classes = data.translate(_CLASSES)
-    start = 0
+    start = block = 0
+    classes = b""
+    """Those of a part of the text, which begins at `block`: all of them would take as much room as the text."""
     while len(data) - start > LARGEST:
-        first, last = start + SMALLEST, start + LARGEST
+        if start + LARGEST > block + len(classes):
+            block, classes = start, data[start : start + _BLOCK].translate(_CLASSES)
+        first, last = start - block + SMALLEST, start - block + LARGEST
         found = classes.find(_CUT, first, last)
         if found < 0:
             found = classes.rfind(_SECOND_BEST, first, last)
-        end = last if found < 0 else found
+        end = block + (last if found < 0 else found)
         yield data[start:end]
         start = end
     yield data[start:]

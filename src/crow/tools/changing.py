@@ -18,6 +18,8 @@ from crow.workspace.place import ResolvedPath
 
 LARGEST_AT_ONCE = 64 * 1024
 """Characters up to which a text is worked on without leaving the event loop."""
+SLICE = 512 * 1024
+"""Characters that are encoded at once, so that a long text is not there twice."""
 LONGEST_TOLD = 4000
 """Characters of a diff that the model is told."""
 
@@ -95,7 +97,10 @@ def digest_of(text: str) -> str:
     """A fingerprint by which a file's text is known again."""
     import hashlib  # costs as much as a third of our start-up, and is needed with the first change only
 
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256()
+    for start in range(0, len(text), SLICE):
+        digest.update(text[start : start + SLICE].encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from typing import BinaryIO, TypeVar
 
+import msgspec
+
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import LONGEST, is_inside, shown
@@ -89,11 +91,13 @@ class LocalWorkspace:
         self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         size = len(text) + (len(before.text) if before else 0)
-        content, expected = await worked_out(
-            size, lambda: (encode_like(like or before, path.real, text), bytes_of(before) if before else None)
-        )
-        remarks = await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
-        return await worked_out(size, lambda: document(path.real, content, remarks=remarks))
+        content = await worked_out(size, lambda: encode_like(like or before, path.real, text))
+        remarks = await self._replace(path, content, before)
+        return await worked_out(size, lambda: _written(path.real, content, text, remarks))
+
+    async def _replace(self, path: ResolvedPath, content: bytes, before: Document | None) -> tuple[str, ...]:
+        expected = await worked_out(len(before.text), lambda: bytes_of(before)) if before is not None else None
+        return await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
 
     async def remove(self, path: ResolvedPath, before: Document) -> None:
         expected = await worked_out(len(before.text), lambda: bytes_of(before))
@@ -118,6 +122,12 @@ class LocalWorkspace:
 def document(path: str, content: bytes, *, obstacle: str = "", remarks: tuple[str, ...] = ()) -> Document:
     text, encoding, mark = decode(path, content)
     return Document(path, text, encoding, mark, obstacle=obstacle, remarks=remarks)
+
+
+def _written(path: str, content: bytes, text: str, remarks: tuple[str, ...]) -> Document:
+    """What was written. If it will be read as the same text, that is not kept twice."""
+    after = document(path, content, remarks=remarks)
+    return msgspec.structs.replace(after, text=text) if after.text == text else after
 
 
 def encode_like(before: Document | None, path: str, text: str) -> bytes:
