@@ -156,6 +156,15 @@ def test_a_rule_that_makes_no_sense(tmp_path: Path, rule: str) -> None:
     assert said.stderr.startswith("crow run: --allow: ")
 
 
+@pytest.mark.parametrize("rule", ["Bahs(ls *)", "Bash(ls)", "bash:ls", "termnal:ls", "Terminal"])
+def test_a_misspelt_tool_is_named_with_the_nearest(tmp_path: Path, rule: str) -> None:
+    set_up(tmp_path, HELLO)
+    said = run(tmp_path, "--allow", rule, "hello")
+    assert said.returncode == 2
+    assert f'there is no tool "{rule.partition(":")[0]}"' in said.stderr
+    assert 'expected a tool, such as "terminal"' in said.stderr
+
+
 def test_a_deny_rule_beats_what_is_allowed(tmp_path: Path) -> None:
     set_up(tmp_path, '{ call = "terminal", arguments = { command = "echo fine" } }', HELLO)
     write_config(tmp_path, CONFIG + '[[permission.rules]]\ntool = "terminal"\ncommand = "echo *"\ndecision = "deny"\n')

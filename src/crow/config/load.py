@@ -65,6 +65,8 @@ _SCOPES = {"terminal": "command", "web_fetch": "host", "web_search": "host"}
 def parse_allowed(written: str) -> PermissionRule:
     """`terminal:npm test *`: a tool, and what a rule for it would name; ConfigError says what was expected."""
     tool, colon, scope = (part.strip() for part in written.partition(":"))
+    if re.match(r"\w+\(", written):
+        raise ConfigError(f'{written!r}: {_no_tool(written)}. What it is about follows a colon: "terminal:npm test *".')
     if not re.fullmatch(r"[\w-]+\*?", tool) or (colon and not scope):
         raise ConfigError(f'{written!r} allows nothing: expected a tool, like "edit", or "terminal:npm test *".')
     if scope and tool.startswith("mcp__"):
@@ -154,12 +156,17 @@ def _is_tool(name: str) -> bool:
     return beginning.startswith("mcp__") or any(tool.startswith(beginning) for tool in (*TOOLS, "mcp__"))
 
 
+_ELSEWHERE = {"bash": "terminal", "shell": "terminal", "grep": "search", "glob": "find", "webfetch": "web_fetch"}
+"""What other agents call them."""
+
+
 def _no_tool(name: str) -> str:
     """A rule that refuses must not be without effect because of a slip of the pen."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name.casefold(), TOOLS, n=1)
-    hint = f', such as "{near[0]}"' if near else ""
+    plain = re.match(r"\w*", name.casefold())
+    near = get_close_matches(plain[0] if plain else "", (*TOOLS, *_ELSEWHERE), n=1)
+    hint = f', such as "{_ELSEWHERE.get(near[0], near[0])}"' if near else ""
     return (
         f'there is no tool "{one_line(name, 100)}", so that the rule would have no effect; expected a tool{hint} '
         f"(there are {', '.join(TOOLS)}), or a server's, such as mcp__server__tool or mcp__server__*"
