@@ -151,9 +151,18 @@ def test_what_others_may_do_in_crows_folder_is_taken_from_them(open_editor, tmp_
 
 
 @as_root
-@pytest.mark.parametrize("which", ["", "config.toml"])
+@pytest.mark.parametrize("which", ["", "config.toml", "grants.json", "trust.json", "skills", "link"])
 def test_a_folder_or_configuration_of_another_user_is_not_used(open_editor, which):
+    """A folder that was open to others once may hold what they put there: grants, trust, skills."""
     crow = open_editor(script=DONE)
+    if which == "skills":
+        (crow.home / which).mkdir()
+    elif which.endswith("json"):
+        (crow.home / which).write_text("{}")
+    elif which == "link":
+        (crow.home / "commands").mkdir()
+        (crow.home / which).symlink_to("commands")
+        os.chown(crow.home / "commands", NOBODY, NOBODY)
     os.chown(crow.home / which, NOBODY, NOBODY)
     error = crow.start("session/new", {"cwd": str(crow.workspace), "mcpServers": []}).error()
     assert isinstance(error, ErrorAnswer)

@@ -70,21 +70,27 @@ def is_there(path: str) -> bool:
 
 
 def tighten(home: str) -> None:
-    """Takes from others what they may do with Crow's folder and the files in it. ConfigError if the folder, or the
-    configuration in it, is another user's: whoever owns it decides where the person's keys and prompts go.
+    """Takes from others what they may do with Crow's folder and the files in it. ConfigError if the folder, or anything
+    in it, is another user's: whoever owns the configuration decides where the person's keys and prompts go, and in a
+    folder that was open to all, another may have put grants, trust or skills.
     """
-    for path in (home, config_path(home)):
+    _refuse_strangers(home)
+    _take_from_others(home)
+    with contextlib.suppress(OSError), os.scandir(home) as entries:
+        for entry in entries:
+            _refuse_strangers(entry.path)
+            _take_from_others(entry.path)
+
+
+def _refuse_strangers(path: str) -> None:
+    for look in (os.lstat, os.stat):
         try:
-            owner = os.stat(path).st_uid
+            owner = look(path).st_uid
         except OSError:
             continue  # there is none yet, or whoever reads it says what is wrong
         if owner not in (os.geteuid(), 0):
             remedy = "Name a folder of your own in CROW_HOME, or take this one over with chown."
             raise ConfigError(f"{path} belongs to another user, and is not used.", remedy=remedy)
-    _take_from_others(home)
-    with contextlib.suppress(OSError), os.scandir(home) as entries:
-        for entry in entries:
-            _take_from_others(entry.path)
 
 
 def _take_from_others(path: str) -> None:
