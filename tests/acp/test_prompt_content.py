@@ -226,7 +226,7 @@ def test_a_link_that_cannot_be_read_is_said_to_both(open_editor, make, capabilit
     text = told(crow, link(make(crow.workspace)))
     assert text.startswith("[The user attached something that was left out: the link: ")
     [notice] = crow.notices
-    assert notice.startswith("the link was left out: ")
+    assert notice.startswith("The link was left out: ")
 
 
 @pytest.mark.rule("R84")

@@ -211,6 +211,21 @@ def test_the_stop_reason_in_words(reason: str, words: str) -> None:
     assert paper.getvalue() == words
 
 
+def test_the_last_line_of_a_turn_is_broken_between_words() -> None:
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper, width=40), clock=Clock())
+    renderer.begin_turn()
+    renderer.update(UsageUpdate(used=1_560, size=100_000))
+    renderer.stop("max_tokens")
+    assert (
+        paper.getvalue()
+        == """\
+■ stopped: the length limit was reached
+  (max_tokens) · 1,560 of 100,000 tokens
+"""
+    )
+
+
 def test_calls_that_were_interrupted_are_named() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())

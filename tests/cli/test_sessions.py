@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from crow.cli.sessions import short_ids
+from crow.cli.sessions import short_ids, table
+from crow.store.base import SessionEntry
 from tests.config.support import CROW, Terminal, crow
 from tests.support.editor import SILENCE, Editor, ErrorAnswer, chose
 from tests.support.patience import DEADLINE
@@ -379,3 +380,13 @@ def test_doctor_says_that_the_store_is_sound(tmp_path):
     one_session(tmp_path)
     doctor = crow(tmp_path, "doctor", "--offline", CROW_HOME=str(tmp_path / "home"))
     assert f"✓ the store {tmp_path}/home/sessions.db is sound: 1 session\n" in doctor.stdout
+
+
+@pytest.mark.parametrize(("room", "folder"), [(100, "/a/long/way/to/the/project"), (60, "/a/long/…"), (40, "")])
+def test_a_narrow_terminal_cuts_the_folder_before_the_title(room, folder):
+    entry = SessionEntry("0123456789", "/a/long/way/to/the/project", (), "Mend the nest", 0, 0)
+    [line] = table([entry], {entry.id: "012345678"}, room)
+    assert line.endswith("  Mend the nest" if room > 40 else "  Mend the n…")
+    assert len(line) <= room
+    assert folder in line
+    assert ("/a" in line) == bool(folder)

@@ -27,6 +27,14 @@ def test_the_path_of_the_configuration(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_config_alone_checks_it_and_a_server_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    alone = crow(tmp_path, "config")
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert "There is no configuration yet" in alone.stdout
+    said = crow(tmp_path, "mcp", "test", "nest").stderr
+    assert said == "crow: There is no MCP server nest in your config.toml. There are none at all.\n"
+
+
 def test_checking_the_configuration(tmp_path: Path) -> None:
     assert "There is no configuration yet" in crow(tmp_path, "config", "check").stdout
     path = write_config(tmp_path, 'mode = "edit"\n')

@@ -35,7 +35,8 @@ FIRST_TEXT = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser.set_defaults(act=_check, file=None)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     actions.add_parser("path", help="print where it is").set_defaults(act=_path)
     edit = actions.add_parser("edit", help="open it in your editor (VISUAL, EDITOR), then check it")
     edit.set_defaults(act=_edit)

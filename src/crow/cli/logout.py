@@ -56,6 +56,6 @@ def _without_key(name: str) -> int:
     elif name in found.providers:
         print(f"{name} has no key.")
     else:
-        known = ", ".join(found.providers) or "none"
-        raise CrowError(f'There is no provider "{name}". There is: {known}.')
+        others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
+        raise CrowError(f'There is no provider "{name}". {others}')
     return 0

@@ -27,8 +27,8 @@ def test_servers(name: str | None) -> int:
     settings = load_settings(place)
     servers = settings.mcp_servers
     if name is not None and name not in servers:
-        known = ", ".join(servers) or "none"
-        raise CrowError(f"There is no MCP server {name} in your config.toml. There is: {known}.")
+        others = f"There is: {', '.join(servers)}." if servers else "There are none at all."
+        raise CrowError(f"There is no MCP server {name} in your config.toml. {others}")
     wanted = servers if name is None else {name: servers[name]}
     if not wanted:
         return list_servers()

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     found = asyncio.run(_discover())
     if arguments.provider is not None and arguments.provider not in found.providers:
-        known = ", ".join(found.providers) or "none"
-        raise CrowError(f'There is no provider "{arguments.provider}". There is: {known}.')
+        others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
+        raise CrowError(f'There is no provider "{arguments.provider}". {others}')
     if not found.providers:
         raise CrowError("No provider is set up.", remedy=how_to_choose(found, os.environ))
     names = [arguments.provider] if arguments.provider is not None else list(found.providers)

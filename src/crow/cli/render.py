@@ -115,7 +115,7 @@ class Renderer:
             usage = ""
         self._open_block("end")
         mark, style = ("✓", DIM) if reason == "end_turn" else ("■", WARNING)
-        self._screen.line(" · ".join(part for part in (f"{mark} {words}", took, usage) if part), style)
+        self._line(f"{mark} ", style, (" · ".join(filter(None, (words, took, usage))), style))
         self._screen.flush()
 
     def fail(self, message: str) -> None:
@@ -252,6 +252,7 @@ class Renderer:
         self._line(f"{mark} ", style, title, *((f" · {fact}", DIM) for fact in facts))
 
     def _details(self, lines: list[str], most: int = 8) -> None:
+        most = most if len(lines) > most + 1 else len(lines)
         for line in lines[:most]:
             self._line("  ", DIM, (line, DIM))
         self._more(len(lines) - most)

@@ -5,7 +5,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -29,7 +29,9 @@ MOST_LISTED = 20
 """Sessions that are listed if nothing else is said."""
 PAGE = 1000
 SHORTEST_ID = 8
-LONGEST_FOLDER = 40
+SHORTEST_FOLDER, LONGEST_FOLDER = 8, 40
+SHORTEST_TITLE = 20
+"""Columns of the list."""
 LONGEST_LINE = 200
 """Where there is no terminal to say how much fits on one."""
 MOST_NAMED = 5
@@ -257,14 +259,21 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _print_table(entries: Sequence[SessionEntry], ids: Mapping[str, str]) -> None:
-    folders = [cut(_short_folder(entry.cwd), LONGEST_FOLDER) for entry in entries]
-    id_width = max(len(ids[entry.id]) for entry in entries)
-    folder_width = max(map(cells, folders))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else LONGEST_LINE
-    for entry, folder in zip(entries, folders, strict=True):
-        padding = " " * (folder_width - cells(folder))
-        line = f"{ids[entry.id]:<{id_width}}  {moment(entry.updated_at)}  {folder}{padding}  {one_line(entry.title)}"
-        print(cut(line, room).rstrip())
+    for line in table(entries, ids, room):
+        print(line)
+
+
+def table(entries: Sequence[SessionEntry], ids: Mapping[str, str], room: int) -> Iterator[str]:
+    """A line for each, of so many columns. Where they are few, the folders give way: a title says more."""
+    id_width = max(len(ids[entry.id]) for entry in entries)
+    begun = [f"{ids[entry.id]:<{id_width}}  {moment(entry.updated_at)}  " for entry in entries]
+    for_folder = min(LONGEST_FOLDER, room - cells(begun[0]) - SHORTEST_TITLE - 2)
+    folders = [cut(_short_folder(entry.cwd), for_folder) if for_folder >= SHORTEST_FOLDER else "" for entry in entries]
+    width = max(map(cells, folders))
+    for entry, start, folder in zip(entries, begun, folders, strict=True):
+        shown = f"{folder}{' ' * (width - cells(folder))}  " if width else ""
+        yield cut(f"{start}{shown}{one_line(entry.title)}", room).rstrip()
 
 
 def _short_folder(path: str) -> str:

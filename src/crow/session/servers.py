@@ -124,8 +124,10 @@ class Servers:
 
     def restart(self, name: str) -> None:
         if self._hub is None or not self._hub.restart(name):
-            known = ", ".join(f"`{wanted}`" for wanted in self.wanted()) or "none"
-            raise CrowError(f"There is no MCP server of that name. There is: {known}.")
+            known = ", ".join(f"`{wanted}`" for wanted in self.wanted())
+            raise CrowError(
+                f"There is no MCP server of that name. There is: {known}." if known else "There are no MCP servers."
+            )
 
 
 def _named(servers: Sequence[str]) -> str:

@@ -67,7 +67,7 @@ def shown_at_end(command: BackgroundCommand, ending: TerminalExit, *, stopped: b
     """What the call that started a command shows once it has ended. `stopped`: because it was to."""
     terminal, how = command.terminal, how_it_ended(ending, "exit")
     output = terminal.glimpse()
-    seen = followed_by(output, f"{how} · {time.monotonic() - command.started:.1f} s")
+    seen = followed_by(output, f"{how} · {time.monotonic() - command.begun:.1f} s")
     shown: tuple[DisplayBlock, ...] = (TextBlock(seen),)
     if terminal.client_id:
         shown = (TerminalBlock(terminal.client_id), HiddenOutput(seen))

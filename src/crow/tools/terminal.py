@@ -159,7 +159,7 @@ class CommandAction:
         try:
             ending = await self._watch(terminal, journal)
             if ending is None and self._background:
-                return await self._leave_running(terminal)
+                return await self._leave_running(terminal, begun)
             if ending is None:
                 await terminal.kill()
             output = await terminal.output()
@@ -236,9 +236,9 @@ class CommandAction:
         finally:
             ended.cancel()
 
-    async def _leave_running(self, terminal: Terminal) -> ToolResult:
+    async def _leave_running(self, terminal: Terminal, begun: float) -> ToolResult:
         output = await terminal.output()
-        id = self._terminals.keep(terminal, self._command, self._call_id)
+        id = self._terminals.keep(terminal, self._command, self._call_id, begun)
         how = f"[still running, in the background as {id}: see terminal_read and terminal_stop; offset {output.end}]"
         said = f"running in the background as {id}"
         result = self._result(terminal, output.text, how, said, ok=True, brief=said)

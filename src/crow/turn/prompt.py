@@ -91,7 +91,8 @@ class Composer:
         return Text(f"{label}\n{fence(text)}{note}")
 
     def _left_out(self, name: str, reason: str) -> Text:
-        self.remarks.append(f"{name} was left out: {reason}. The model was told so.")
+        begins = f"{name[:1].upper()}{name[1:]}" if name.startswith("the ") else name  # else it is a path
+        self.remarks.append(f"{begins} was left out: {reason}. The model was told so.")
         return Text(f"[The user attached something that was left out: {name}: {reason}.]")
 
     # --- what has to be fetched

@@ -1,7 +1,6 @@
 """The terminals of a session: those of running tool calls, those that go on in the background, and their releases."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 
 from crow.errors import WorkspaceError
@@ -15,12 +14,13 @@ FAREWELL = 1.2
 class BackgroundCommand:
     """A command that outlives its tool call. It ends with the session at the latest."""
 
-    def __init__(self, id: str, command: str, terminal: Terminal, call_id: str) -> None:
+    def __init__(self, id: str, command: str, terminal: Terminal, call_id: str, begun: float) -> None:
         self.id = id
         self.command = command
         self.call_id = call_id
         """The call that started it."""
-        self.started = time.monotonic()
+        self.begun = begun
+        """The moment, of `time.monotonic`."""
         self.terminal = terminal
         self.read_to_end = False
         """The model has read of its end in a call, which the person sees too."""
@@ -86,10 +86,10 @@ class Terminals:
 
     # --- in the background
 
-    def keep(self, terminal: Terminal, command: str, call_id: str) -> str:
+    def keep(self, terminal: Terminal, command: str, call_id: str, begun: float) -> str:
         """Lets a command go on; the id under which it can be asked for."""
         self._last_id += 1
-        kept = BackgroundCommand(f"b{self._last_id}", command, terminal, call_id)
+        kept = BackgroundCommand(f"b{self._last_id}", command, terminal, call_id, begun)
         self._background[kept.id] = kept
         kept.when_ended(lambda: self._tell_end(kept))
         return kept.id
