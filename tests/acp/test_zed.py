@@ -3,6 +3,7 @@
 See `tests/support/zed.py` for what it demands. That it does complain is shown at the end of this file.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -38,11 +39,12 @@ def methods(zed: Zed) -> list[str]:
     """What Crow asked of the editor, in order. A command's output may be looked at while it runs: that is left out."""
     asked = [message for message in zed.received if "method" in message and "id" in message]
     answers = {entry.message["id"]: entry.message for entry in zed.conversation if "result" in entry.message}
-    return [
+    wanted = (
         message["method"]
         for message in asked
         if message["method"] != "terminal/output" or "exitStatus" in answers[message["id"]]["result"]
-    ]
+    )
+    return [method for method, _ in itertools.groupby(wanted)]  # a look may find that it has just ended
 
 
 def diffs(content: list[Json]) -> list[Json]:
