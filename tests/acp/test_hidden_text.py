@@ -95,6 +95,14 @@ def test_what_an_always_grants_is_shown_in_full_or_not_offered(open_editor):
     assert not any("…" in name for names in offered for name in names)
 
 
+def test_no_always_is_offered_whose_label_would_hide_something(open_editor):
+    hiding = [f"a{BLANKS[:40]}b", "a\u202eb", "a\u200db", "a\u2800b", f"gi{TE}", "`<!-- x -->`", "`[x](http://evil)`"]
+    crow = open_editor(script=reply(*(run(f"unheard-of '{text}'") for text in hiding)) + DONE)
+    crow.new_session()
+    crow.prompt("go")
+    assert [len(request["options"]) for request in crow.permissions] == [2] * len(hiding)
+
+
 def test_an_always_for_a_folder_is_about_the_root_that_it_was_given_for(open_editor, tmp_path):
     other = tmp_path / "other"
     (other / "src").mkdir(parents=True)
