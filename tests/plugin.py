@@ -55,6 +55,7 @@ def hung_disk() -> Callable[[Path], AbstractContextManager[Path]]:
 # --- side by side
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: in every moment some of the tests only wait for something."""
     return (os.cpu_count() or 1) + 1
