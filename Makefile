@@ -29,7 +29,7 @@ run: compiled ## set everything up and play the demo conversation
 
 test: compiled ## set everything up and run every test
 	@command -v git >/dev/null || { echo "make test needs git: some tests compare with what it does."; exit 1; }
-	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
 check: $(STAMP) ## types, style
 	@$(BIN)/ruff check .

@@ -106,6 +106,8 @@ OURS_ALONE = {
     "FormResponse": "the SDK has a class for each action; we read an unknown one as not accepted",
     "MessageChunk": "what the three chunks share",
     "Notice": "newer than this SDK",
+    "NoticeFacts": "what we say of a notice beside its sentence",
+    "NoticeMeta": "where that stands",
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
     "Wire": "the base of all",
 }

@@ -101,7 +101,7 @@ NO_TOOLS = [
         ("teminal", ', such as "terminal"'),
         ("Terminal", ', such as "terminal"'),
         ("webfetch", ', such as "web_fetch"'),
-        ("bash", ""),
+        ("bash", ', such as "terminal"'),
         ("mcp_docs_x", ""),
         ("mcp__docs", ""),
         ("tx*", ""),

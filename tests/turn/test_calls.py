@@ -11,19 +11,23 @@ from crow.events import CallSettled, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.model.script import Call, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.timeouts import timeout
 from crow.tools.base import Tool
 from crow.workspace.base import Workspace
+from tests.support.patience import DEADLINE
 from tests.turn.talk import Talk
 
 
 class Counter:
     """A tool that knows how many of its calls have run at the same time."""
 
-    def __init__(self, kind: ToolKind) -> None:
+    def __init__(self, kind: ToolKind, expected: int) -> None:
         self.spec = ToolSpec("count", "Counts.", {"type": "object"})
         self.kind = kind
         self.running = 0
         self.most = 0
+        self.expected = expected
+        self.together = asyncio.Event()
 
     def title(self, arguments: dict[str, Any]) -> str:
         return "Count"
@@ -44,7 +48,11 @@ class Counting:
     async def perform(self, journal: Journal) -> ToolResult:
         self._counter.running += 1
         self._counter.most = max(self._counter.most, self._counter.running)
-        for _ in range(100):  # long enough for every other call that may run meanwhile
+        if self._counter.most == self._counter.expected:
+            self._counter.together.set()
+        async with timeout(DEADLINE):
+            await self._counter.together.wait()
+        for _ in range(100):  # long enough for another one that must not run meanwhile
             await asyncio.sleep(0)
         self._counter.running -= 1
         return ToolResult(ok=True, text="counted")
@@ -71,7 +79,7 @@ THREE = [reply(Call("count", {}), Call("count", {}), Call("count", {})), reply("
     [(ToolKind.READ, 3), (ToolKind.SEARCH, 3), (ToolKind.FETCH, 3), (ToolKind.EXECUTE, 1), (ToolKind.OTHER, 1)],
 )
 def test_calls_of_our_tools_that_only_look_run_side_by_side(tmp_path, kind, most):
-    talk, counter = Talk(tmp_path, THREE), Counter(kind)
+    talk, counter = Talk(tmp_path, THREE), Counter(kind, most)
     talk.conversation.tools.add(counter)
     asyncio.run(talk.turn("Go."))
     assert counter.most == most
@@ -80,7 +88,7 @@ def test_calls_of_our_tools_that_only_look_run_side_by_side(tmp_path, kind, most
 
 @pytest.mark.parametrize("kind", [ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH])
 def test_calls_of_a_servers_tool_run_one_after_the_other_whatever_it_says_of_itself(tmp_path, kind):
-    talk, counter = Talk(tmp_path, THREE), Counter(kind)
+    talk, counter = Talk(tmp_path, THREE), Counter(kind, 1)
     talk.conversation.tools.more = Served(counter)
     asyncio.run(talk.turn("Go."))
     assert counter.most == 1
