@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# The tests of several files at once: a process more than there are cores, up to four.
-SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
+# The tests of several files at once: twice as many processes as there are cores, up to six.
+SIDE_BY_SIDE := -n auto --maxprocesses 6 --dist worksteal
 
 .PHONY: help run test check format bench conformance soak lock clean compiled
 

@@ -57,8 +57,8 @@ def hung_disk() -> Callable[[Path], AbstractContextManager[Path]]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: in every moment some of the tests only wait for something."""
-    return (os.cpu_count() or 1) + 1
+    """Twice as many processes as there are cores: in every moment half of the tests only wait for something."""
+    return 2 * (os.cpu_count() or 1)
 
 
 # --- which rules were shown, for the conformance report

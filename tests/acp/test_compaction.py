@@ -92,6 +92,7 @@ def test_hundreds_of_rounds_never_exceed_the_window_and_keep_what_was_said_in_th
         assert "round 1." not in texts(provider.rounds[-1]).lower(), "the beginning itself is gone"
 
 
+@pytest.mark.slow
 def test_one_turn_of_three_hundred_rounds_is_summed_up_in_its_middle(open_editor):
     with provider_with(WINDOW, working(careless, 300)) as provider:
         crow = open_editor(base_url=provider.url, config=window_of(WINDOW, calls=300))

@@ -382,7 +382,12 @@ def hostile(open_editor: Callable[..., Editor], folder: Path, case: Hostile, **m
     assert memory <= case.times * case.size + SLACK, f"{memory / MB:.0f} MB for {case.size / MB:.0f} MB"
 
 
-@pytest.mark.parametrize("name", TABLE)
+SLOW = ("a server's table of 30 MB", "a server's message of a million pieces", "an edit of 6,000 places")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in TABLE]
+)
 def test_the_loop_is_not_held(open_editor, tmp_path, name):
     with hostile(open_editor, tmp_path / "heart", TABLE[name]):
         pass

@@ -19,7 +19,7 @@ from tests.support.store import say, with_store
 from tests.support.store_worker import SHARED
 
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = float(os.environ.get("CROW_STORE_SECONDS", "4"))
+SECONDS = float(os.environ.get("CROW_STORE_SECONDS", "2"))
 KILLS = int(os.environ.get("CROW_STORE_KILLS", "8"))
 SEED = os.environ.get("CROW_STORE_SEED", "1")
 

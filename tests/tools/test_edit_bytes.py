@@ -49,7 +49,7 @@ def random_text(choice: random.Random) -> str:
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_random_edits_of_random_files(tmp_path: Path, flavour: str, seed: int):
     """Unique marks are put into a random file; each is replaced, and everything around them must stay."""
     choice = random.Random(seed)

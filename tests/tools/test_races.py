@@ -49,7 +49,7 @@ from tests.session.test_undo import Talk
 from tests.support.buffers import RawEditor, connected
 from tests.workspace.test_search import RIPGREP
 
-ROUNDS = int(os.environ.get("CROW_RACES", "12"))
+ROUNDS = int(os.environ.get("CROW_RACES", "6"))
 SEED = os.environ.get("CROW_RACES_SEED", "1")
 
 FOREIGN = "not for the model"

@@ -45,7 +45,7 @@ LARGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a doubling tree of pages": (pdf_file.doubling_tree, DAMAGED),
     "a circular tree of pages": (pdf_file.circular_tree, DAMAGED),
 }
-SLOW = ("a stream of drawing that just fits", "a stream packed twice", "a stream of objects")
+SLOW = ("a stream of zeros", "a stream of drawing that just fits", "a stream packed twice", "a stream of objects")
 
 
 def measured(content: bytes, folder: Path) -> dict[str, Any]:
