@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# The tests of several files at once: twice as many processes as there are cores, up to six.
+# The tests of several files at once: three processes for each core, up to six, as half of the tests only wait.
 SIDE_BY_SIDE := -n auto --maxprocesses 6 --dist worksteal
 
 .PHONY: help run test check format bench conformance soak lock clean compiled

@@ -35,7 +35,7 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
     script = calling(("mcp__good__add", {"a": 1, "b": 2}), ("mcp__web__add", {"a": 3, "b": 4}), ("mcp__dies__go", {}))
     pids = tmp_path / "pids"
     # What hangs is told of in time; the good ones get as long as a busy machine takes.
-    config = "[limits]\nmcp_start = 15\nmcp_late = 1\n"
+    config = "[limits]\nmcp_start = 8\nmcp_late = 1\n"
     with listening("http") as (url, _):
         editor = editing(tmp_path, script, config=config)
         assert editor.initialized["agentCapabilities"]["mcpCapabilities"] == {"http": True, "sse": True}
@@ -57,7 +57,7 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
         assert "exit status 3" in shown(third)
         assert "the oven exploded" in shown(third)
         assert "there is no command `/no/such/command`" in notice_about(editor, "`missing`")
-        assert "is not ready after 15 s" in notice_about(editor, "`hangs`")
+        assert "is not ready after 8 s" in notice_about(editor, "`hangs`")
         assert "exit status 3" in notice_about(editor, "`dies`")
 
         are_gone(pids_in(pids))
