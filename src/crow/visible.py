@@ -9,7 +9,43 @@ a project or a server tells the model is `made_visible`. Where a script or a pic
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
+
+
+class _Pattern:
+    """Compiled when it is first needed: all of them together take 30 ms, and plain texts need hardly one."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.source)
+
+    @cached_property
+    def search(self):
+        return self._compiled.search
+
+    @cached_property
+    def match(self):
+        return self._compiled.match
+
+    @cached_property
+    def fullmatch(self):
+        return self._compiled.fullmatch
+
+    @cached_property
+    def findall(self):
+        return self._compiled.findall
+
+    @cached_property
+    def finditer(self):
+        return self._compiled.finditer
+
+    @cached_property
+    def sub(self):
+        return self._compiled.sub
+
 
 # --- the characters, once
 
@@ -34,7 +70,7 @@ SURROGATES = "\ud800-\udfff"
 _BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
 """Drawn as a blank, and no blank."""
 
-_HIDDEN = re.compile(
+_HIDDEN = _Pattern(
     f"[\t\n\x0c\r{CONTROLS}{_ZERO_WIDTH}{JOINERS}{SEPARATORS}{BIDI}{_BLANK_SIGNS}{_NOTATION}{SURROGATES}"
     "\u034f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u17b4\u17b5\u180b-\u180f"
     "\ufe00-\ufe0f\ufeff\ufff0-\ufff8\U000110bd\U000110cd\U00013430-\U0001343f\U000e0000-\U000e0fff]"
@@ -69,16 +105,16 @@ _OUT_OF_PLACE = "|".join(
 )
 """Joiners, fillers and selectors where no script and no picture needs them."""
 _NEVER_IN_PLACE = f"{CONTROLS}{_ZERO_WIDTH}{SEPARATORS}{BIDI}{TAGS}{_NOTATION}{SURROGATES}"
-_MAY_DECEIVE = re.compile(f"[{_NEVER_IN_PLACE}{_UNSEEN_JOINTS}\ufeff]")
+_MAY_DECEIVE = _Pattern(f"[{_NEVER_IN_PLACE}{_UNSEEN_JOINTS}\ufeff]")
 """Found quickly, in long texts too; whether it does is then looked at."""
-_DECEIVING = re.compile(f"[{_NEVER_IN_PLACE}]|(?<!^)\ufeff|{_OUT_OF_PLACE}")
+_DECEIVING = _Pattern(f"[{_NEVER_IN_PLACE}]|(?<!^)\ufeff|{_OUT_OF_PLACE}")
 """A byte order mark at the very beginning is in its place."""
-_MAY_BE_DROPPED = re.compile(f"[{_ZERO_WIDTH}\ufeff{_UNSEEN_JOINTS}]")
-_DROPPED_FROM_WEB = re.compile(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]|{_OUT_OF_PLACE}")
+_MAY_BE_DROPPED = _Pattern(f"[{_ZERO_WIDTH}\ufeff{_UNSEEN_JOINTS}]")
+_DROPPED_FROM_WEB = _Pattern(f"[{_ZERO_WIDTH}\ufeff{_VARIATION_SELECTORS}]|{_OUT_OF_PLACE}")
 """Nothing is lost without them."""
-_DECEIVING_ON_WEB = re.compile(f"[{CONTROLS}{BIDI}{TAGS}]")
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
-_LINE_ENDS = re.compile("\r\n?|[\f\x85\u2028\u2029]")
+_DECEIVING_ON_WEB = _Pattern(f"[{CONTROLS}{BIDI}{TAGS}]")
+_COLOURS = _Pattern(r"\x1b\[[0-9;:]*m")
+_LINE_ENDS = _Pattern("\r\n?|[\f\x85\u2028\u2029]")
 
 _HOMOGLYPHS = (
     "аеорсухіјѕһԁԛԝӏкѵАВЕЅІЈКМНОРСТУХԚԜ"  # Cyrillic
@@ -89,25 +125,25 @@ _HOMOGLYPHS = (
 _WIDE = "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 """Wide letters, and those of mathematics."""
 _OTHER_SCRIPTS = f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf{_HOMOGLYPHS}{_WIDE}"
-_MIXED = re.compile(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
-_FOREIGN = re.compile(f"[{_OTHER_SCRIPTS}]")
-_IN_DISGUISE = re.compile(f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}")
-_WORD = re.compile(r"[^\W\d_]+")
-_SIGNS = re.compile(
+_MIXED = _Pattern(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
+_FOREIGN = _Pattern(f"[{_OTHER_SCRIPTS}]")
+_IN_DISGUISE = _Pattern(f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}")
+_WORD = _Pattern(r"[^\W\d_]+")
+_SIGNS = _Pattern(
     "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\u2215\u2044\u29f8\u037e\ua789\u2236\u2010-\u2012\u2212\u2223\u01c0]"
 )
 """Signs that look like one that means something to a shell or in a path."""
-_SIGNS_BUT_COUNTS = re.compile(rf"\+\d+ \u2212\d+|{_SIGNS.pattern}")
+_SIGNS_BUT_COUNTS = _Pattern(rf"\+\d+ \u2212\d+|{_SIGNS.source}")
 """The same, and lines added and removed as Crow itself counts them, which are left as they are."""
-_WRITTEN_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WRITTEN_WIDE = _Pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _MANY_BLANKS = 32
 _MANY_BLANKS_IN_TEXT = 60
 """In prose and files, where tables are aligned with blanks."""
-_GAP = re.compile(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
-_GAP_IN_TEXT = re.compile(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
-_DEEP = re.compile(r"(?m)^[ \t\u3000]{100,}(?=\S)")
-_EMPTY_LINES = re.compile(r"\n(?:[ \t\u3000]*\r?\n){5,}")
+_GAP = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
+_GAP_IN_TEXT = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
+_DEEP = _Pattern(r"(?m)^[ \t\u3000]{100,}(?=\S)")
+_EMPTY_LINES = _Pattern(r"\n(?:[ \t\u3000]*\r?\n){5,}")
 _NAMES = {"\n": "⏎", "\t": " "}
 _PLAIN_ENOUGH = " " * _MANY_BLANKS
 _UNSEEN = "characters that cannot be seen or that change the order of what is seen"
@@ -164,7 +200,7 @@ def _name(match: re.Match[str]) -> str:
     return _NAMES.get(character) or f"⟨U+{ord(character):04X}⟩"
 
 
-def _shortened(text: str, gap: re.Pattern[str], lines: str) -> str:
+def _shortened(text: str, gap: _Pattern, lines: str) -> str:
     """Runs of blanks and of empty lines by their number, so that what follows them stays in sight."""
     text = _EMPTY_LINES.sub(lambda run: lines.format(f"⟨{run[0].count(chr(10)) - 1} empty lines⟩"), text)
     return _DEEP.sub(_counted, gap.sub(_counted, text))
@@ -194,9 +230,9 @@ def _with_blank(found: re.Match[str]) -> str:
     return found[0] if found["code"] else f"{found[0]} "
 
 
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
-_SWALLOWED = re.compile(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
-_CODE_OR_SWALLOWED = re.compile(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.pattern}")
+_FENCE = _Pattern(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})")
+_SWALLOWED = _Pattern(r"\](?=[(\[])|<(?=[A-Za-z/!?])")
+_CODE_OR_SWALLOWED = _Pattern(rf"(?P<code>(?<![\\`])`[^`]+`(?!`))|{_SWALLOWED.source}")
 
 
 # --- what looks like something else
