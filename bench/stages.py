@@ -342,12 +342,14 @@ class Bench:
                     raise AgentError(f"{len(replayed)} of {rounds} tool calls were replayed")
             finally:
                 c.close()
-        c = self.spawn(agent, {})
-        try:
-            m["list5000_first_ms"] = self.request_list(c)
-            m["list5000_ms"] = self.request_list(c)
-        finally:
-            c.close()
+        for name, pause in (("list5000_at_once_ms", 0), ("list5000_first_ms", 0.5)):
+            c = self.spawn(agent, {})
+            try:
+                time.sleep(pause)
+                m[name] = self.request_list(c)
+                m["list5000_ms"] = self.request_list(c)
+            finally:
+                c.close()
 
     def store_sessions(self, agent):
         """A session of 500 tool rounds and one of 2,000, and 5,000 others."""
