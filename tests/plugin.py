@@ -46,10 +46,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def hung_disk() -> Callable[[Path], AbstractContextManager[Path]]:
+def hung_disk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], AbstractContextManager[Path]]:
     """Mounts a file system over a folder that does not answer, while the context is open."""
     from tests.support.disks import hung
 
+    with hung(tmp_path_factory.mktemp("trial")):  # a test may mount it in a thread, where nothing can be skipped
+        pass
     return hung
 
 

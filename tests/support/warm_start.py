@@ -47,8 +47,7 @@ def _stand_in(place: str, program: list[str]) -> int:
         os.execv(program[0], program)  # the socket would take its place
     connection, pid = ask_for(place, program, os.getcwd(), os.environb, (0, 1, 2))
     for number in PASSED_ON:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, _: os.kill(pid, number))
+        signal.signal(number, lambda number, _: os.kill(pid, number))
     for number in (0, 1, 2):
         os.close(number)  # what comes to an end there comes to an end for everybody
     code = end_of(connection)
