@@ -294,6 +294,13 @@ def test_calls_are_shown_in_the_order_in_which_they_began():
     assert [update["toolCallId"] for update in updates] == ["c1", "c2"]
 
 
+def test_a_count_of_tokens_does_not_show_a_call_before_its_title_is_known():
+    """It ends the reply, and the last call of a reply often gets its title after that."""
+    updates = told(OPENED, UsageReported(1, 2, context_window=9), CallPreviewed("c1", "Write a.py"))
+    calls = [update for update in updates if "toolCallId" in update]
+    assert kinds_and_titles(calls) == [("tool_call", "Write a.py")]
+
+
 def test_or_after_a_moment_however_slow_the_model_is():
     async def wait(sink: UpdateSink) -> None:
         sink.take(OPENED)

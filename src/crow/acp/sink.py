@@ -93,7 +93,8 @@ class UpdateSink:
         if isinstance(event, CallEvent):
             self._calls.take(event)
         elif not isinstance(event, events.ArgumentsGrew):
-            self._calls.show_held()
+            if not isinstance(event, events.UsageReported):  # shown beside the text: it can overtake no call
+                self._calls.show_held()
             self._take_other(event)
 
     def _on_a_line_of_its_own(
