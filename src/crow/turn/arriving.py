@@ -53,6 +53,8 @@ class ArrivingCall:
         self._tool = tool
         self._growing = tool.growing if isinstance(tool, ShowsGrowth) else None
         self._tries = MOST_TRIES if may_announce else 0
+        self.is_announced = False
+        """Whether the person has been shown what the call shows."""
         self._workspace = workspace
         self._clock = clock
         self._fragments: list[str] = []
@@ -90,6 +92,7 @@ class ArrivingCall:
         told = tool.announce(ToolCall(self._id, self.name, self.arguments))
         if told is not None:
             self._tries = 0
+            self.is_announced = True
         return told
 
     def _preview(self) -> events.CallPreviewed | None:

@@ -8,12 +8,14 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from crow import events
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Deny
-from crow.results import LOOKING, ToolResult
-from crow.tools.base import Action, AnnouncesItself, Delegates, Interruptible, LooksFirst, NamesItsWait, Tool
+from crow.results import LOOKING, HiddenOutput, TextBlock, ToolResult
+from crow.tools.base import Action, AnnouncesItself, Delegates, Interruptible, Look, LooksFirst, NamesItsWait, Tool
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
@@ -23,6 +25,8 @@ from crow.visible import one_line
 
 INTERRUPTED = "Interrupted by the user before it was done."
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
+ANNOUNCED = ToolResult(ok=True, text="The user sees it.", display=(HiddenOutput(),))
+"""Of a call that does nothing but show something, which was shown before the turn broke off."""
 
 
 class CallBatch:
@@ -32,6 +36,8 @@ class CallBatch:
         self._conversation = conversation
         self._journal = conversation.journal
         self._calls: dict[str, ArrivingCall] = {}
+        self._judged: dict[str, Action | Look] = {}
+        """What each call would do, from the moment on in which somebody may be asked about it."""
         self._performed: dict[str, Action] = {}
         self._settled: set[str] = set()
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
@@ -115,7 +121,7 @@ class CallBatch:
 
     async def _result_of(self, call: ToolCall) -> ToolResult:
         """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
-        action = await allowed_action(self._conversation, call)
+        action = await allowed_action(self._conversation, call, self._judged)
         if isinstance(action, Refusal):
             return action.as_result()
         await self._journal.record(events.CallStarted(call.id))
@@ -123,8 +129,15 @@ class CallBatch:
         return await perform(self._conversation, call.id, action)
 
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
-        action = self._performed.get(call_id)
-        return action.interrupted(why) if isinstance(action, Interruptible) else ToolResult.failed(why)
+        if self._calls[call_id].is_announced:
+            return ANNOUNCED
+        if (action := self._performed.get(call_id)) is not None:
+            return action.interrupted(why) if isinstance(action, Interruptible) else ToolResult.failed(why)
+        result = ToolResult.failed(why)
+        if (asked := self._judged.get(call_id)) is not None and asked.display:
+            # What was asked about stays to be seen, as it does after a no.
+            return replace(result, display=(*asked.display, TextBlock(why, prose=True)))
+        return result
 
     async def _settle(self, results: Mapping[str, ToolResult]) -> None:
         """Settles the calls with these ids."""
@@ -135,11 +148,14 @@ class CallBatch:
             await self._journal.record(*(events.CallSettled(call_id, result) for call_id, result in results.items()))
 
 
-async def allowed_action(conversation: Conversation, call: ToolCall) -> Action | Refusal:
-    """What the call is to do, once the policy or the person has said yes to it."""
+async def allowed_action(
+    conversation: Conversation, call: ToolCall, judged: dict[str, Action | Look]
+) -> Action | Refusal:
+    """What the call is to do, once the policy or the person has said yes to it; until then it is among `judged`."""
     tool = conversation.tools.find(call.name)
     look = await tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
     if look is not None and look.path.existed:
+        judged[call.id] = look
         verdict = await verdict_on(conversation, call, look)
         if isinstance(verdict, Deny):
             return Refusal(verdict, look)
@@ -149,6 +165,7 @@ async def allowed_action(conversation: Conversation, call: ToolCall) -> Action |
         else:
             action = await tool.prepare(call, conversation.workspace)
     conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
+    judged[call.id] = action
     verdict = await verdict_on(conversation, call, action)
     return Refusal(verdict, action) if isinstance(verdict, Deny) else action
 
