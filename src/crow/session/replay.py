@@ -29,6 +29,7 @@ from crow.events import (
     TurnStarted,
     UserSaid,
 )
+from crow.messages import StopReason
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
@@ -164,9 +165,11 @@ class _Fold:
         self._items.append(PastRemark(f"notice-past-{self._remarks}", text))
 
     def _end(self, event: TurnEnded) -> None:
-        """How a turn ended, unless a remark has said why."""
+        """How a turn ended, unless something has said why."""
         if event.stop_reason is None:
             self._remark(f"The turn failed: {event.error}")
+        elif event.stop_reason is StopReason.MAX_TURN_REQUESTS:
+            pass  # Crow's own limits: a remark names the limit, and the last words name a call that was repeated
         elif event.stop_reason.sentence and not self._told_why:
             self._remark(event.stop_reason.sentence)
 
