@@ -144,4 +144,4 @@ def test_a_cancelled_command_keeps_what_it_printed(open_editor, capabilities):
     again = open_editor(folder=crow.folder, capabilities=capabilities)
     again.load_session(crow.session_id)
     [call] = again.tool_calls().values()
-    assert "half of it" in call["content"][-1]["content"]["text"]
+    assert "half of it" in call["content"][0]["content"]["text"]

@@ -181,11 +181,17 @@ class CommandAction:
         if self._broken_off is None:
             return ToolResult.failed(reason)
         client_id, output = self._broken_off
-        seen = followed_by(output, reason)
-        display: tuple[DisplayBlock, ...] = (TextBlock(seen),)
+        said = TextBlock(reason, prose=True)  # a block of its own: the command did not print it
+        display: tuple[DisplayBlock, ...] = (TextBlock(output), said) if output else (said,)
         if client_id:
-            display = (TerminalBlock(client_id), TextBlock(reason), HiddenOutput(output))
-        return ToolResult(ok=False, text=followed_by(output, f"[{reason}]"), message=reason, display=display)
+            display = (TerminalBlock(client_id), HiddenOutput(output), said)
+        return ToolResult(
+            ok=False,
+            text=followed_by(output, f"[{reason}]"),
+            message=reason,
+            display=display,
+            command=CommandEnd(len(output)),
+        )
 
     async def _break_off(self, terminal: Terminal) -> None:
         """Keeps what was printed so far, then ends the command. Neither is waited for longer than a moment."""
