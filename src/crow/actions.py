@@ -50,6 +50,9 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
     choice: Literal["once", "session", "project", "reject", "cancelled"]
     """`cancelled`: the person ended the turn instead of answering."""
     reason: str = ""
+    """Why not, for the model."""
+    words: str = ""
+    """What the person themselves gave as the reason."""
 
     @property
     def allowed(self) -> bool:

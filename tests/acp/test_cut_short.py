@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.editor import SILENCE, Editor
+from tests.support.editor import SILENCE, Editor, chose
 from tests.support.scripts import DONE, call, edit, reply, run
 
 INTERRUPTED = {"type": "content", "content": {"type": "text", "text": "Interrupted by the user before it was done."}}
@@ -43,3 +43,49 @@ def test_a_change_that_was_asked_about_keeps_its_diff_after_a_cancel(open_editor
         diff, said = seen.the_call()["content"]
         assert (diff["type"], diff["newText"]) == ("diff", "two\n")
         assert said == INTERRUPTED
+
+
+def test_a_turn_that_went_round_in_circles_is_not_said_to_have_made_too_many_requests(open_editor):
+    crow = open_editor(script=reply(call("read", path="a.txt")) * 7 + DONE)
+    (crow.workspace / "a.txt").write_text("one\n")
+    crow.new_session()
+    assert crow.prompt("read") == {"stopReason": "max_turn_requests"}
+    again = loaded(open_editor, crow)
+    assert "I stopped: “Read a.txt” was called 5 times" in again.text()
+    assert "Stopped: " not in again.text()
+
+
+def test_what_crow_says_of_a_cancelled_command_is_not_among_its_output(open_editor):
+    crow = open_editor(script=reply(run("echo half of it; sleep 1000")) + DONE, permit=lambda request: chose("once"))
+    crow.new_session()
+    prompt = crow.start_prompt("go")
+    crow.wait_until(lambda: bool(crow.tool_calls()) and "half of it\n" in shown(crow), "its output")
+    crow.cancel()
+    assert prompt.answer() == {"stopReason": "cancelled"}
+    for seen in (crow, loaded(open_editor, crow)):
+        call = seen.the_call()
+        printed, said = call["content"]
+        assert printed["content"]["text"] == "```text\nhalf of it\n```"
+        assert said == INTERRUPTED
+        assert call["rawOutput"]["stdout"] == "half of it\n"
+        assert call["rawOutput"]["exitCode"] is None
+
+
+def shown(crow: Editor) -> str:
+    content = crow.the_call().get("content") or [{}]
+    return content[0].get("content", {}).get("text", "").removeprefix("```text\n")
+
+
+def test_the_reason_of_a_rejection_is_shown_as_the_person_gave_it(open_editor):
+    crow = open_editor(
+        script=reply(call("write", path="a.txt", content="one\n")) + DONE,
+        capabilities={"elicitation": {"form": {}}},
+        permit=lambda request: chose("reject"),
+        answers={"elicitation/create": lambda form: {"action": "accept", "content": {"reason": "not that way"}}},
+    )
+    crow.new_session()
+    crow.prompt("go")
+    assert crow.the_call()["content"][-1]["content"]["text"] == "Rejected: not that way"
+    assert crow.the_call()["rawOutput"]["message"] == "Rejected: not that way"
+    result = crow.model_requests()[-1]["messages"][-1]["text"]
+    assert result == "Not done: permission was refused, with these words: not that way"

@@ -50,7 +50,7 @@ class ClientPerson(Person):
             return PermissionAnswer("reject", "the editor is gone, so that nobody could be asked.")
         answer = _answer(response.outcome, request.options)
         if answer.choice == "reject" and not answer.reason and (reason := await self._reason_for(question)):
-            return PermissionAnswer("reject", f"permission was refused, with these words: {reason}")
+            return PermissionAnswer("reject", f"permission was refused, with these words: {reason}", words=reason)
         return answer
 
     async def ask(self, question: Question) -> Answer | None:

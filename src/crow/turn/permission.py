@@ -21,6 +21,9 @@ REJECTED = "permission was asked for, and refused."
 class Rejected(Deny, frozen=True):
     """The answer to a question was no; or nobody could be asked, which is none either."""
 
+    words: str = ""
+    """The person's own, if they gave a reason."""
+
 
 class Refusal(NamedTuple):
     """A call that is not to be run: why, and what it would have done."""
@@ -34,6 +37,8 @@ class Refusal(NamedTuple):
         if not isinstance(self.verdict, Rejected):
             return ToolResult.refused(reason)
         message = "" if reason == REJECTED else reason
+        if self.verdict.words:  # they know what they did, and need not be told how the model is told
+            message = f"Rejected: {self.verdict.words}"
         display = (*self.shown.display, TextBlock(message, prose=True)) if message else self.shown.display
         return ToolResult(
             ok=False, text=f"Not done: {reason}", message=message or "rejected", display=display, brief="rejected"
@@ -79,7 +84,7 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
     if answer.choice == "cancelled":
         raise TurnCancelled
     if not answer.allowed:
-        return Rejected("the user was asked", answer.reason or REJECTED)
+        return Rejected("the user was asked", answer.reason or REJECTED, words=answer.words)
     if two_yeses is not None:
         two_yeses.agreed(answer)
     await _remember(conversation, ask, answer)
