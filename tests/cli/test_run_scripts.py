@@ -116,6 +116,20 @@ def test_the_answer_alone_goes_to_a_pipe(tmp_path: Path) -> None:
     assert "✓ done (end_turn)" in said.stderr
 
 
+def test_thoughts_and_the_answer_in_one_log_do_not_run_into_each_other(tmp_path: Path) -> None:
+    set_up(tmp_path, '{ thought = "A greeting." }, { text = "Let me plan." }')
+    said = subprocess.run(
+        [*warm(CROW), "run", "--cwd", str(tmp_path / "project"), "hello"],
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert said.stdout.startswith("… A greeting.\nLet me plan.\n")
+
+
 def test_quiet_prints_the_final_text_alone(tmp_path: Path) -> None:
     set_up(tmp_path, '{ text = "I look." }, { call = "find", arguments = { pattern = "*" } }', HELLO)
     said = run(tmp_path, "--quiet", "hello")

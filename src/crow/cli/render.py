@@ -96,6 +96,12 @@ class Renderer:
         self._usage = None
         self.wait("waiting for the model")
 
+    def pause(self) -> None:
+        """Something is about to be written elsewhere: shows what was held back, and ends the line."""
+        self._end_prose()
+        self._screen.end_line()
+        self._screen.flush()
+
     def interrupted(self) -> None:
         """The person pressed Ctrl-C, which most terminals show as ^C: what follows begins on a new line."""
         self._end_prose()

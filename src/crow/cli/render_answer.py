@@ -47,6 +47,7 @@ class SplitClient(RenderingClient):
 
     def show(self, update: Update) -> None:
         if isinstance(update, AgentMessageChunk):
+            self.renderer.pause()  # both streams may lead to one place
             self._answer.take(update)
             self.renderer.wait("writing")
         else:
