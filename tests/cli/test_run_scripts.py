@@ -207,7 +207,13 @@ def test_going_on_with_a_session(tmp_path: Path) -> None:
     assert run(tmp_path, "--resume", entries[0]["id"][:14], "the third thing").returncode == 0
     assert "the first thing" in "".join(sent(tmp_path)[:-1])
     assert "no session" in run(tmp_path, "--resume", "abcdef", "x").stderr
-    said = run(tmp_path, "--resume", "what", "was", "it?")
+    for words in (("zzz", "hello"), ("zzz",)):  # a word is an id, whatever it looks like
+        said = run(tmp_path, "--resume", *words)
+        assert (said.returncode, said.stderr) == (
+            1,
+            "crow: There is no session 'zzz'. crow sessions list names those there are.\n",
+        )
+    said = run(tmp_path, "--resume", "what was it?")
     assert (said.returncode, said.stderr) == (
         2,
         "crow run: --resume needs an ID where nobody can be asked; crow sessions lists them\n",

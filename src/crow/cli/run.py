@@ -50,7 +50,8 @@ what is piped in goes with the prompt; only the answer goes to standard output w
 exit codes: 0 done · 1 another stop, or an error · 2 wrong usage · 3 something was rejected, as nobody could be asked ·
 130 interrupted
 """
-_ID = re.compile(r"[0-9a-f-]{4,}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+"""What is meant as one, also if it is none: a single word."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -118,6 +119,7 @@ def _task(arguments: argparse.Namespace) -> Task:
     if not os.path.isdir(cwd):
         raise WrongUsage(f"{one_line(cwd)} is not a folder")
     allowed = _allowed(arguments.allow)
+    session = _named_session(arguments.resume)  # before standard input is waited for
     further = [attached(path) for path in arguments.attach]
     prompt = " ".join(arguments.prompt) if arguments.prompt != ["-"] else ""
     if prompt.strip():
@@ -126,7 +128,7 @@ def _task(arguments: argparse.Namespace) -> Task:
         prompt = standard_input() if arguments.prompt or not is_interactive() else ""
     if not prompt.strip():
         raise WrongUsage('there is nothing to do. Try: crow run "explain this repository"')
-    session = _session(arguments, cwd)
+    session = session or _chosen_session(arguments, cwd)
     model = _model(arguments.model)
     chosen = {"mode": arguments.mode, "model": model}
     return Task(
@@ -156,13 +158,19 @@ def _model(name: str | None) -> str | None:
     return full_name(name)
 
 
-def _session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | None:
+def _named_session(id: str | None) -> SessionEntry | None:
+    if not id:
+        return None
+    from crow.cli.sessions import find_session
+
+    return find_session(id)
+
+
+def _chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | None:
     if not arguments.go_on and arguments.resume is None:
         return None
-    from crow.cli.sessions import find_session, sessions_of
+    from crow.cli.sessions import sessions_of
 
-    if arguments.resume:
-        return find_session(arguments.resume)
     entries = sessions_of(cwd)
     if not entries:
         raise CrowError(
