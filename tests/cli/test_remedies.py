@@ -219,6 +219,33 @@ def test_a_home_that_cannot_be_read_is_not_empty() -> None:
         assert f"✗ {home} cannot be read or written\n" in said.stdout
 
 
+def test_a_configuration_that_cannot_be_read_says_what_to_do() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        home = Path(folder) / "crow"
+        home.mkdir(mode=0o700)
+        home.chmod(0)
+        said = as_nobody(home, "config", "check")
+        assert said.returncode == 1
+        assert said.stderr == f"crow: {home} cannot be read: permission denied. It should be yours: chmod 700 {home}\n"
+        home.chmod(0o755)
+        file = home / "config.toml"
+        file.touch(mode=0)
+        said = as_nobody(home, "config", "check")
+        assert said.stderr == f"crow: {file} cannot be read: permission denied. It should be yours: chmod 600 {file}\n"
+
+
+@pytest.mark.parametrize("arguments", [("sessions",), ("sessions", "show", "x"), ("config", "check")])
+def test_a_home_that_is_a_file(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    said = crow(tmp_path, *arguments, CROW_HOME=str(file))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == f"crow: {file} is not a folder. Move it away, or name another folder in CROW_HOME.\n"
+    said = crow(tmp_path, "config", "check", str(file / "config.toml"))
+    assert said.stderr == f"crow: {file} is not a folder.\n"
+
+
 # --- what was typed
 
 

@@ -59,14 +59,23 @@ def is_there(path: str) -> bool:
     """Whether the file or folder exists. ConfigError if nobody may look: then it is not known."""
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return False
     except OSError as error:
-        folder = os.path.dirname(path)
-        raise ConfigError(
-            f"{folder} cannot be read: {reason(error)}.", remedy=f"It should be yours: chmod 700 {folder}"
-        ) from error
+        raise unreadable(path, error) from error
     return True
+
+
+def unreadable(path: str, error: OSError) -> ConfigError:
+    """That a file of Crow's cannot be read, and what to do about it: the trouble may be its folder's."""
+    folder = os.path.dirname(path)
+    if isinstance(error, NotADirectoryError):
+        remedy = "Move it away, or name another folder in CROW_HOME." if folder == home(os.environ) else ""
+        return ConfigError(f"{folder} is not a folder.", remedy=remedy)
+    if not isinstance(error, PermissionError):
+        return ConfigError(f"{path} cannot be read: {reason(error)}.")
+    place, mode = (path, 600) if os.access(folder, os.X_OK) else (folder, 700)
+    return ConfigError(f"{place} cannot be read: {reason(error)}.", remedy=f"It should be yours: chmod {mode} {place}")
 
 
 def tighten(home: str) -> None:

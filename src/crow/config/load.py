@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from crow.config.home import config_path, read_file, reason, tighten
+from crow.config.home import config_path, read_file, tighten, unreadable
 from crow.config.hosts import check_host, check_url
 from crow.config.settings import TOOLS, ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
@@ -29,7 +29,7 @@ def read_config(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {reason(error)}.") from error
+        raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}, line {line}: expected UTF-8 text, found a byte that is none.") from error
