@@ -117,7 +117,10 @@ def _parse_and_run(arguments: list[str]) -> int:
     called = next((argument for argument in arguments if not argument.startswith("-")), "")
     if called and called not in COMMANDS:
         return _unknown_command(called, arguments)
-    parsed = build_parser([called]).parse_args(arguments)
+    parser = build_parser([called])
+    parsed = parser.parse_args(arguments)
+    if not called:
+        parser.error("which command?")
     return parsed.run(parsed)
 
 
@@ -136,7 +139,8 @@ def build_parser(with_arguments_of: Sequence[str]) -> "Parser":
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"crow {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    # Not `required`: that none was given would be said instead of what is wrong with those arguments that were.
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if name in with_arguments_of:

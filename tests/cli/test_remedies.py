@@ -255,6 +255,8 @@ def test_an_option_that_does_not_exist(tmp_path: Path) -> None:
     assert said.stderr.startswith("usage: crow run ")
     assert "crow run: error: there is no option --bogus" in said.stderr
     assert "did you mean --mode?" in crow(tmp_path, "run", "--moed", "hello").stderr
+    assert "crow: error: there is no option --bogus\n" in crow(tmp_path, "--bogus").stderr
+    assert "(did you mean --version?)" in crow(tmp_path, "--versoin").stderr
     assert "usage: crow doctor" in crow(tmp_path, "doctor", "--bogus").stderr
     assert "usage: crow sessions list" in crow(tmp_path, "sessions", "list", "--bogus").stderr
 
