@@ -194,6 +194,7 @@ def test_without_a_terminal_deleting_needs_a_yes(tmp_path):
     refused = sessions(tmp_path, "delete", session)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--yes" in refused.stderr
+    assert "There is no session 'zzz'." in complaint(sessions(tmp_path, "delete", "zzz"))
     assert said(sessions(tmp_path, "delete", session, session[:9], "--yes")) == f"Deleted {session} (change it).\n"
     assert said(sessions(tmp_path, "list")) == "There are no sessions yet.\n"
     assert "There is no session" in complaint(sessions(tmp_path, "delete", session, "--yes"))

@@ -130,6 +130,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _delete(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not is_interactive():
+        _with_store(lambda store: _find_all(store, arguments.ids))  # with a wrong id, --yes would not help
         print("crow sessions: there is nobody to ask. To delete without being asked use --yes.", file=sys.stderr)
         return 2
     return _with_store(lambda store: _delete_all(store, arguments.ids, yes=arguments.yes))
@@ -137,9 +138,8 @@ def _delete(arguments: argparse.Namespace) -> int:
 
 async def _delete_all(store: SessionStore, ids: Sequence[str], *, yes: bool) -> int:
     """All are found before the first one is deleted: a mistyped id deletes nothing."""
-    entries = {entry.id: entry for entry in [await _find(store, id) for id in ids]}
     failed = 0
-    for entry in entries.values():
+    for entry in await _find_all(store, ids):
         name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
         if not yes and not _confirmed(f"Delete {name} for good?"):
             print(f"Kept {name}.")
@@ -160,9 +160,8 @@ def _stop(arguments: argparse.Namespace) -> int:
 
 
 async def _stop_all(store: SessionStore, ids: Sequence[str]) -> int:
-    entries = {entry.id: entry for entry in [await _find(store, id) for id in ids]}
     failed = 0
-    for entry in entries.values():
+    for entry in await _find_all(store, ids):
         name = f"{entry.id} ({one_line(entry.title) or 'Untitled'})"
         try:
             stopped = await store.stop(entry.id)
@@ -218,6 +217,11 @@ def _with_store(work: Callable[[SessionStore], Awaitable[Given]], without: Given
 async def _read(store: SessionStore, id: str) -> tuple[SessionEntry, list[Event]]:
     entry = await _find(store, id)
     return entry, await store.events(entry.id)
+
+
+async def _find_all(store: SessionStore, ids: Sequence[str]) -> list[SessionEntry]:
+    """Each of them once."""
+    return list({entry.id: entry for entry in [await _find(store, id) for id in ids]}.values())
 
 
 async def _find(store: SessionStore, id: str) -> SessionEntry:
