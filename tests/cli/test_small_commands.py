@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.support import ModelServer, Terminal, crow, write_config
+from tests.config.support import CROW, ModelServer, Terminal, crow, environment, write_config
+from tests.support.patience import DEADLINE
 
 KEY = "sk-right-key-1234"
 STDIO_SERVER = Path(__file__).parent.parent / "mcp" / "servers"
@@ -64,6 +65,18 @@ def test_editing_makes_a_file_to_begin_with(tmp_path: Path) -> None:
     assert (said.returncode, said.stdout) == (0, f"{path} is valid.\n")
     assert "# model = " in Path(f"{path}.seen").read_text()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_terminal_no_editor_is_guessed(tmp_path: Path) -> None:
+    guessed = tmp_path / "bin" / "nano"
+    guessed.parent.mkdir()
+    Path(editor(tmp_path, f"touch {tmp_path}/started")).rename(guessed)
+    said = crow(tmp_path, "config", "edit", EDITOR="", VISUAL="", PATH=f"{guessed.parent}:{os.environ['PATH']}")
+    path = tmp_path / "crow" / "config.toml"
+    assert said.returncode == 1
+    assert said.stderr == f"crow: There is no terminal to edit {path} in. Name a program in the variable EDITOR.\n"
+    assert not (tmp_path / "started").exists()
+    assert not path.exists()
 
 
 def test_a_mistake_is_shown_and_can_be_mended_at_once(tmp_path: Path) -> None:
@@ -203,6 +216,18 @@ def test_completion_in_bash(tmp_path: Path, typed: list[str], completed: list[st
     said = subprocess.run(["bash", "-c", code, "bash", *typed], capture_output=True, text=True)
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.split() == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_completion_is_installed_as_documented(tmp_path: Path, shell: str) -> None:
+    """In the home of somebody who has completed nothing yet."""
+    text = (Path(__file__).parents[2] / "docs" / "scripting.md").read_text()
+    line = next(line.strip() for line in text.splitlines() if f"crow completion {shell} >" in line)
+    path = f"{Path(CROW).parent}:{os.environ['PATH']}"
+    said = subprocess.run(
+        ["sh", "-c", line], env=environment(tmp_path, PATH=path), capture_output=True, text=True, timeout=DEADLINE
+    )
+    assert (said.returncode, said.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

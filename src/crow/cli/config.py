@@ -69,7 +69,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _edit(arguments: argparse.Namespace) -> int:
     path = config_path(home(os.environ))
-    command = _editor()
+    command = _editor(path)
     if not is_there(path):
         write_file(path, FIRST_TEXT.encode())
     while True:
@@ -82,10 +82,12 @@ def _edit(arguments: argparse.Namespace) -> int:
                 return 1
 
 
-def _editor() -> list[str]:
+def _editor(path: str) -> list[str]:
     for variable in ("VISUAL", "EDITOR"):
         if words := shlex.split(os.environ.get(variable, "")):
             return words
+    if not is_interactive() or not sys.stdout.isatty():  # those that we know need one
+        raise CrowError(f"There is no terminal to edit {path} in.", remedy="Name a program in the variable EDITOR.")
     for name in EDITORS:
         if shutil.which(name):
             return [name]
