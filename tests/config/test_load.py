@@ -260,7 +260,8 @@ def test_a_file_that_may_not_be_read() -> None:
             "except ConfigError as error: print(error)\n"
         )
         said = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
-        assert (said.stdout, said.stderr) == (f"{path} cannot be read: permission denied.\n", "")
+        complaint = f"{path} cannot be read: permission denied. It should be yours: chmod 600 {path}\n"
+        assert (said.stdout, said.stderr) == (complaint, "")
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
