@@ -202,6 +202,25 @@ MISTAKES = [
         )
         for name, said in NO_TOOLS
     ),
+    *(
+        (
+            f"[[permission.rules]]\ntool = '{tool}'\ndecision = 'deny'\n{scope} = 'x'",
+            (
+                f": permission.rules[0]: {tool} has no {scope}, so that the rule would have no effect; expected one of the "
+                f"tools that have: {tools}."
+            ),
+        )
+        for tool, scope, tools in (
+            ("terminal", "path", "read, write, edit, find, search"),
+            ("read", "command", "terminal"),
+            ("edit", "host", "web_fetch"),
+            ("web_*", "path", "read, write, edit, find, search"),
+        )
+    ),
+    (
+        "[[permission.rules]]\ntool = 'terminal'\ndecision = 'deny'\ncommand = ''",
+        ": permission.rules[0].command: expected a command; without one the rule is about every call of the tool.",
+    ),
     (f"{RULE}'*'", ": permission.rules[0].host: expected a host; without one the rule is about every host."),
     *((f"{RULE}'{host}'", f": permission.rules[0].host: {said}.") for host, said in HOSTS),
     *((f"[web]\nallow_private = ['{host}']", f": web.allow_private[0]: {said}.") for host, said in HOSTS),

@@ -140,12 +140,37 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
         raise ValueError(f"{key}: expected at most one of command, path and host, found {' and '.join(scopes)}")
     if not _is_tool(rule.tool):
         raise ValueError(f"{key}.tool: {_no_tool(rule.tool)}")
+    for scope in scopes:
+        _check_scope(key, rule, scope)
     if rule.digest is not None:
         raise ValueError(f"{key}.digest: expected only command, path or host; leave it out")
     if rule.host == "*":
         raise ValueError(f"{key}.host: expected a host; without one the rule is about every host")
     if rule.host is not None:
         check_host(f"{key}.host", rule.host)
+
+
+_SCOPES = {
+    "command": ("terminal",),
+    "path": ("read", "write", "edit", "find", "search"),
+    "host": ("web_fetch",),
+}
+"""The tools whose calls have such a thing. What the tools of servers have is not known."""
+
+
+def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
+    """A rule that refuses must not be without effect because it is about something that the tool does not have."""
+    if not getattr(rule, scope) and scope != "host":
+        raise ValueError(f"{key}.{scope}: expected a {scope}; without one the rule is about every call of the tool")
+    tools = _SCOPES[scope]
+    beginning = rule.tool.removesuffix("*")
+    if rule.tool in tools or beginning.startswith("mcp__"):
+        return
+    if not (rule.tool.endswith("*") and any(tool.startswith(beginning) for tool in tools)):
+        raise ValueError(
+            f"{key}: {rule.tool} has no {scope}, so that the rule would have no effect; expected one of the tools that "
+            f"have: {', '.join(tools)}"
+        )
 
 
 def _is_tool(name: str) -> bool:
