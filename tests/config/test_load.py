@@ -206,8 +206,8 @@ MISTAKES = [
         (
             f"[[permission.rules]]\ntool = '{tool}'\ndecision = 'deny'\n{scope} = 'x'",
             (
-                f": permission.rules[0]: {tool} has no {scope}, so that the rule would have no effect; expected one of the "
-                f"tools that have: {tools}."
+                f": permission.rules[0]: {tool} has no {scope}, so that the rule would have no effect; "
+                f"expected one of the tools that have: {tools}."
             ),
         )
         for tool, scope, tools in (

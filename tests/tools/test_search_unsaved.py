@@ -12,6 +12,7 @@ from crow.acp.connection import Call
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import LARGEST_SENT, ClientWorkspace
 from crow.messages import ToolCall
+from crow.results import ToolResult
 from crow.tools.search import Search
 from crow.workspace import unsaved
 from crow.workspace.place import ResolvedPath
@@ -41,9 +42,15 @@ def is_secret(path: str) -> bool:
 
 
 async def search(workspace: ClientWorkspace, ripgrep: str | None, limits: Limits | None = None, **more: Any) -> str:
+    return (await result_of_search(workspace, ripgrep, limits, **more)).text
+
+
+async def result_of_search(
+    workspace: ClientWorkspace, ripgrep: str | None, limits: Limits | None = None, **more: Any
+) -> ToolResult:
     call = ToolCall("c1", "search", msgspec.json.encode({"pattern": "needle", **more}).decode())
     action = await Search(is_secret, Searcher(ripgrep, limits)).prepare(call, workspace)
-    return (await action.perform(RecordingJournal())).text
+    return await action.perform(RecordingJournal())
 
 
 def searched(editor: RawEditor, ripgrep: str | None, *known: str, limits: Limits | None = None, **more: Any) -> str:
@@ -142,3 +149,9 @@ def test_what_the_editor_refuses_to_show_is_not_found_on_disk(project, ripgrep, 
     assert searched(Strict(project), ripgrep) == refused
     monkeypatch.setattr(unsaved, "MOST_MATCHED", 1)
     assert searched(Strict(project), ripgrep) == "(no matches)\n(2 files not shown: the editor refused it)"
+
+    async def message() -> str:
+        async with connected(project, Strict(project)) as workspace:
+            return (await result_of_search(workspace, ripgrep)).message
+
+    assert asyncio.run(message()) == "No matches shown, 2 files refused by the editor"

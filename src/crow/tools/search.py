@@ -161,7 +161,8 @@ class SearchAction:
 
     def _message(self, findings: Findings) -> str:
         if not findings.files:
-            return "No matches"
+            refused = findings.left_out.refused
+            return f"No matches shown, {_files(refused)} refused by the editor" if refused else "No matches"
         more = "" if findings.cut == "" else ", and perhaps more"
         files = _files(len(findings.files))
         if self._query.mode == "files":
