@@ -213,7 +213,7 @@ MISTAKES = [
         for tool, scope, tools in (
             ("terminal", "path", "read, write, edit, find, search"),
             ("read", "command", "terminal"),
-            ("edit", "host", "web_fetch"),
+            ("edit", "host", "web_fetch, web_search"),
             ("web_*", "path", "read, write, edit, find, search"),
         )
     ),

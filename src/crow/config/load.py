@@ -150,10 +150,10 @@ def _check_rule(key: str, rule: PermissionRule) -> None:
         check_host(f"{key}.host", rule.host)
 
 
-_SCOPES = {
+_TOOLS_WITH = {
     "command": ("terminal",),
     "path": ("read", "write", "edit", "find", "search"),
-    "host": ("web_fetch",),
+    "host": ("web_fetch", "web_search"),
 }
 """The tools whose calls have such a thing. What the tools of servers have is not known."""
 
@@ -162,7 +162,7 @@ def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
     """A rule that refuses must not be without effect because it is about something that the tool does not have."""
     if not getattr(rule, scope) and scope != "host":
         raise ValueError(f"{key}.{scope}: expected a {scope}; without one the rule is about every call of the tool")
-    tools = _SCOPES[scope]
+    tools = _TOOLS_WITH[scope]
     beginning = rule.tool.removesuffix("*")
     if rule.tool in tools or beginning.startswith("mcp__"):
         return
