@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# The tests of several files at once: three processes for each core, up to six, as half of the tests only wait.
-SIDE_BY_SIDE := -n auto --maxprocesses 6 --dist worksteal
+# The tests of several files at once: a process for each core, up to six; `make test CORES=6` says otherwise.
+CORES ?= auto
+SIDE_BY_SIDE := -n $(CORES) --maxprocesses 6 --dist worksteal
 
 .PHONY: help run test check format bench conformance soak lock clean compiled
 
