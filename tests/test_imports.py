@@ -89,6 +89,7 @@ LATE_IMPORTS = {
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "config.discovery": "servers on this machine are looked for only where nothing is configured",
     "config.load": "a wrong configuration is explained only where there is one",
+    "config.variables": "so is a wrong variable",
     "web.pages": "the HTTP library is loaded with the first page",
     "tools.web_search": "the HTTP library is loaded with the first search",
     "web.conversion_process": "only the library for this page is loaded",

@@ -9,7 +9,7 @@ from crow.events import CallProgressed, Notice, StillWaiting
 from crow.messages import StopReason
 from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
 from crow.model.script import Call, Say, Wait, reply
-from crow.turn.waits import HeardJournal, patience_in
+from crow.turn.waits import HeardJournal
 from crow.turn.waits import Wait as NamedWait
 from tests.support.recording import RecordingJournal
 from tests.turn.talk import Someone, Talk
@@ -125,14 +125,6 @@ def test_a_wait_that_is_over_leaves_nothing_behind(clock):
     wait.__exit__(None, None, None)
     clock.advance(100)
     assert journal.events == []
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0.2", 0.2), ("0.0001", 0.05), ("", 5.0), ("soon", 5.0), ("-1", 5.0), ("inf", 5.0)],
-)
-def test_patience_is_taken_from_the_environment(text, seconds):
-    assert patience_in({"CROW_PATIENCE": text}) == seconds
 
 
 # --- who is waited for in a turn

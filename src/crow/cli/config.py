@@ -10,6 +10,7 @@ import sys
 from crow.cli.terminal import confirm, is_interactive
 from crow.config.home import config_path, home, is_there, reason, write_file
 from crow.config.load import parse_settings, read_config
+from crow.config.variables import check_variables
 from crow.errors import ConfigError, CrowError
 
 EDITORS = ("nano", "vim", "vi", "emacs")
@@ -60,9 +61,12 @@ def _check(arguments: argparse.Namespace) -> int:
     if text is None:
         if arguments.file:
             raise ConfigError(f"There is no file {path}.")
+        check_variables(os.environ)
         print(f"There is no configuration yet, which is fine. It would be {path}.")
         return 0
     parse_settings(text, path)
+    if not arguments.file:
+        check_variables(os.environ)  # they go before what the file says
     print(f"{path} is valid.")
     return 0
 

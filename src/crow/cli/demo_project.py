@@ -10,6 +10,8 @@ import time
 from importlib.resources import files
 from typing import NamedTuple
 
+from crow.config.discovery import MODEL
+from crow.config.variables import ALLOW, MODE
 from crow.timeouts import timeout
 
 TESTS = "python3 test_nest.py"
@@ -102,7 +104,7 @@ def _python3() -> str:
 
 def environment(folder: str) -> dict[str, str]:
     """Ours, but for the choices that the person made for real work."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("CROW_MODEL", "CROW_MODE")}
+    inherited = {name: value for name, value in os.environ.items() if name not in (MODEL, MODE, ALLOW)}
     path = os.path.join(folder, "bin") + os.pathsep + os.environ.get("PATH", os.defpath)
     return {**inherited, "CROW_HOME": os.path.join(folder, "crow"), "PATH": path}
 

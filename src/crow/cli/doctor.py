@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.health_machine import check_home, check_log, check_programs, check_python
@@ -15,15 +15,20 @@ from crow.cli.health_web import check_web
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
+from crow.config.explain import nearest
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
+from crow.config.variables import KNOWN, mistakes
 from crow.errors import ConfigError
 from crow.mcp.using.naming import server_names
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
 STYLES = {"fine": GOOD, "warn": WARNING, "failed": BAD}
+
+
+MEND = "Mend it there, then run crow doctor again."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     place = home(os.environ)
     own_folder = list(check_home(place))
     mode = _mode_of(config_path(place))  # reading it takes from others what they may do
-    checks = [*check_python(), *own_folder]
+    checks = [*check_python(), *own_folder, *_check_variables(os.environ)]
     try:
         settings = load_settings(place)
         checks += _check_config(config_path(place), settings, mode)
@@ -43,10 +48,20 @@ def main(arguments: argparse.Namespace) -> int:
         checks += asyncio.run(check_web(settings.web, offline=arguments.offline))
         checks += check_servers(settings, place, offline=arguments.offline)
     except ConfigError as error:
-        checks.append(failed(error.message, error.remedy or "Mend it there, then run crow doctor again."))
+        if all(check.text != error.message for check in checks):  # else it is a variable, and told already
+            checks.append(failed(error.message, error.remedy or MEND))
     can_look = all(check.outcome != "failed" for check in own_folder)
     checks += [*(check_store(place) if can_look else ()), *check_programs(), *(check_log(place) if can_look else ())]
     return _report(checks)
+
+
+def _check_variables(environ: Mapping[str, str]) -> Iterable[Check]:
+    yield from (failed(mistake.message, mistake.remedy or MEND) for mistake in mistakes(environ))
+    for name in environ:
+        if name in KNOWN or not name.startswith("CROW_"):
+            continue
+        if meant := nearest(name, KNOWN, cutoff=0.8):
+            yield warn(f"the variable {name} is set, which Crow does not know", f"Did you mean {meant}?")
 
 
 async def _check_models(settings: Settings, *, offline: bool, ask: bool) -> list[Check]:

@@ -14,6 +14,7 @@ from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
 from crow.errors import CrowError, ModelRejected
 from crow.model.base import ModelInfo
+from crow.model.endpoint import find
 from crow.timeouts import timeout
 
 TIME_LIMIT = 5
@@ -60,6 +61,10 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
             )
         )
     place = f"{name} at {shown_address(provider)}"
+    try:
+        find(name, provider, os.environ)
+    except CrowError as error:
+        return Answer(bad(f"{name}: {error.message}", error.remedy))
     if offline:
         return Answer(fine(f"{place} (not asked){_key_note(provider)}"))
     try:

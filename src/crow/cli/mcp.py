@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from crow.config.key_variables import MCP_TOKEN
+from crow.config.variables import MCP_TOKEN
 from crow.errors import CrowError
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
 """The parser of the command line: what it cannot understand is said with the command's own usage and a way on."""
 
 import argparse
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, cast
 
 import msgspec
+
+from crow.config.explain import nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,5 +74,5 @@ def _kind_of(action: argparse.Action) -> Literal["", "file", "folder"]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant, in brackets; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]}?)" if near else ""
+    meant = nearest(word, known)
+    return f" (did you mean {meant}?)" if meant else ""

@@ -32,9 +32,11 @@ from crow.cli.render_question import Keyboard, Nobody, choices_of, rejection
 from crow.cli.render_screen import DIM, Screen
 from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
 from crow.cli.terminal import choose, is_interactive, keyboard_of
+from crow.config.discovery import MODEL
 from crow.config.home import home
-from crow.config.load import ALLOW, parse_allowed
+from crow.config.load import parse_allowed
 from crow.config.settings import MODES
+from crow.config.variables import ALLOW, MODE
 from crow.errors import ConfigError, CrowError
 from crow.store.base import SessionEntry
 from crow.visible import one_line
@@ -187,7 +189,7 @@ def _chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | N
 def _child_environment(
     environment: Mapping[str, str], model: str | None, mode: str | None, allowed: str
 ) -> dict[str, str]:
-    chosen = {"CROW_MODEL": model, "CROW_MODE": mode, ALLOW: allowed}
+    chosen = {MODEL: model, MODE: mode, ALLOW: allowed}
     return {**environment, **{name: value for name, value in chosen.items() if value}}
 
 

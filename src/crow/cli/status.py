@@ -11,6 +11,7 @@ from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
+from crow.config.variables import check_variables
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, CrowError
 
@@ -33,6 +34,7 @@ def main(arguments: "argparse.Namespace | None" = None) -> int:
     path = config_path(home(os.environ))
     try:
         settings = load_settings(home(os.environ))
+        check_variables(os.environ)
         found = asyncio.run(_discover(settings))
     except ConfigError as error:
         _line("config", f"broken. {error}")

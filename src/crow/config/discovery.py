@@ -12,6 +12,9 @@ from crow.errors import ConfigError
 LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
 """Where the usual model servers listen; the variable CROW_LOCAL_SERVERS ("name=port,name=port") says otherwise."""
 
+MODEL = "CROW_MODEL"
+"""The variable that names the model, whatever the configuration says."""
+
 HOW_TO_SET_UP = "Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server."
 
 _OTHER_MODELS = re.compile(r"embed|rerank|moderation|whisper|transcribe|tts|realtime|dall-e|image", re.IGNORECASE)
@@ -75,8 +78,8 @@ async def add_local_servers(known: Discovery, environ: Mapping[str, str]) -> Dis
 
 
 def _default(settings: Settings, providers: dict[str, ProviderSettings], environ: Mapping[str, str]) -> tuple[str, str]:
-    if environ.get("CROW_MODEL"):
-        return environ["CROW_MODEL"], "CROW_MODEL"
+    if environ.get(MODEL):
+        return environ[MODEL], MODEL
     if settings.model:
         return settings.model, "the config file"
     for name, provider in providers.items():
@@ -110,7 +113,7 @@ def how_to_choose(found: Discovery, environ: Mapping[str, str]) -> str:
     what = f"{provider.api_key_env} is set for" if provider.api_key_env else f"{name} is set up at"
     return (
         f"{what} {shown_address(provider)}, but no model of it is chosen: run `crow login --provider {name}`, "
-        f"or set CROW_MODEL={name}/NAME."
+        f"or set {MODEL}={name}/NAME."
     )
 
 

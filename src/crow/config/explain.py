@@ -2,6 +2,7 @@
 name the keys of a table on its way."""
 
 import types
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
@@ -40,7 +41,8 @@ def _explain_struct(value: object, expected: type[msgspec.Struct], key: str) -> 
     fields = {field.encode_name: field for field in msgspec.structs.fields(expected)}
     for name in table:
         if name not in fields:
-            return f"{_join(key, name)}: unknown key{nearest(name, list(fields))}"
+            hint = did_you_mean(name, fields) or f" (known here: {', '.join(fields)})"
+            return f"{_join(key, name)}: unknown key{hint}"
     for name, field in fields.items():
         if name in table:
             if mistake := explain(table[name], field.type, _join(key, name)):
@@ -70,7 +72,7 @@ def _explain_leaf(value: object, expected: Any, key: str) -> str:
     except msgspec.ValidationError:
         if get_origin(expected) is Literal and isinstance(value, str):
             choices = [choice for choice in get_args(expected) if choice]
-            return f'{key}: expected {_words(expected)}, found "{value}"{nearest(value, choices)}'
+            return f'{key}: expected {_words(expected)}, found "{value}"{did_you_mean(value, choices)}'
         return _mistake(key, _words(expected), value)
     return ""
 
@@ -118,12 +120,18 @@ def _join(key: str, name: str) -> str:
     return f"{key}.{toml_key(name)}" if key else toml_key(name)
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """The known name that was probably meant, in brackets; all of them if none is near."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, in brackets; empty if none is near."""
+    meant = nearest(word, known)
+    return f' (did you mean "{meant}"?)' if meant else ""
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known word that is most like this one; empty if none is near."""
     import difflib
 
-    swapped = [candidate for candidate in known if sorted(candidate) == sorted(name.lower())]
-    close = swapped or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    if close:
-        return f' (did you mean "{close[0]}"?)'
-    return f" (known here: {', '.join(known)})"
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    wanted = word.lower()
+    swapped = [candidate for candidate in by_lower if sorted(candidate) == sorted(wanted)]
+    close = swapped or difflib.get_close_matches(wanted, by_lower, n=1, cutoff=cutoff)
+    return by_lower[close[0]] if close else ""

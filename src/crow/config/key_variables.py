@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable
 
-from crow.config.load import ALLOW
 from crow.config.settings import ProviderSettings, WebSettings
+from crow.config.variables import ALLOW, MCP_TOKEN
 from crow.config.vendors import VENDORS
-
-MCP_TOKEN = "CROW_MCP_TOKEN"  # noqa: S105 -- the name of a variable
-"""What the clients of `crow mcp --http` have to show."""
 
 
 def key_variables(providers: Iterable[ProviderSettings], web: WebSettings) -> set[str]:

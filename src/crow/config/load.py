@@ -55,9 +55,6 @@ def parse_settings(text: str, path: str) -> Settings:
 
 # --- rules for one start
 
-ALLOW = "CROW_ALLOW"
-"""The variable that holds what `crow run --allow` was given, one a line. No command gets to see it."""
-
 _SCOPES = {"terminal": "command", "web_fetch": "host", "web_search": "host"}
 """What a rule for the tool names; a path for all others."""
 
@@ -77,15 +74,6 @@ def parse_allowed(written: str) -> PermissionRule:
     except ValueError as error:
         raise ConfigError(f"{error}.") from None
     return rule
-
-
-def with_allowed(settings: Settings, written: str) -> Settings:
-    """The settings with what is allowed for this start; one rule a line."""
-    rules = [parse_allowed(line) for line in written.splitlines() if line.strip()]
-    if not rules:
-        return settings
-    permission = msgspec.structs.replace(settings.permission, rules=[*settings.permission.rules, *rules])
-    return msgspec.structs.replace(settings, permission=permission)
 
 
 # --- what the types alone cannot say

@@ -77,9 +77,10 @@ def _address(provider: str, settings: ProviderSettings) -> tuple[str, str, tuple
 
 
 def _wrong_url(provider: str) -> ConfigError:
+    """The configuration was checked when it was read: of OpenAI's address, this is about the variable."""
+    place = "the variable OPENAI_BASE_URL" if provider == "openai" else f"providers.{provider}.base_url"
     return ConfigError(
-        f"providers.{provider}.base_url is no address of a server.",
-        remedy="Write it like https://api.example.com/v1.",
+        f"The address in {place} is none of a server.", remedy="Write it like https://api.example.com/v1."
     )
 
 

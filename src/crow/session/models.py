@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
 from crow.config.discovery import (
+    MODEL,
     discover,
     from_environment,
     how_to_choose,
@@ -14,8 +15,9 @@ from crow.config.discovery import (
     split_model,
 )
 from crow.config.key_variables import key_variables
-from crow.config.load import ALLOW, load_settings, with_allowed
-from crow.config.settings import MODES, Limits, Mode, ProviderSettings, Settings
+from crow.config.load import load_settings
+from crow.config.settings import Limits, Mode, ProviderSettings, Settings
+from crow.config.variables import check_variables, mode_in, with_allowed
 from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
@@ -54,8 +56,7 @@ class SessionSetup:
     @property
     def mode(self) -> Mode:
         """As configured; the variable CROW_MODE, which `crow run --mode` sets, wins."""
-        wanted = self._environ.get("CROW_MODE", "")
-        return wanted if wanted in MODES else self.settings.mode
+        return mode_in(self._environ) or self.settings.mode
 
     @property
     def key_variables(self) -> set[str]:
@@ -183,7 +184,9 @@ class Models:
         self._demo = False
 
     async def setup(self) -> SessionSetup:
-        """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong."""
+        """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong, or a
+        variable that goes before it."""
+        check_variables(self._environ)
         try:
             return await self._configured_setup()
         except SetupNeeded:
@@ -192,13 +195,18 @@ class Models:
         return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
 
     async def _configured_setup(self) -> SessionSetup:
-        settings = with_allowed(load_settings(self._home), self._environ.get(ALLOW, ""))
+        settings = with_allowed(load_settings(self._home), self._environ)
         found = await discover(settings, self._environ)
         if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=how_to_choose(found, self._environ))
         if found.local_models:
             self._known.learn(found)
-        return SessionSetup(settings, found.providers, found.default, self._environ, self._known)
+        try:
+            return SessionSetup(settings, found.providers, found.default, self._environ, self._known)
+        except ConfigError as error:
+            if found.chosen_by != MODEL:
+                raise
+            raise ConfigError(f"{MODEL}: {error.message}", remedy=error.remedy) from None
 
     def may_see(self) -> bool:
         """Whether pictures make sense: only a model that is known not to see rules them out."""

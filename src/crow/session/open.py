@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from crow.config.settings import PermissionRule
+from crow.config.variables import patience_in
 from crow.events import Event, Notice, TurnStarted
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
@@ -29,7 +30,7 @@ from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.subagents import Subagents
-from crow.turn.waits import patience_in
+from crow.turn.waits import PATIENCE
 from crow.workspace.environment import seen_by_commands
 from crow.workspace.outputs import outputs_folder
 from crow.workspace.terminals import Terminals
@@ -53,7 +54,7 @@ def open_session(
     id: str, setup: SessionSetup, around: Surroundings, keeping: Keeping, home: str, read: Beginnings
 ) -> Session:
     settings = setup.settings
-    patience = patience_in(around.environ)
+    patience = patience_in(around.environ, PATIENCE)
     journal = SessionJournal(keeping.log, patience)
     journal.remember(keeping.past)
     journal.subscribe(around.sink)

@@ -11,7 +11,7 @@ A wait that is over sooner leaves no trace, and costs one timer.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -20,19 +20,9 @@ from crow.events import CallProgressed, Event, Journal, StillWaiting
 from crow.turn.conversation import Conversation
 
 PATIENCE = 5.0
-SHORTEST_PATIENCE = 0.05
 GAPS = (1.0, 2.0, 3.0, 6.0, 12.0)
 """From one note to the next, in units of the conversation's patience; the last one again and again. A silent wait is
 so named after 5, 15, 30 and 60 seconds, then each minute."""
-
-
-def patience_in(environ: Mapping[str, str]) -> float:
-    """Seconds after which a wait is named; the variable CROW_PATIENCE, if it holds a sensible number, says so."""
-    try:
-        seconds = float(environ.get("CROW_PATIENCE", ""))
-    except ValueError:
-        return PATIENCE
-    return max(seconds, SHORTEST_PATIENCE) if 0 < seconds < float("inf") else PATIENCE
 
 
 def waiting(conversation: Conversation, what: str, call_id: str = "") -> "Wait":
