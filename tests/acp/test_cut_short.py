@@ -1,5 +1,7 @@
 """What a person sees of calls that were cut short, refused or stopped: live, and when the session is loaded."""
 
+import json
+
 import pytest
 
 from tests.support.editor import SILENCE, Editor, chose
@@ -43,6 +45,63 @@ def test_a_change_that_was_asked_about_keeps_its_diff_after_a_cancel(open_editor
         diff, said = seen.the_call()["content"]
         assert (diff["type"], diff["newText"]) == ("diff", "two\n")
         assert said == INTERRUPTED
+
+
+def test_a_change_that_is_being_written_keeps_its_diff_after_a_cancel(open_editor):
+    crow = open_editor(
+        script=reply(edit("a.txt", "one", "two")) + DONE,
+        capabilities={"fs": {"readTextFile": True, "writeTextFile": True}},
+        permit=lambda request: chose("once"),
+        answers={"fs/write_text_file": lambda write: SILENCE},
+    )
+    (crow.workspace / "a.txt").write_text("one\n")
+    crow.files[str(crow.workspace / "a.txt")] = "one\n"
+    crow.new_session()
+    prompt = crow.start_prompt("change it")
+    crow.wait_for_call("fs/write_text_file")
+    crow.cancel()
+    assert prompt.answer() == {"stopReason": "cancelled"}
+    for seen in (crow, loaded(open_editor, crow)):
+        diff, said = seen.the_call()["content"]
+        assert (diff["type"], diff["oldText"], diff["newText"]) == ("diff", "one\n", "two\n")
+        assert said == INTERRUPTED
+
+
+def test_a_change_behind_another_question_keeps_its_diff_after_a_cancel(open_editor):
+    crow = open_editor(
+        script=reply(run("echo one"), edit("a.txt", "one", "two")) + DONE, permit=lambda request: SILENCE
+    )
+    (crow.workspace / "a.txt").write_text("one\n")
+    crow.new_session()
+    prompt = crow.start_prompt("change it")
+    crow.wait_for_call("session/request_permission")
+    crow.cancel()
+    assert prompt.answer() == {"stopReason": "cancelled"}
+    for seen in (crow, loaded(open_editor, crow)):
+        diff, said = list(seen.tool_calls().values())[1]["content"]
+        assert (diff["type"], diff["oldText"], diff["newText"]) == ("diff", "one", "two")
+        assert said == INTERRUPTED
+
+
+@pytest.mark.parametrize("ends", [SILENCE, chose("reject")])
+def test_a_large_diff_that_was_asked_about_is_sent_once_however_the_question_ends(open_editor, ends):
+    text = "".join(f"line {number} of what is new\n" for number in range(4000))
+    crow = open_editor(
+        script=reply(call("write", path="a.txt", content=text)) + DONE,
+        capabilities={"elicitation": {"form": {}}},
+        permit=lambda request: ends,
+        answers={"elicitation/create": lambda form: {"action": "accept", "content": {"reason": "not that way"}}},
+    )
+    crow.new_session()
+    prompt = crow.start_prompt("write it")
+    crow.wait_for_call("session/request_permission")
+    if ends is SILENCE:
+        crow.cancel()
+    prompt.answer()
+    sent = [json.dumps(message) for message in crow.received]
+    assert sum(len(message) for message in sent if '"diff"' in message) < 1.5 * len(text)
+    assert crow.the_call()["status"] == "failed"
+    assert crow.the_call()["title"].endswith(" · interrupted" if ends is SILENCE else " · rejected")
 
 
 def test_a_turn_that_went_round_in_circles_is_not_said_to_have_made_too_many_requests(open_editor):

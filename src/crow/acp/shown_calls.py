@@ -196,9 +196,12 @@ class ShownCalls:
         del self._calls[event.call_id]
 
     def _end_of(self, call: _Call, event: events.CallSettled) -> wire.Update:
-        """What the client has is not sent once more: a large diff that was approved as it is, and its own terminal."""
+        """What the client has is not sent once more: a large diff that was asked about, and its own terminal.
+
+        After such a diff a word on how it ended stands in the title, and in the raw output.
+        """
         display = event.result.display
-        known = bool(call.asked) and call.asked == display and translate.is_large(call.asked)
+        known = bool(call.asked) and call.asked == display[: len(call.asked)] and translate.is_large(call.asked)
         return translate.settled(
             event.call_id, event.result, call.title, with_content=not known and not _has_terminal(display)
         )

@@ -69,6 +69,12 @@ class ArrivingCall:
         self._fragments = ["".join(self._fragments)]
         return self._fragments[0]
 
+    @property
+    def changes(self) -> tuple[DisplayBlock, ...]:
+        """The changes that the person was shown of a call whose arguments are complete."""
+        shown = tuple(block for block in self._shown.display if isinstance(block, DiffBlock))
+        return shown if shown and ToolCall(self._id, self.name, self.arguments).arguments_object() else ()
+
     def grow(self, fragment: str) -> events.Event | None:
         """What is to be told now; None if it is too early, or nothing new."""
         self._fragments.append(fragment)

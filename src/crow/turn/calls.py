@@ -8,8 +8,6 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
-from msgspec.structs import replace
-
 from crow import events
 from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import ToolCall
@@ -131,13 +129,18 @@ class CallBatch:
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
         if self._calls[call_id].is_announced:
             return ANNOUNCED
-        if (action := self._performed.get(call_id)) is not None:
-            return action.interrupted(why) if isinstance(action, Interruptible) else ToolResult.failed(why)
-        result = ToolResult.failed(why)
-        if (asked := self._judged.get(call_id)) is not None and asked.display:
-            # What was asked about stays to be seen, as it does after a no.
-            return replace(result, display=(*asked.display, TextBlock(why, prose=True)))
-        return result
+        action = self._performed.get(call_id)
+        if isinstance(action, Interruptible):
+            return action.interrupted(why)
+        judged = self._judged.get(call_id)
+        # What would be changed stays to be seen, as it does after a no.
+        display = self._calls[call_id].changes if judged is None else judged.display
+        if not display:
+            return ToolResult.failed(why)
+        brief = "interrupted" if why == INTERRUPTED else ""
+        return ToolResult(
+            ok=False, text=why, message=why, display=(*display, TextBlock(why, prose=True)), brief=brief
+        )
 
     async def _settle(self, results: Mapping[str, ToolResult]) -> None:
         """Settles the calls with these ids."""
