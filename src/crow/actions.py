@@ -108,6 +108,8 @@ class Person(Protocol):
     Whoever is shown no more than questions inherits from this: what they cannot do is answered here.
     """
 
+    has_dialogs: bool = False
+    """Whether a question is put to them in a dialog of its own, and not in the chat."""
     can_visit: bool = False
     """Whether they can be shown an address to open."""
 

@@ -108,7 +108,9 @@ def test_a_turn_that_went_round_in_circles_is_not_said_to_have_made_too_many_req
     crow = open_editor(script=reply(call("read", path="a.txt")) * 7 + DONE)
     (crow.workspace / "a.txt").write_text("one\n")
     crow.new_session()
-    assert crow.prompt("read") == {"stopReason": "max_turn_requests"}
+    facts = {"crow": {"leftOpen": "repetition"}}
+    assert crow.prompt("read") == {"stopReason": "max_turn_requests", "_meta": facts}
+    assert crow.prompt("/context") == {"stopReason": "end_turn"}
     again = loaded(open_editor, crow)
     assert "I stopped: “Read a.txt” was called 5 times" in again.text()
     assert "Stopped: " not in again.text()

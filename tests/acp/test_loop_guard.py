@@ -9,6 +9,7 @@ SCRIPT = reply(call("read", path="a.txt")) * 7 + DONE
 
 
 FORMS = {"elicitation": {"form": {}}}
+BROKEN_OFF = {"stopReason": "max_turn_requests", "_meta": {"crow": {"leftOpen": "repetition"}}}
 
 
 def answering(answer):
@@ -51,7 +52,7 @@ def test_going_on_goes_on(open_editor):
 
 def test_whoever_always_goes_on_is_not_asked_for_ever(open_editor):
     crow = opened(open_editor, reply(call("read", path="a.txt")) * 40 + DONE, **GO_ON)
-    assert crow.prompt("Read.") == {"stopReason": "max_turn_requests"}
+    assert crow.prompt("Read.") == BROKEN_OFF
     assert len(forms(crow)) == 2
     assert len(crow.model_requests()) == 15
 
@@ -61,7 +62,7 @@ def test_a_client_that_approves_everything_does_not_keep_the_loop_going(open_edi
         open_editor,
         permit=lambda request: {"outcome": {"outcome": "selected", "optionId": request["options"][0]["optionId"]}},
     )
-    assert crow.prompt("Read.") == {"stopReason": "max_turn_requests"}
+    assert crow.prompt("Read.") == BROKEN_OFF
     assert crow.permissions == []
     assert len(crow.model_requests()) == 5
     assert "I stopped: “Read a.txt” was called 5 times" in crow.text()
@@ -69,7 +70,7 @@ def test_a_client_that_approves_everything_does_not_keep_the_loop_going(open_edi
 
 def test_a_client_that_cannot_ask_breaks_the_turn_off_with_words(open_editor):
     crow = opened(open_editor, **answering(ErrorAnswer(-32601, "no such method")))
-    assert crow.prompt("Read.") == {"stopReason": "max_turn_requests"}
+    assert crow.prompt("Read.") == BROKEN_OFF
     assert len(crow.model_requests()) == 5
     assert "“Read a.txt” was called 5 times" in crow.text()
 
@@ -102,4 +103,4 @@ def test_the_next_prompt_goes_on_from_there(open_editor):
 
 def test_a_dismissed_form_is_no_answer(open_editor):
     crow = opened(open_editor, **answering({"action": "cancel"}))
-    assert crow.prompt("Read.") == {"stopReason": "max_turn_requests"}
+    assert crow.prompt("Read.") == BROKEN_OFF

@@ -75,8 +75,9 @@ def test_a_client_that_approves_everything_does_not_answer_for_the_person(open_e
         permit=lambda params: {"outcome": {"outcome": "selected", "optionId": params["options"][0]["optionId"]}},
     )
     crow.new_session()
-    assert crow.prompt("go") == {"stopReason": "end_turn"}
+    assert crow.prompt("go") == {"stopReason": "end_turn", "_meta": {"crow": {"leftOpen": "question"}}}
     assert crow.permissions == []
+    assert crow.tool_calls() == {}  # the question stands once, and nothing says that it is done
     assert crow.text() == "Delete the production database?\n- Yes\n- No"
     assert len(crow.model_requests()) == 1
     crow.prompt("No!")
@@ -91,8 +92,11 @@ def test_a_question_that_no_dialog_can_put_ends_the_turn_as_text(open_editor, ca
         answers={"elicitation/create": lambda params: ErrorAnswer(-32601, "no forms after all")},
     )
     crow.new_session()
-    assert crow.prompt("go") == {"stopReason": "end_turn"}
+    assert crow.prompt("go")["stopReason"] == "end_turn"
     assert crow.text() == "What is it called?"
+    assert [call["title"] for call in crow.tool_calls().values()] == (
+        [] if capabilities is NOTHING else ["What is it called? · not answered yet"]
+    )
     assert len(crow.model_requests()) == 1
     crow.prompt("It is called Nest.")
     roles = [message["role"] for message in crow.model_requests()[-1]["messages"]]

@@ -309,3 +309,29 @@ def test_a_job_in_the_background_is_not_stopped_by_its_question(tmp_path: Path) 
     shell = Shell(tmp_path, f"set -m; {CROW} run --cwd {project} hello < /dev/null & wait $!; echo ended $?")
     shell.expect("ended 3")
     shell.close()
+
+
+# --- what is left to be answered
+
+ASK = '{ call = "ask", arguments = { question = "Which colour?", options = ["red", "blue"] } }'
+READ = '{ call = "read", arguments = { path = "a.txt" } }'
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_a_question_of_the_model_comes_with_how_to_answer_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    set_up(tmp_path, ASK)
+    said = run(tmp_path, *options, "paint it")
+    assert said.returncode == 0
+    assert said.stdout == "Which colour?\n- red\n- blue\n"
+    assert said.stderr.count('Answer with: crow run --continue "…"') == 1
+    assert "Which colour?" not in said.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_a_turn_that_went_round_in_circles_is_said_to_have_done_so(tmp_path: Path, options: tuple[str, ...]) -> None:
+    project = set_up(tmp_path, *[READ] * 6)
+    (project / "a.txt").write_text("one\n")
+    said = run(tmp_path, *options, "read it")
+    assert said.returncode == 1
+    assert "stopped: the same call was made again and again (max_turn_requests)" in said.stderr
+    assert "too many requests" not in said.stderr

@@ -125,6 +125,8 @@ class Agent:
         self._record = record
         self._patience = patience
         self._capabilities = AgentCapabilities()
+        self.left_open = ""
+        """What the last turn ended with, if it is for the person to go on; see PromptFacts."""
         self._questions: set[asyncio.Task[str | None]] = set()
         self._client_failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         # Parameters are taken as raw JSON: an update of a kind that we do not know yet must not look like an error.
@@ -176,12 +178,13 @@ class Agent:
         request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text), *further])
         result = await self._request("session/prompt", request, msgspec.Raw)
         try:
-            stop_reason = msgspec.json.decode(result, type=PromptResponse).stop_reason
+            response = msgspec.json.decode(result, type=PromptResponse)
         except msgspec.MsgspecError as error:
             raise AgentGone(f"The agent ended the turn with something unusable: {error}") from None
         if self._record is not None:
             self._record(bytes(result))
-        return stop_reason
+        self.left_open = response.meta.crow.left_open if response.meta is not None else ""
+        return response.stop_reason
 
     def cancel(self, session_id: str) -> None:
         """Asks for the end of the running turn: its `prompt` then returns "cancelled"."""

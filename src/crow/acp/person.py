@@ -32,11 +32,11 @@ class ClientPerson(Person):
     def __init__(
         self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False, client: str = ""
     ) -> None:
+        self.has_dialogs = has_forms
         self.can_visit = has_links
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
         self._session_id = session_id
-        self._has_forms = has_forms
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
         request = translate.permission_request(self._session_id, question, one_of_each_kind=not self._shows_labels)
@@ -58,7 +58,7 @@ class ClientPerson(Person):
 
         Never as a permission to be given: a client that approves everything would answer in the person's name.
         """
-        if not self._has_forms:
+        if not self.has_dialogs:
             return None
         form = translate.question_as_form(self._session_id, question)
         try:
@@ -68,7 +68,7 @@ class ClientPerson(Person):
 
     async def _reason_for(self, question: PermissionQuestion) -> str:
         """Why they said no, if they want to say it; they need not, and the turn does not wait for ever."""
-        if not (self._has_forms and question.takes_reason):
+        if not (self.has_dialogs and question.takes_reason):
             return ""
         form = translate.reason_form(self._session_id, question)
         try:
@@ -80,7 +80,7 @@ class ClientPerson(Person):
         return reason.strip()[:LONGEST_REASON] if isinstance(reason, str) else ""
 
     async def fill_in(self, form: Form) -> Filled | None:
-        if not self._has_forms:
+        if not self.has_dialogs:
             return None
         request = translate.form_request(self._session_id, form)
         try:

@@ -10,6 +10,7 @@ from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.offers import Offers
 from crow.acp.sessions import Sessions
 from crow.errors import CrowError, SessionTaken, TurnRunning
+from crow.messages import StopReason
 from crow.session.models import SessionSetup
 from crow.session.running import RunningTurn
 from crow.session.session import Session
@@ -94,7 +95,9 @@ class SessionMethods:
 
     async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
         stop_reason = await self._while_ours(session, turn.outcome())
-        return wire.PromptResponse(stop_reason=stop_reason.value)
+        left_open = "" if stop_reason is StopReason.CANCELLED else session.left_open
+        meta = wire.PromptMeta(crow=wire.PromptFacts(left_open=left_open)) if left_open else None
+        return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
     async def _set_mode(self, request: wire.SetModeRequest, call: Call) -> wire.Empty:
         session = self._sessions.find(request.session_id)

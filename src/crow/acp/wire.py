@@ -310,8 +310,21 @@ class PromptRequest(Wire, frozen=True):
     prompt: list[ContentBlock]
 
 
+class PromptFacts(Wire, frozen=True):
+    """What a program can use of a turn's last words."""
+
+    left_open: str = ""
+    """What the person is to go on with: "question" if the model asked them something, "repetition" if the turn was
+    broken off because a call was made again and again."""
+
+
+class PromptMeta(Wire, frozen=True):
+    crow: PromptFacts = PromptFacts()
+
+
 class PromptResponse(Wire, frozen=True):
     stop_reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+    meta: PromptMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class CancelNotification(Wire, frozen=True):

@@ -109,11 +109,14 @@ class Renderer:
             self._screen.write("\n")
         self.wait("stopping")
 
-    def stop(self, reason: str) -> None:
-        """The turn ended: says why, how long it took and, if known, how full the model's window is."""
+    def stop(self, reason: str, left_open: str = "") -> None:
+        """The turn ended: says why, how long it took and, if known, how full the model's window is.
+
+        `left_open` is what it ended with, if it is for the person to go on; see PromptFacts.
+        """
         self._close_turn()
         took = duration(self._clock() - self._turn_since)
-        words = how_it_stopped(reason)
+        words = how_it_stopped(reason, left_open)
         if self._usage is not None:
             window = f" of {self._usage.size:,}" if self._usage.size else ""
             usage = f"{self._usage.used:,}{window} tokens"
@@ -417,8 +420,12 @@ def is_wait(update: Update) -> bool:
     return isinstance(update, Notice) and update.meta is not None and update.meta.crow.is_wait
 
 
-def how_it_stopped(reason: str) -> str:
+def how_it_stopped(reason: str, left_open: str = "") -> str:
     """A stop reason in words, with its name in the protocol."""
+    if left_open == "repetition":
+        return one_line(f"stopped: the same call was made again and again ({reason})")
+    if left_open == "question":
+        return one_line(f"waiting for your answer ({reason})")
     if reason == StopReason.END_TURN:
         return "done (end_turn)"
     if reason == StopReason.CANCELLED:

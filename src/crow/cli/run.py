@@ -43,6 +43,7 @@ from crow.visible import one_line
 
 REJECTED = 3
 """The exit code where something was rejected because nobody could be asked."""
+HOW_TO_ANSWER = 'Answer with: crow run --continue "…"'
 EXAMPLES = """\
 what is piped in goes with the prompt; only the answer goes to standard output where that is no terminal:
   git diff | crow run "review this" > review.md
@@ -227,7 +228,9 @@ async def _run_for_person(task: Task) -> int:
                         stop_reason = await agent.prompt(session, task.prompt, task.further)
                     finally:
                         answer.end()
-                renderer.stop(stop_reason)
+                renderer.stop(stop_reason, agent.left_open)
+                if agent.left_open:
+                    renderer.mark("i", HOW_TO_ANSWER, DIM)
         return stop_reason
 
     return _told(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
@@ -246,7 +249,9 @@ async def _run_quietly(task: Task) -> int:
                 stop_reason = await agent.prompt(session, task.prompt, task.further)
         text.print_to(Screen.of(sys.stdout, os.environ))
         if stop_reason != "end_turn":
-            print(f"crow: {how_it_stopped(stop_reason)}", file=sys.stderr)
+            print(f"crow: {how_it_stopped(stop_reason, agent.left_open)}", file=sys.stderr)
+        if agent.left_open:
+            print(f"crow: {HOW_TO_ANSWER}", file=sys.stderr)
         return stop_reason
 
     return _told(await exit_code_of(wait, Interrupts()), nobody)

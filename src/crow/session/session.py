@@ -93,6 +93,11 @@ class Session:
 
     # --- its turns
 
+    @property
+    def left_open(self) -> str:
+        """What the last turn ended with, if it is for the person to go on; see Conversation."""
+        return self._conversation.left_open
+
     def start_turn(self, sent: Sequence[Sent]) -> RunningTurn:
         """Begins a turn at once, so that a cancel that follows cannot come too early. Raises TurnRunning if one runs.
 
@@ -153,6 +158,7 @@ class Session:
         with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what the person said stays said
             await self._tell_commands()
         found = self._commands.find(sent)
+        self._conversation.left_open = ""
         if found is None:
             self._title.begin_with(sent)
         self._journal.append(TurnStarted(ids.turn_id))

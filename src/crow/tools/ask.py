@@ -21,6 +21,8 @@ DESCRIPTION = (
 )
 WAITING = "The question was shown to the user. Their answer is the next message: stop here."
 
+UNANSWERED = "not answered yet"
+
 
 class AskArguments(msgspec.Struct, frozen=True):
     question: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
@@ -36,6 +38,11 @@ class Ask:
     def __init__(self, person: Person) -> None:
         self.spec = ToolSpec("ask", DESCRIPTION, _reader.schema())
         self._person = person
+
+    @property
+    def is_said_in_chat(self) -> bool:
+        """The question is the end of the turn's text then; a call that repeats it, and is over, would mislead."""
+        return not self._person.has_dialogs
 
     def title(self, arguments: dict[str, Any]) -> str:
         question = arguments.get("question")
@@ -65,7 +72,7 @@ class AskAction:
     async def perform(self, journal: Journal) -> ToolResult:
         answer = await self._person.ask(self._question)
         if answer is None:
-            return ToolResult(ok=True, text=WAITING, message="asked in the chat", says=self._in_words())
+            return ToolResult(ok=True, text=WAITING, message=UNANSWERED, says=self._in_words(), brief=UNANSWERED)
         if answer.cancelled:
             raise TurnCancelled
         if not answer.text:

@@ -83,6 +83,14 @@ class AnnouncesItself(Protocol):
         ...
 
 
+@runtime_checkable
+class MaySpeakForItself(Protocol):
+    """A tool of whose calls nothing needs to be shown where all that they do is said in the chat."""
+
+    @property
+    def is_said_in_chat(self) -> bool: ...
+
+
 class Look(msgspec.Struct, frozen=True):
     """What must be looked at before it can be said what would be done: judged and asked about like an action.
 

@@ -138,9 +138,7 @@ class CallBatch:
         if not display:
             return ToolResult.failed(why)
         brief = "interrupted" if why == INTERRUPTED else ""
-        return ToolResult(
-            ok=False, text=why, message=why, display=(*display, TextBlock(why, prose=True)), brief=brief
-        )
+        return ToolResult(ok=False, text=why, message=why, display=(*display, TextBlock(why, prose=True)), brief=brief)
 
     async def _settle(self, results: Mapping[str, ToolResult]) -> None:
         """Settles the calls with these ids."""

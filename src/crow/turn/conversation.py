@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
@@ -41,6 +42,9 @@ class Conversation(msgspec.Struct):
     news: Callable[[], list[str]] = list
     """What has happened between the turns that the model should know, such as the end of a command: told once, with
     the next prompt."""
+    left_open: Literal["", "question", "repetition"] = ""
+    """What the last turn ended with, if it is for the person to go on: the model's question, or a call that was made
+    again and again."""
     patience: float = 5.0
     """Seconds after which a wait is named to the person."""
 

@@ -48,9 +48,12 @@ async def run_turn(
                     return reply.stop_reason
                 await calls.run()
             if calls.last_words:
+                conversation.left_open = "question"
                 journal.append(events.TextDelta(ids.message(), calls.last_words))
                 return StopReason.END_TURN
             if (stop := await guard.check(calls.outcomes)) is not None:
+                if stop.reason is StopReason.MAX_TURN_REQUESTS:
+                    conversation.left_open = "repetition"
                 journal.append(events.TextDelta(ids.message(), stop.last_words))
                 return stop.reason
     except TurnCancelled:

@@ -7,7 +7,7 @@ from crow import events
 from crow.messages import StopReason
 from crow.model import base as model
 from crow.model.prices import cost_of
-from crow.tools.base import AnnouncesItself
+from crow.tools.base import AnnouncesItself, MaySpeakForItself
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import TurnIds
 from crow.turn.waits import Wait
@@ -70,9 +70,9 @@ class Reply:
         self._text_id = self._thought_id = ""
         call_id = self._calls[event.index] = self._ids.call()
         tool = self._tools.find(event.name)
-        return events.CallOpened(
-            call_id, event.name, tool.kind, tool.title({}), quiet=isinstance(tool, AnnouncesItself)
-        )
+        is_said = isinstance(tool, MaySpeakForItself) and tool.is_said_in_chat
+        quiet = is_said or isinstance(tool, AnnouncesItself)
+        return events.CallOpened(call_id, event.name, tool.kind, tool.title({}), quiet=quiet)
 
     def _usage(self, event: model.Usage) -> events.Event:
         price = self._info.price
