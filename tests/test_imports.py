@@ -93,6 +93,7 @@ LATE_IMPORTS = {
     "web.pages": "the HTTP library is loaded with the first page",
     "tools.web_search": "the HTTP library is loaded with the first search",
     "web.conversion_process": "only the library for this page is loaded",
+    "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
     "session.servers": "the MCP library is loaded by the first session that has servers",
     "store.store": "SQLite is loaded on the worker thread, when the store is first used",
 }

@@ -5,6 +5,7 @@ CrowError                      a sentence for a person, and what to do about it
 ├── SetupNeeded                there is no model to talk to yet
 ├── StorageFailed              what happens cannot be kept: a full disk, a damaged file
 │   ├── BacklogLost            more happened than could wait for a disk that took nothing: the rest is gone
+│   ├── StoreSilent            the disk that sessions are kept on does not answer: what waits is stored once it does
 │   └── SessionTaken           the session is another process's now: what is written here no longer counts
 ├── SessionUnknown             there is no such session in the store
 ├── SessionBusy                a turn of it is running in another process
@@ -58,6 +59,10 @@ class StorageFailed(CrowError):
 
 
 class BacklogLost(StorageFailed):
+    pass
+
+
+class StoreSilent(StorageFailed):
     pass
 
 

@@ -58,7 +58,7 @@ class SlowLog:
     def add(self, event: Event) -> None:
         self.added.append(event)
 
-    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         return asyncio.ensure_future(steps(self._chance.randrange(4)))
 
     async def release(self) -> None:

@@ -541,7 +541,7 @@ class Broken(RecentChanges):
         super().add(event)
         self._fails = isinstance(event, FileChanging)
 
-    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         future = super().store_all()
         if self._fails:
             future = asyncio.get_running_loop().create_future()

@@ -18,7 +18,7 @@ from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
-from crow.errors import BacklogLost, SessionTaken, StorageFailed
+from crow.errors import BacklogLost, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, Notice
 from crow.session.archive import Keeping, StoredArchive
 from crow.session.mending import mend
@@ -171,6 +171,8 @@ class Sessions:
         """How a new session is kept; in memory if no store takes it, which is no reason not to work."""
         try:
             log = await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:])
+        except StoreSilent:
+            raise  # the configuration, grants and trust lie there too
         except StorageFailed as failed:
             return in_memory(), Notice("warning", f"Nothing of this session will be kept. {failed}")
         remark = await self._store.remark()

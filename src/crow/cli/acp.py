@@ -23,6 +23,7 @@ def main(arguments: "argparse.Namespace | None") -> int:
 def _run(reader: int, writer: int) -> int:
     # Only now: whatever prints while it is imported can no longer reach the client.
     import asyncio
+    import logging
 
     from crow.acp.agent import Agent
     from crow.cli.log import log_to_file
@@ -39,6 +40,7 @@ def _run(reader: int, writer: int) -> int:
 
         status = await serve_until_told(connection.run(), close)
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
+        logging.shutdown()
         os._exit(status)
 
     folder = home(os.environ)

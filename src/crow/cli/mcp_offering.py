@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
 
         status = await serve_until_told(serve(server), close)
         # Not by returning: the interpreter would wait for the thread that reads standard input.
+        logging.shutdown()
         os._exit(status)
 
     return asyncio.run(serve_and_leave())

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
+from crow.paths import shown
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.prompt_files import PromptFiles, prompt_files_in
 from crow.project.skills import Skill, listing
@@ -42,6 +43,7 @@ class Sources:
         self.warning = ""
         """What is wrong with the file of trusted projects; empty if all is well."""
         self._home = home
+        self._roots = roots
         self._disk = Disk(roots[0])
         self._turnstile = asyncio.Lock()
         self._watch: Watch | None = None
@@ -58,7 +60,13 @@ class Sources:
     async def look_beside(self) -> None:
         """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
         async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
-            self._take(await self._disk.run(self._find, PATIENCE))
+            try:
+                found = await self._disk.run(self._find, PATIENCE)
+            except FileSystemSilent as silent:
+                remedy = silent.remedy
+                either = f"The file system of {shown(self._roots[0])}, or that of {shown(self._home)}, does not answer."
+                raise FileSystemSilent(either, remedy=remedy) from None
+            self._take(found)
 
     def watch(self, tell: Callable[[], None]) -> None:
         """Has the next looks watch what they look at: from then on `tell` is called when another one is worth it."""

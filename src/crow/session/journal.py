@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from crow.errors import StoreSilent
 from crow.events import Event, StillWaiting, TurnEnded
 from crow.store.base import EventLog
 from crow.turn.history import History
@@ -12,6 +13,10 @@ from crow.turn.waits import PATIENCE, Wait
 
 SHORTEST_PATIENCE = 1.0
 """Seconds. A disk that takes a moment is nothing to speak of, however impatient the person is."""
+
+
+HURRY = 2.0
+"""Seconds that whatever is still to be stored gets, all in all, once the person has ended the turn."""
 
 
 class Sink(Protocol):
@@ -48,6 +53,7 @@ class SessionJournal:
         self._sinks: list[Sink] = []
         self._untold: deque[_Entry] = deque()
         self._patience = max(patience, SHORTEST_PATIENCE)
+        self._deadline: float | None = None
 
     def subscribe(self, sink: Sink) -> None:
         self._sinks.append(sink)
@@ -68,7 +74,9 @@ class SessionJournal:
         # Up to the wait this is one step: who is cancelled in it has recorded all of them.
         for event in events:
             self._log.add(event)
-        stored = self._log.store_all(full=any(isinstance(event, TurnEnded) for event in events))
+        stored = self._log.store_all(
+            full=any(isinstance(event, TurnEnded) for event in events), within=self._time_left()
+        )
         if stored.done() and not self._untold:
             for event in events:
                 self._tell(event)
@@ -78,7 +86,25 @@ class SessionJournal:
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
             stored.add_done_callback(lambda _: self._tell_ready(entries))
         with Wait(self, "the session to be stored", "", self._patience):
-            await asyncio.shield(stored)
+            try:
+                await asyncio.shield(stored)
+            except StoreSilent:
+                # Nobody waits for the disk any longer, so nothing is held back for it: the turn ends in order.
+                self._tell_ready(list(self._untold))
+                raise
+
+    def hurry(self) -> None:
+        """A cancelled turn ends within moments, whatever its disk does: what is not stored by then is stored later.
+
+        Until `take_time`, `record` fails with StoreSilent when time is up."""
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + HURRY
+
+    def take_time(self) -> None:
+        self._deadline = None
+
+    def _time_left(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - asyncio.get_running_loop().time())
 
     async def store_all(self) -> None:
         """Waits until everything so far is stored; StorageFailed if it cannot be."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from crow.config.discovery import (
     MODEL,
@@ -23,8 +24,13 @@ from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
 from crow.session.known_models import KnownModels
 
+if TYPE_CHECKING:
+    from crow.disk import Disk
+
 logger = logging.getLogger(__name__)
 
+SILENT_AFTER = 10.0
+"""Seconds that the disk with the configuration gets."""
 NOTHING_SET_UP = "No model is set up."
 
 
@@ -171,6 +177,7 @@ class Models:
 
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._home = home
+        self._disk: Disk | None = None
         self._environ = environ
         self._known = KnownModels(environ)
         self._demo = False
@@ -195,7 +202,11 @@ class Models:
         return SessionSetup(Settings(), {}, catalog.DEMO, self._environ, self._known)
 
     async def _configured_setup(self) -> SessionSetup:
-        settings = with_allowed(load_settings(self._home), self._environ)
+        from crow.disk import Disk  # needed by sessions only: `initialize` is answered before
+
+        self._disk = self._disk or Disk(self._home)
+        read = await self._disk.run(lambda: load_settings(self._home), SILENT_AFTER)
+        settings = with_allowed(read, self._environ)
         found = await discover(settings, self._environ)
         if not found.default:
             raise SetupNeeded(NOTHING_SET_UP, remedy=how_to_choose(found, self._environ))

@@ -5,8 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from crow.errors import ModelRejected, StorageFailed
-from crow.events import Journal, Notice, TurnEnded
+from crow.events import Notice, TurnEnded
 from crow.messages import StopReason
+from crow.session.journal import SessionJournal
 from crow.turn.conversation import TurnIds
 
 logger = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ class RunningTurn:
     """
 
     def __init__(
-        self, turn_id: str, journal: Journal, answer: Callable[["RunningTurn", TurnIds], Awaitable[StopReason]]
+        self, turn_id: str, journal: SessionJournal, answer: Callable[["RunningTurn", TurnIds], Awaitable[StopReason]]
     ) -> None:
         self._id = turn_id
         self._journal = journal
@@ -36,6 +37,7 @@ class RunningTurn:
 
     def cancel(self) -> None:
         if not self.cancelling and self._work is not None:
+            self._journal.hurry()
             self._work.cancel()
         self.cancelling = True
 
@@ -58,6 +60,14 @@ class RunningTurn:
     async def _run(self, after: "RunningTurn | None") -> StopReason:
         if after is not None:
             await after.ended()
+        if self.cancelling:
+            self._journal.hurry()
+        try:
+            return await self._whole()
+        finally:
+            self._journal.take_time()
+
+    async def _whole(self) -> StopReason:
         work = asyncio.get_running_loop().create_task(self._begin())
         await asyncio.wait([work])
         try:

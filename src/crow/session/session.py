@@ -155,8 +155,9 @@ class Session:
             await self._turn.ended()
 
     async def _answer(self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
-        with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what the person said stays said
-            await self._tell_commands()
+        if not turn.cancelling:
+            with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what was said stays said
+                await self._tell_commands()
         found = self._commands.find(sent)
         self._conversation.left_open = ""
         if found is None:

@@ -50,7 +50,7 @@ class RecentChanges:
         while self._size > LARGEST_IN_MEMORY:
             self._size -= _weight(self._events.popleft())
 
-    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future

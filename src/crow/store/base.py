@@ -51,9 +51,10 @@ class EventLog(Protocol):
         """Takes the event, to be stored within a second. Costs next to nothing and never fails."""
         ...
 
-    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         """Done when everything that was added so far is on disk; fails with StorageFailed if it cannot be, with
-        SessionTaken if another process owns the session by now.
+        SessionTaken if another process owns the session by now, with StoreSilent if the disk does not answer, or not
+        within so many seconds.
 
         What could not be stored (a full disk) is kept in memory and tried again with the next call. `full`: it must
         also survive a power cut.

@@ -4,7 +4,7 @@ import os
 import sqlite3
 
 from crow.config.home import reason
-from crow.errors import StorageFailed
+from crow.errors import StorageFailed, StoreSilent
 
 LITTLE_ROOM = 64 * 1024
 """Bytes. The files that SQLite needs beside the database take about half of it."""
@@ -95,6 +95,14 @@ def gone(path: str) -> StorageFailed:
     return StorageFailed(
         f"Sessions cannot be kept in {path}: the file was moved, removed or replaced while Crow was using it.",
         remedy=f"Put {name} back if you moved it, and start Crow again.",
+    )
+
+
+def silent(path: str, tried: str = KEPT) -> StoreSilent:
+    return StoreSilent(
+        f"Sessions cannot be {tried} {path}: the file system does not answer.",
+        remedy="If it is on another machine or a removable disk, see whether that is still there; "
+        "what could not be stored yet is kept in memory and stored once it answers.",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.clock import milliseconds_now
-from crow.errors import SessionBusy, SessionTaken, StorageFailed
+from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event
 from crow.store.base import PASSING, EventLog, Page, SessionEntry, SessionStore
 from crow.store.owners import STOP
@@ -57,14 +57,14 @@ class _Handle:
         self._added.append(event)
         self._store.flush_later(self)
 
-    def store_all(self, *, full: bool = False) -> "asyncio.Future[None]":
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         storing = self.storing(full=full)
 
         def keep(sessions: "SessionRows") -> None:
             storing(sessions)
             self.pending.check_whole(self.id)
 
-        return self._store.run_storing(self, keep)
+        return self._store.run_storing(self, keep, within)
 
     async def release(self) -> None:
         storing = self.storing()
@@ -101,8 +101,8 @@ class _Store:
     def __init__(self, home: str, max_pages: int | None) -> None:
         self._home = home
         self._max_pages = max_pages
-        self._worker = Worker("crow-store")
-        self._reader = Worker("crow-store-reader")
+        self._worker = Worker("crow-store", self._silence)
+        self._reader = Worker("crow-store-reader", lambda: self._silence(reading=True))
         """Reads beside the worker, so that nobody who looks waits for a write that is held up."""
         self._sessions: SessionRows | None = None
         """Belongs to the worker thread."""
@@ -208,16 +208,22 @@ class _Store:
 
     # --- for the handles
 
-    def run_storing(self, handle: _Handle, job: "Job[None]") -> "asyncio.Future[None]":
+    def run_storing(self, handle: _Handle, job: "Job[None]", within: float | None = None) -> "asyncio.Future[None]":
         """What this one cannot store is tried again later, even if nothing more is added."""
+        loop = asyncio.get_running_loop()
 
-        def look(future: "asyncio.Future[None]") -> None:
-            if not future.cancelled() and future.exception() is not None and handle.pending.rows:
-                self.flush_later(handle)
+        def store(sessions: "SessionRows") -> None:
+            try:
+                job(sessions)
+            except StorageFailed:
+                if handle.pending.rows:
+                    with contextlib.suppress(RuntimeError):  # the loop is closed
+                        loop.call_soon_threadsafe(self.flush_later, handle)
+                raise
 
         self._unstored.discard(handle)
-        future = self._run(job)
-        future.add_done_callback(look)
+        future = self._run(store, within)
+        future.add_done_callback(_look_at)
         return future
 
     def flush_later(self, handle: _Handle) -> None:
@@ -257,8 +263,13 @@ class _Store:
 
         return store
 
-    def _run(self, job: "Job[T]") -> "asyncio.Future[T]":
-        return self._worker.run(lambda: job(self._opened()))
+    def _run(self, job: "Job[T]", within: float | None = None) -> "asyncio.Future[T]":
+        return self._worker.run(lambda: job(self._opened()), within)
+
+    def _silence(self, *, reading: bool = False) -> StoreSilent:
+        from crow.store.failures import KEPT, READ, silent
+
+        return silent(os.path.join(self._home, FILE_NAME), READ if reading else KEPT)
 
     async def _read(self, job: "Callable[[Readings], T]") -> T:
         """With what this process has still to store, if that is stored within a moment."""
@@ -300,3 +311,9 @@ class _Store:
         sessions.close()
         if failure is not None:
             raise failure
+
+
+def _look_at(future: "asyncio.Future[None]") -> None:
+    """Whoever waited may have gone: what failed is tried again, and is nothing to complain of."""
+    if not future.cancelled():
+        future.exception()
