@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOCKS := requirements/uv.txt requirements/lock.txt
-# The tests of several files at once: a process for each core, up to six; `make test CORES=6` says otherwise.
-CORES ?= auto
-SIDE_BY_SIDE := -n $(CORES) --maxprocesses 6 --dist worksteal
+# Several tests at once: three for each core, as many of them wait; `make test PROCESSES=1` says otherwise.
+PROCESSES ?= auto
+SIDE_BY_SIDE := --processes $(PROCESSES)
 
 .PHONY: help run test check format bench conformance soak lock clean compiled
 

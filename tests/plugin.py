@@ -1,7 +1,8 @@
 """Registered by pyproject: the project's own pytest additions."""
 
 import json
-import os
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -55,26 +56,40 @@ def hung_disk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Abst
     return hung
 
 
-# --- side by side
+# --- where the tests have their folders
 
 
-@pytest.hookimpl(optionalhook=True, tryfirst=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """A process for each core. With more the suite takes a third less time, as half of the tests only wait."""
-    return os.cpu_count() or 1
+class OwnFolder:
+    """A folder for this run alone. Those of pytest lie in one that each run closes to other users, whom tests play."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._folder = config.option.basetemp = tempfile.mkdtemp(prefix="crow-tests-")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.OK:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 # --- which rules were shown, for the conformance report
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--processes", default="1", help="how many tests to run at once; auto: as this machine has cores")
     parser.addoption("--rules-to", help="write the outcome of every test that shows a rule to this file")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if not config.option.basetemp:
+        config.pluginmanager.register(OwnFolder(config))
     path = config.getoption("--rules-to")
-    if path and not hasattr(config, "workerinput"):  # where tests run side by side, one process hears of all of them
+    if path:
         config.pluginmanager.register(RuleOutcomes(Path(path)))
+    if (processes := str(config.getoption("--processes"))) != "1":
+        from tests.side_by_side import SideBySide
+
+        config.pluginmanager.register(SideBySide(processes))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

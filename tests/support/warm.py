@@ -1,9 +1,9 @@
 """Starts `crow`, and servers made with large libraries, in processes that have everything imported already.
 
-Most of what the suite cost was thousands of interpreters that imported the same modules. One process for each pytest
-process has imported them and waits for requests; for each it forks a process, which gets the arguments, the folder, the
-environment and the descriptors that a program gets, runs the same `main` and ends like a program. Tests that are about
-starting, or about memory, ask for a cold start; with CROW_COLD_STARTS=1 every start is one.
+Most of what the suite cost was thousands of interpreters that imported the same modules. One process has imported them
+and waits for requests; for each it forks a process, which gets the arguments, the folder, the environment and the
+descriptors that a program gets, runs the same `main` and ends like a program. Tests that are about starting, or about
+memory, ask for a cold start; with CROW_COLD_STARTS=1 every start is one.
 
 Whoever starts programs by themselves is given the words of one: `warm(CROW)`, `warm(script)`.
 """
@@ -23,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,12 @@ def start_crow(
         command = [CROW, *arguments]
         return subprocess.Popen(command, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
     return Process([CROW, *arguments], cwd=cwd, env=env, descriptors=(stdin, stdout, stderr))
+
+
+def prepare() -> None:
+    """Starts the process that has everything imported, for this process and those that are forked from it."""
+    if not COLD:
+        _nest()
 
 
 def warm(program: Path | str) -> list[str]:
@@ -131,21 +138,23 @@ def _stand_in(place: str) -> list[str]:
 
 @functools.cache
 def _nest() -> str:
-    """Starts the process that forks the others: the place of its socket. It ends with this process."""
+    """Starts the process that forks the others: the place of its socket. It ends with this process.
+
+    Whoever asks before it is ready waits in the socket's queue.
+    """
     folder = tempfile.mkdtemp(prefix="crow-nest-")
     place = os.path.join(folder, "socket")
     leash, ours = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, __file__, place, str(leash)],
-        env={"PATH": os.defpath, **INTERPRETER},
-        pass_fds=[leash],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-    )
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen(100)
+        process = subprocess.Popen(
+            [sys.executable, __file__, place, str(listener.fileno()), str(leash)],
+            env={"PATH": os.defpath, **INTERPRETER},
+            pass_fds=[listener.fileno(), leash],
+            stdin=subprocess.DEVNULL,
+        )
     os.close(leash)
-    assert process.stdout is not None
-    with process.stdout as ready:
-        ready.read()
 
     @atexit.register
     def end() -> None:
@@ -269,7 +278,7 @@ def _run(program: Sequence[str], place: str) -> int:
     return 0
 
 
-def _main(place: str, leash: int) -> int:
+def _main(place: str, listening: int, leash: int) -> int:
     import crow
 
     sys.path.pop(0)  # the folder of this file
@@ -278,16 +287,31 @@ def _main(place: str, leash: int) -> int:
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(place)
-        listener.listen(100)
-        os.dup2(0, 1)  # ready
+    with socket.socket(fileno=listening) as listener:
         request = _serve(listener, leash)
     if request is None:
         return 0
     _become(request)
-    return _run(request.program, place)
+    try:
+        code = _run(request.program, place)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    return _leave(code)
+
+
+def _leave(code: int) -> int:
+    """Ends without taking everything apart, which writes to each page that is shared: most of what a start cost."""
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return code  # an interpreter has its own words for it
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1], int(sys.argv[2])))
+    sys.exit(_main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
