@@ -9,8 +9,8 @@ from collections.abc import Generator
 from crow.config.home import create_folder, reason
 from crow.errors import ConfigError
 
-PATIENCE = 0.3
-"""Seconds to wait for another Crow that is writing, which takes milliseconds."""
+PATIENCE = 3.0
+"""Seconds to wait for another Crow that is writing: milliseconds, or longer on a busy disk. Never on the event loop."""
 
 
 @contextlib.contextmanager
