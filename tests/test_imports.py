@@ -124,17 +124,19 @@ def imports() -> Sequence[Import]:
     return tuple(_read_imports())
 
 
+@functools.cache
+def parsed(path: Path) -> Sequence[ast.AST]:
+    """Everything in a file's tree, which must stay as a whole: nodes are told apart by their ids."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def _read_imports() -> Iterator[Import]:
     for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        late = {
-            id(node)
-            for scope in ast.walk(tree)
-            if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef)
-            for node in ast.walk(scope)
-        }
-        for_types = {id(node) for test in ast.walk(tree) if _is_type_checking(test) for node in ast.walk(test)}
-        for node in ast.walk(tree):
+        nodes = parsed(path)
+        scopes = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        late = {id(node) for scope in scopes for node in ast.walk(scope)}
+        for_types = {id(node) for test in nodes if _is_type_checking(test) for node in ast.walk(test)}
+        for node in nodes:
             for name in _imported(node):
                 if name == "crow" or name.startswith("crow."):
                     place = f"{path.relative_to(SOURCE.parent.parent)}:{getattr(node, 'lineno', 0)}"
@@ -195,7 +197,7 @@ def test_only_the_protocol_room_knows_wire_types_and_nobody_the_sdk():
     ]
     assert not strangers
     for path in SOURCE.rglob("*.py"):
-        names = {name.partition(".")[0] for node in ast.walk(ast.parse(path.read_text())) for name in _imported(node)}
+        names = {name.partition(".")[0] for node in parsed(path) for name in _imported(node)}
         assert "acp" not in names, f"{path} imports the SDK, which is only for tests"
         assert "pydantic" not in names or room(module_name(path)) == "mcp", "the MCP library is made with it"
 

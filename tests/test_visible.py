@@ -243,8 +243,9 @@ def test_any_text_is_looked_at_in_linear_time(piece):
         return time.thread_time() - start
 
     # Squares would show as a hundredfold.
-    few, many = piece * (10_000 // len(piece)), piece * (100_000 // len(piece))
-    assert min(seconds(many) for _ in range(2)) < 40 * max(min(seconds(few) for _ in range(3)), 0.002)
+    few, many = piece * (4_000 // len(piece)), piece * (40_000 // len(piece))
+    enough = 40 * max(min(seconds(few) for _ in range(3)), 0.001)
+    assert any(seconds(many) < enough for _ in range(2))
 
 
 def test_lines_added_and_removed_are_told_with_a_minus_sign():

@@ -4,6 +4,7 @@ For each hostile input the longest gap of a heartbeat on the loop of a real proc
 processor, and the memory that it took.
 """
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -170,6 +171,7 @@ def short_lines(size: int) -> bytes:
     return b"short line\n" * (size // 11)
 
 
+@functools.cache
 def numbered_lines(size: int) -> bytes:
     return b"".join(b"line %d of a text\n" % number for number in range(size // 22))
 

@@ -323,7 +323,7 @@ def made_up(chance: random.Random, depth: int) -> Any:
     return schema
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
 def test_whatever_a_server_writes_what_models_are_given_is_a_schema(seed):
     chance = random.Random(seed)
     fit = 0

@@ -95,7 +95,10 @@ def talk(root: Path, story: Callable[[Talk], Awaitable[None]], flavour: str = "l
 # --- taking back
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize(
+    "flavour",
+    [pytest.param(flavour, marks=[] if flavour in ("local", "zed") else pytest.mark.slow) for flavour in FLAVOURS],
+)
 def test_every_kind_of_file_is_byte_for_byte_what_it_was(tmp_path, flavour):
     wrong: dict[str, object] = {}
 

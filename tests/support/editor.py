@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from tests.support import judge
 from tests.support.patience import DEADLINE, calm_clock
+from tests.support.scripts import quick_to_read
 from tests.support.terminals import Terminal, Terminals, UnknownTerminal
 from tests.support.warm import (
     CROW,  # noqa: F401 -- the program of these editors
@@ -195,7 +196,7 @@ class Editor:
         self.home.mkdir(parents=True, exist_ok=True)
         self.workspace.mkdir(exist_ok=True)
         if script is not None:
-            (self.home / "script.toml").write_text(script)
+            (self.home / "script.toml").write_text(quick_to_read(script))
             (self.home / "config.toml").write_text(CONFIG.format(images=str(images).lower(), more=config))
         elif base_url:  # a provider of `tests.support.provider`
             (self.home / "config.toml").write_text(REAL_MODEL.format(base_url=base_url, more=config))

@@ -325,7 +325,9 @@ class Chance:
         self.happen(events.CrowSaid(f"{id}-m2", "Done."), TurnEnded(id, StopReason.END_TURN))
 
 
-seeds = pytest.mark.parametrize("seed", range(60))
+seeds = pytest.mark.parametrize(
+    "seed", [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 60))]
+)
 
 
 @seeds
