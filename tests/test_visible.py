@@ -253,3 +253,11 @@ def test_lines_added_and_removed_are_told_with_a_minus_sign():
     assert one_line(title) == title
     assert one_line("rm \u2212rf a") == "rm ⟨\u2212 U+2212⟩rf a"
     assert every_line("echo +3 \u22121") == "echo +3 ⟨\u2212 U+2212⟩1"
+
+
+def test_what_stands_far_to_the_right_on_a_line_of_its_own_is_shown_and_warned_of():
+    command = f"echo a\n{' ' * 62}rm x"
+    assert every_line(command) == "echo a\n⟨62 blanks⟩rm x"
+    assert warning(command) == "Careful: it holds a long run of blanks."
+    indented = f"if a:\n{' ' * 48}b()"
+    assert (every_line(indented), warning(indented)) == (indented, "")

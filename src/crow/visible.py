@@ -142,7 +142,7 @@ _MANY_BLANKS_IN_TEXT = 60
 """In prose and files, where tables are aligned with blanks."""
 _GAP = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
 _GAP_IN_TEXT = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
-_DEEP = _Pattern(r"(?m)^[ \t\u3000]{100,}(?=\S)")
+_DEEP = _Pattern(rf"(?m)^[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
 _EMPTY_LINES = _Pattern(r"\n(?:[ \t\u3000]*\r?\n){5,}")
 _NAMES = {"\n": "⏎", "\t": " "}
 _PLAIN_ENOUGH = " " * _MANY_BLANKS

@@ -227,9 +227,9 @@ def test_permissions_are_listed_explained_and_taken_back(open_editor):
     for wrong in ["99", "0", "-1", "x", "1.5", "9" * 500]:
         assert said(crow, f"/permissions revoke {wrong}").startswith("There is no rule")
 
-    assert "goes, by terminal: `npm test *` (your config)" in said(crow, "/permissions explain npm test unit")
-    assert "asks, by running a command" in said(crow, "/permissions explain rm -rf /")
-    assert "goes, by reading in the workspace" in said(crow, "/permissions explain read a.txt")
+    assert "a rule allows it (terminal: `npm test *`; your config)" in said(crow, "/permissions explain npm test unit")
+    assert "You are asked first: running a command" in said(crow, "/permissions explain rm -rf /")
+    assert "without asking: reading in the workspace" in said(crow, "/permissions explain read a.txt")
     assert "may hold keys" in said(crow, "/permissions explain read .env")
     assert "is protected" in said(crow, "/permissions explain write .git/config")
     for wrong in ["explain", "revoke", "forget 1"]:

@@ -34,6 +34,15 @@ def test_commands_and_their_folders(open_editor):
     )
 
 
+def test_a_warning_stands_alone_where_nothing_else_is_to_be_said(open_editor):
+    crow = open_editor(script=reply(run(f"echo a{BLANKS}; rm x")) + DONE)
+    crow.new_session()
+    crow.prompt("go")
+    [request] = crow.permissions
+    said = [block["content"]["text"] for block in request["toolCall"]["content"]]
+    assert said == ["```bash\necho a⟨400 blanks⟩; rm x\n```", "Careful: it holds a long run of blanks."]
+
+
 def test_paths_hosts_and_names_of_tools(open_editor):
     script = reply(
         call("write", path=f"read{TE}me.txt", content="x"),

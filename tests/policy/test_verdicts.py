@@ -252,17 +252,34 @@ def test_what_the_policy_tells_of_itself(shop):
 
 def test_explanations(shop):
     policy = shop.policy(allow("ls *"), deny("rm *"))
-    assert policy.explain(shop.line("ls")) == "terminal (ls) in mode ask:\n- goes, by terminal: `ls *` (your config)"
+    assert policy.explain(shop.line("ls")) == (
+        "The command `ls`, in mode `ask`:\n- It runs without asking: a rule allows it (terminal: `ls *`; your config)."
+    )
     assert policy.explain(shop.line("rm \u202ex")) == (
-        "terminal (rm ⟨U+202E⟩x) in mode ask:\n"
-        "- refused, by terminal: `rm *` (your config): a rule forbids it (terminal: `rm *`; your config)."
+        "The command `rm ⟨U+202E⟩x`, in mode `ask`:\n"
+        "- It is refused: a rule forbids it (terminal: `rm *`; your config)."
     )
     assert policy.explain(shop.line("sort -o x y")) == (
-        "terminal (sort -o x y) in mode ask:\n"
-        "- asks, by running a command: ask in mode ask (built-in): `sort -o` is not covered: no rule is about it."
-        "; on offer: Allow `sort -o x y` for this session; Allow `sort -o x y` in this project"
+        "The command `sort -o x y`, in mode `ask`:\n"
+        "- You are asked first: running a command needs your permission in this mode. "
+        "`sort -o` is not covered: no rule is about it. "
+        "Besides a single yes you can choose: Allow `sort -o x y` for this session; "
+        "Allow `sort -o x y` in this project."
     )
-    assert "it can only be allowed once" in policy.explain(shop.read(".env"))
+    assert policy.explain(shop.read("a.txt")) == (
+        f"Reading `{shop.root}/a.txt`, in mode `ask`:\n"
+        "- It is done without asking: reading in the workspace needs no permission in this mode."
+    )
+    assert policy.explain(shop.read(".env")) == (
+        f"Reading `{shop.root}/.env`, in mode `ask`:\n"
+        f"- You are asked first: reading a secret needs your permission in this mode. {shop.root}/.env may hold keys "
+        "or passwords, and the model would see them. It can only be allowed once."
+    )
+    policy.mode = "plan"
+    assert policy.explain(shop.line("make")) == (
+        "The command `make`, in mode `plan`:\n"
+        "- It is refused: the mode is `plan`, in which running a command is not allowed."
+    )
 
 
 def test_several_roots():

@@ -101,8 +101,8 @@ def test_diffs_outputs_and_failures():
     )
     assert "### Edit a (done)\n\n```diff\n--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-x\n+y\n```\n" in text
     assert "### Remove b (done)\n\n```diff\n--- a/b\n+++ b/b\n@@ -1,1 +0,0 @@\n-x\n```\n" in text
-    assert "### `make` (failed)\n\nexit 2\n\n```\nno rule\n```\n" in text
-    assert "```\nseen elsewhere\n```\n" in text
+    assert "### `make` (failed)\n\nexit 2\n\n```text\nno rule\n```\n" in text
+    assert "```text\nseen elsewhere\n```\n" in text
     assert "*Image (image/png)*" in text
     assert "QUJD" not in text
 
@@ -126,7 +126,7 @@ def test_what_a_subagent_did_stands_below_the_call_that_it_worked_for():
         *("## You", "## Model", "### Work: Pears (done)", "#### Subagent “Pears”: Edit a (done)"),
         *("### Explore: Apples (failed)", "## Model", "### Undo (done)"),
     ]
-    assert "```\n✓ Edit a\n```\n\n> # Report\n>\n> All done.\n\n#### Subagent" in text
+    assert "```text\n✓ Edit a\n```\n\n> # Report\n>\n> All done.\n\n#### Subagent" in text
     assert text.count("It failed.") == 1
 
 
@@ -144,7 +144,7 @@ def test_what_was_attached_is_named_and_text_of_it_is_shown():
     assert "QUJD" not in text
     for name in ("image (image/png) `file:///a.png`", "audio (audio/wav)", "`file:///b.py`", "`file:///d.bin`"):
         assert f"*Attached: {name}*" in text
-    assert "*Attached: `file:///c.py`*\n\n```\nc = 1\n```\n" in text
+    assert "*Attached: `file:///c.py`*\n\n```py\nc = 1\n```\n" in text
 
 
 def test_nothing_breaks_out_of_its_fence_or_heading():
@@ -189,7 +189,7 @@ def test_how_turns_ended_and_what_became_of_them():
     assert "> The background command b1 has ended.\n\n> Cancelled.\n" in text
     assert "> The turn failed: The key\n> is wrong.\n" in text
     assert "- [x] look\n- [~] mend\n- [ ] test\n" in text
-    assert "```\nthe story so far\n```" in text
+    assert "```text\nthe story so far\n```" in text
     assert "could not be summed up" in text
     assert "> From here on the model knew nothing" in text
     assert "> The turn before was taken back." in text

@@ -13,7 +13,7 @@ import pytest
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.messages import ToolCall
-from crow.results import Location, TextBlock, ToolKind, ToolResult
+from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments
 from crow.tools.search import LONGEST_LINE, MOST_BYTES, Search, SearchAction, around_match
 from crow.workspace.local import LocalWorkspace
@@ -93,6 +93,16 @@ def test_how_it_shows_itself(project):
     assert result.display == (TextBlock(result.text),)
     assert result.brief == result.message
     assert result.locations == (Location(str(project / "src/app.py"), 4), Location(str(project / "src/run.ts"), 1))
+
+
+def test_that_there_is_nothing_is_said_once(project):
+    """In the title: below it stands only what the title does not say."""
+    result = search(project, pattern="nope")
+    assert (result.brief, result.display) == ("no matches", (HiddenOutput(),))
+    (project / ".env").write_text("nope\n")
+    result = search(project, pattern="nope")
+    assert result.text.startswith("(no matches)\n(1 file not searched")
+    assert result.display == (TextBlock(result.text.removeprefix("(no matches)\n")),)
 
 
 def test_a_search_outside_can_be_judged(project):

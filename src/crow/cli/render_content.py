@@ -55,7 +55,7 @@ def title_style(kind: str, style: str = PLAIN) -> str:
 
 def unsaid(facts: list[str], title: str) -> list[str]:
     """Those of the facts about a call that its title does not end with."""
-    return [fact for fact in facts if fact and not title.endswith(fact)]
+    return [fact for fact in facts if fact and not title.casefold().endswith(fact.casefold())]
 
 
 def is_titled(lines: list[str], title: str) -> bool:

@@ -66,7 +66,7 @@ def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
     if of_server:
         yield _judge_tool(deed, situation, Aspect.MCP, lambda where: tool_scope(deed, where))
     elif deed.kind is ToolKind.SWITCH_MODE:
-        yield _by_mode(situation.mode, Aspect.LEAVE_MODE, "Crow would begin to carry out the plan.", _no_offer)
+        yield _by_mode(situation.mode, Aspect.LEAVE_MODE, "", _no_offer)
     elif not judged:
         quiet = deed.tool in _QUIET_TOOLS or deed.kind not in _LOUD_KINDS
         yield _judge_tool(deed, situation, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
@@ -239,13 +239,12 @@ def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) 
 
 def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
     decision = answer(mode, aspect)
-    name = f"{aspect}: {decision} in mode {mode}"
     match decision:
         case "go":
-            return Allow(name)
+            return Allow(aspect)
         case "refuse":
-            return Deny(name, f"the mode is `{mode}`, which allows no {aspect}.")
+            return Deny(aspect, f"the mode is `{mode}`, in which {aspect} is not allowed.")
         case "ask":
-            return Ask(name, why, Origin.BUILT_IN, offer("session"), offer("project"))
+            return Ask(aspect, why, Origin.BUILT_IN, offer("session"), offer("project"))
         case _:
             assert_never(decision)

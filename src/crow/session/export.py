@@ -23,7 +23,7 @@ from crow.events import (
     SubagentDid,
     TurnUndone,
 )
-from crow.markdown import fence
+from crow.markdown import code, fence, language_of
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
@@ -64,9 +64,9 @@ def markdown(entry: SessionEntry, events: Iterable[Event]) -> str:
 
 def _head(entry: SessionEntry) -> Iterator[str]:
     yield f"# {one_line(entry.title) or 'Untitled'}"
-    facts = [f"- Folder: {_code(entry.cwd)}", *(f"- Also: {_code(root)}" for root in entry.roots)]
+    facts = [f"- Folder: {code(entry.cwd)}", *(f"- Also: {code(root)}" for root in entry.roots)]
     facts.append(f"- Begun: {moment(entry.created_at)}; last used: {moment(entry.updated_at)}")
-    facts.append(f"- Session: {_code(entry.id)}")
+    facts.append(f"- Session: {code(entry.id)}")
     yield "\n".join(facts)
 
 
@@ -181,7 +181,7 @@ def _item(item: PastItem, folder: str) -> Iterator[str]:
             yield "\n".join(f"- [{PLAN_SIGNS[entry.status]}] {one_line(entry.content)}" for entry in item.entries)
         case CompactionEnded(status="completed"):
             yield "The conversation up to here was summed up for the model:"
-            yield fence(item.summary)
+            yield fence(item.summary, "text")
         case CompactionEnded():
             yield "The conversation could not be summed up for the model."
         case _:
@@ -193,13 +193,14 @@ def _sent(block: Sent) -> str:
         case SentText():
             return block.text.strip()
         case SentMedia():
-            name = f" {_code(block.uri)}" if block.uri else ""
+            name = f" {code(block.uri)}" if block.uri else ""
             return f"*Attached: {block.kind} ({one_line(block.mime_type)}){name}*"
         case SentLink():
-            return f"*Attached: {_code(block.uri)}*"
+            return f"*Attached: {code(block.uri)}*"
         case SentResource():
-            content = "" if block.text is None else f"\n\n{fence(without_middle(block.text, LONGEST_OUTPUT))}"
-            return f"*Attached: {_code(block.uri)}*{content}"
+            text = None if block.text is None else without_middle(block.text, LONGEST_OUTPUT)
+            content = "" if text is None else f"\n\n{fence(text, language_of(block.uri) or 'text')}"
+            return f"*Attached: {code(block.uri)}*{content}"
         case _:
             assert_never(block)
 
@@ -222,7 +223,8 @@ def _block(block: DisplayBlock, folder: str) -> str:
         case TextBlock(prose=True):
             return _quoted(without_middle(block.text, LONGEST_OUTPUT))
         case TextBlock() | HiddenOutput():
-            return fence(without_middle(block.text, LONGEST_OUTPUT)) if block.text else ""
+            language = block.language if isinstance(block, TextBlock) else ""
+            return fence(without_middle(block.text, LONGEST_OUTPUT), language or "text") if block.text else ""
         case DiffBlock():
             name = one_line(relative_to(block.path, folder).lstrip("/"))
             return fence(diff.unified(block.old_text, block.new_text, name, LONGEST_DIFF), "diff")
@@ -237,10 +239,3 @@ def _block(block: DisplayBlock, folder: str) -> str:
 def _quoted(markdown: str) -> str:
     """Somebody's Markdown within ours: its headings are none of this document."""
     return "\n".join(f"> {line}".rstrip() for line in markdown.strip().splitlines())
-
-
-def _code(text: str) -> str:
-    """As code, with ticks around it that it does not contain."""
-    shown = one_line(text, 1000)
-    ticks = "``" if "`" in shown else "`"
-    return f"{ticks}{shown}{ticks}"

@@ -11,7 +11,7 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
 from crow.tools.find import searcher_on, where
 from crow.visible import one_line
@@ -121,14 +121,15 @@ class SearchAction:
         await self._workspace.stat(self._target)  # that it was the folder which was judged
         body, more = _fitting(self._lines(findings))
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
-        text = "\n".join([*body, *notes])
-        told = "\n".join([text, *ignored_arguments(self._unknown)])
+        told = "\n".join([*body, *notes, *ignored_arguments(self._unknown)])
         message = self._message(findings)
+        # That there is nothing stands in the title, and needs no second line.
+        shown_lines = [*body, *(notes if findings.files else notes[1:])]
         return ToolResult(
             ok=True,
             text=told,
             message=message,
-            display=(TextBlock(text),),
+            display=(TextBlock("\n".join(shown_lines)) if shown_lines else HiddenOutput(),),
             brief=message.lower(),
             locations=tuple(map(_location, findings.files[:MOST_LOCATIONS])),
         )

@@ -63,7 +63,7 @@ async def verdict_on(conversation: Conversation, call: ToolCall, action: Action 
 
 
 async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
-    reason = f"{ask.reason} {warning}" if (warning := _warning_about(action.deed)) else ask.reason
+    reason = " ".join(filter(None, (ask.reason, _warning_about(action.deed))))
     await conversation.journal.record(events.PermissionAsked(call.id, reason, action.display))
     two_yeses = action if isinstance(action, HasTwoYeses) else None
     question = PermissionQuestion(
