@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import stat
 import threading
 
@@ -153,7 +154,8 @@ def test_context_says_what_fills_the_window(crow):
     said(crow, "x" * 30_000)
     text = said(crow, "/context")
     assert "scripted/test" in text
-    assert "| What you sent | 10," in text
+    [sent] = [line for line in text.splitlines() if line.startswith("What you sent")]
+    assert re.fullmatch(r"What you sent +10,\d\d\d  █+", sent)
     assert "nearly full" not in text
 
 

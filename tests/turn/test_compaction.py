@@ -324,7 +324,10 @@ def test_the_last_count_of_the_provider_is_the_base_of_the_estimate(tmp_path):
     talk = Talk(tmp_path, [reply("Hello.", Usage(input_tokens=5000, output_tokens=70))])
     asyncio.run(talk.turn("Hi."))
     assert estimate(talk.conversation) == 5070
-    assert context_use(talk.conversation).total == 5070
+    use = context_use(talk.conversation)
+    assert use.total == 5070
+    # The parts are estimated, and the estimate is set right by what the provider counted.
+    assert sum((use.system_prompt, use.tools, use.person, use.model, use.outputs, use.images)) == 5070
 
 
 def test_what_fills_the_window_is_told_part_by_part(tmp_path):

@@ -5,6 +5,7 @@ high than too low: a request that does not fit costs more than a compaction that
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import assert_never
 
 import msgspec
@@ -36,7 +37,7 @@ REPLY = 8_192
 
 
 class ContextUse(msgspec.Struct, frozen=True):
-    """What fills the window, in estimated tokens. The parts add up to about `total`, which knows of the last count."""
+    """What fills the window, in estimated tokens. The parts add up to `total`, which knows of the last count."""
 
     system_prompt: int
     tools: int
@@ -125,17 +126,27 @@ def context_use(conversation: Conversation) -> ContextUse:
     messages = conversation.history.messages()
     outputs = [message for message in messages if isinstance(message, ToolMessage)]
     person = [message for message in messages if isinstance(message, UserMessage)]
-    images = sum(_tokens_of_media(message) for message in messages)
-    return ContextUse(
-        system_prompt=tokens_of_text(conversation.system()),
-        tools=_tokens_of_tools(conversation.tool_specs()),
-        person=sum(tokens_of(message) - _tokens_of_media(message) for message in person),
-        model=sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),
-        outputs=sum(tokens_of(message) - _tokens_of_media(message) for message in outputs),
-        images=images,
-        total=estimate(conversation),
-        window=conversation.model.info.context_window,
-    )
+    total = estimate(conversation)
+    parts = {
+        "system_prompt": tokens_of_text(conversation.system()),
+        "tools": _tokens_of_tools(conversation.tool_specs()),
+        "person": sum(tokens_of(message) - _tokens_of_media(message) for message in person),
+        "model": sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),
+        "outputs": sum(tokens_of(message) - _tokens_of_media(message) for message in outputs),
+        "images": sum(_tokens_of_media(message) for message in messages),
+    }
+    fitted = dict(zip(parts, _adding_up(list(parts.values()), total), strict=True))
+    return ContextUse(**fitted, total=total, window=conversation.model.info.context_window)
+
+
+def _adding_up(parts: Sequence[int], total: int) -> list[int]:
+    """The parts in their proportions, as whole numbers whose sum is `total`."""
+    whole, before, fitted = sum(parts) or 1, 0, list[int]()
+    for end in accumulate(parts):
+        upto = round(total * end / whole)
+        fitted.append(upto - before)
+        before = upto
+    return fitted
 
 
 def tokens_of(message: Message) -> int:

@@ -57,11 +57,14 @@ def _table(use: ContextUse, model: str) -> Iterator[str]:
         "What tools gave": use.outputs,
         "Pictures and sound": use.images,
     }
-    whole = sum(parts.values()) or 1
-    yield "| what | tokens | |"
-    yield "|---|---:|---|"
+    whole = use.total or 1
+    # Between fences, since not every client shows tables, and a pipe shows them as they are written.
+    yield "```text"
+    name_width, number_width = max(map(len, parts)), len(f"{use.total:,}")
     for name, tokens in parts.items():
-        yield f"| {name} | {tokens:,} | {'█' * round(BAR * tokens / whole)} |"
+        bar = "█" * round(BAR * tokens / whole)
+        yield f"{name:{name_width}}  {tokens:{number_width},}  {bar}".rstrip()
+    yield "```"
     if use.window and use.total > NEARLY_FULL * use.window:
         yield "\nIt is nearly full. `/compact` sums up the conversation, `/clear` lets the model start afresh."
     if not use.window:
