@@ -133,6 +133,11 @@ def test_a_command_for_crow_itself_gives_no_name(open_editor):
     crow = open_editor(script=HELLO)
     crow.new_session()
     crow.prompt("/help")
+    crow.prompt("/context  \nand more")
     assert titles(crow) == []
+    assert crow.request("session/list")["sessions"][0]["title"] == "/help"  # in a list it has to be called something
     crow.prompt("Mend it")
     assert titles(crow) == ["Mend it"]
+    assert crow.request("session/list")["sessions"][0]["title"] == "Mend it"
+    crow.prompt("/help")
+    assert crow.request("session/list")["sessions"][0]["title"] == "Mend it"

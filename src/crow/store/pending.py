@@ -11,21 +11,26 @@ from crow.events import (
     CallSettled,
     CommandGiven,
     Event,
+    SentText,
     TitleChanged,
     TurnEnded,
     TurnStarted,
     UserSaid,
 )
 from crow.store.records import Row, merged, row_of
+from crow.visible import one_line
 
 LARGEST_BACKLOG = 64 * 1024 * 1024
 """Characters that may wait for a disk that takes nothing."""
+LONGEST_COMMAND = 80
 
 
 class ListChange(msgspec.Struct):
     """What the waiting rows change in the session's entry; None leaves a value as it is."""
 
     title: str | None = None
+    command: str | None = None
+    """What was typed for Crow itself: the title in lists of a session that has no other."""
     updated: int | None = None
     running: int | None = None
     """When the turn began; 0 when it ended."""
@@ -119,7 +124,15 @@ class Pending:
             case UserSaid() | CommandGiven():
                 self.change.listed = True
                 self.change.updated = time
+                if isinstance(event, CommandGiven) and self.change.command is None:
+                    self.change.command = _typed(event)
             case TitleChanged(title=title):
                 self.change.title = title
             case _:
                 pass
+
+
+def _typed(event: CommandGiven) -> str | None:
+    """The beginning of a command's first line."""
+    texts = (block.text.strip() for block in event.sent if isinstance(block, SentText))
+    return next((one_line(text[:LONGEST_COMMAND].splitlines()[0]) for text in texts if text), None)

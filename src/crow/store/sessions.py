@@ -267,12 +267,13 @@ def _change_entry(connection: sqlite3.Connection, pending: Pending) -> None:
     change = pending.change
     connection.execute(
         """
-        UPDATE sessions SET title = COALESCE(?, title), updated = COALESCE(?, updated),
+        UPDATE sessions SET title = COALESCE(?, NULLIF(title, ''), ?, ''), updated = COALESCE(?, updated),
             running = COALESCE(?, running), listed = listed OR ?
         WHERE key = ?
         """,
         (
             None if change.title is None else clean(change.title),
+            None if change.command is None else clean(change.command),
             change.updated,
             change.running,
             change.listed,
