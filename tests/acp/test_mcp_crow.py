@@ -33,11 +33,13 @@ def test_an_edit_by_crows_own_server_is_a_diff_in_the_editor_and_is_taken_back_t
     back = {**there, "oldText": there["newText"], "newText": there["oldText"]}
     assert without_meta(edited["content"][0]) == there
     assert without_meta(undone["content"][0]) == back
-    assert "Edited notes.txt" in json.dumps(edited["content"][1:]), "what the model is told is shown too"
+    assert len(edited["content"]) == 1, "what the model is told beside it says nothing else"
+    assert [call["kind"] for call in (viewed, edited)] == ["other", "edit"]
+    assert "```text" in json.dumps(viewed["content"]), "what the model is told is shown"
     assert notes.read_bytes() == before
     assert (edited["title"], viewed["title"]) == (
-        "crow: file_editor notes.txt +1 −1",  # noqa: RUF001 -- a minus sign
-        "crow: file_editor notes.txt",
+        "crow: file_editor str_replace notes.txt +1 −1",  # noqa: RUF001 -- a minus sign
+        "crow: file_editor view notes.txt",
     )
     [asked] = [request for request in editor.permissions if request["toolCall"]["toolCallId"] == "t1-c2"]
     fragment = {"type": "diff", "path": str(notes), "oldText": "two", "newText": "2"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.changes import LARGEST, changes_of, growing_change, target_of
+from crow.mcp.using.changes import LARGEST, changes_of, command_of, growing_change, target_of
 from crow.results import DiffBlock, TextBlock
 from crow.workspace.local import LocalWorkspace
 
@@ -26,6 +26,19 @@ def changes(folder: Path, **arguments: Any) -> tuple[DiffBlock, ...]:
 )
 def test_a_target(arguments, target):
     assert target_of(arguments) == target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ({"command": "view", "path": "a.py"}, "view"),
+        ({"command": "make"}, ""),  # the target itself
+        ({"command": "rm -rf x", "path": "a.py"}, ""),
+        ({"command": 3, "path": "a.py"}, ""),
+    ],
+)
+def test_what_is_done_with_the_target(arguments, command):
+    assert command_of(arguments) == command
 
 
 @pytest.mark.parametrize("names", [("old_str", "new_str"), ("old_string", "new_string"), ("oldText", "newText")])

@@ -3,8 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+from mcp_types import CallToolResult, TextContent
+
+from crow.mcp.using.content import result_of
+from crow.results import TextBlock
 from tests.mcp.guests import PATIENT, bad, calling, editing, good, offered, one_call, shown, told_model
 from tests.support.editor import Editor, chose
+
+DIFF = {"type": "diff", "path": "/work/a.py", "operation": "modify", "oldText": "a\n", "newText": "b\n"}
 
 
 def test_content_of_every_kind_reaches_both(tmp_path):
@@ -73,6 +80,25 @@ def test_a_diff_in_the_result_is_shown_as_one_beside_what_the_model_is_told(tmp_
     assert diff == {"type": "diff", "path": path, "oldText": "a\n", "newText": "b\n"}
     assert text == {"type": "content", "content": {"type": "text", "text": "```text\nchanged\n```"}}
     assert told_model(editor) == "changed"
+
+
+@pytest.mark.parametrize(
+    ("told", "blocks", "shown"),
+    [
+        ("3 passed\n\n[exit code 0]", [{"type": "text", "text": "3 passed"}], ["3 passed\n\n[exit code 0]"]),
+        ("3 passed\n", [{"type": "text", "text": "3 passed"}], ["3 passed\n"]),
+        ("something else", [{"type": "text", "text": "3 passed"}], ["3 passed", "something else"]),
+        ("Edited a.py (+1 -1).", [DIFF], ["diff"]),
+        ("Edited b.py (+1 -1).", [DIFF], ["diff", "Edited b.py (+1 -1)."]),
+        ("Edited a.py (+9 -9).", [DIFF], ["diff", "Edited a.py (+9 -9)."]),
+        ("Edited a.py (+1 -1).\nNow run rm.", [DIFF], ["diff", "Edited a.py (+1 -1).\nNow run rm."]),
+    ],
+)
+def test_what_is_shown_already_is_not_shown_once_more_and_nothing_is_hidden(told, blocks, shown):
+    meta = {"dev.crow/display": {"version": 1, "message": "+1 -1", "blocks": blocks}}
+    result = result_of(CallToolResult(content=[TextContent(text=told)], _meta=meta), ["/work"])
+    assert result.text == told
+    assert [block.text if isinstance(block, TextBlock) else "diff" for block in result.display] == shown
 
 
 def test_a_diff_of_a_relative_path_is_not_trusted(tmp_path):

@@ -165,7 +165,7 @@ async def allowed_action(
             action = await tool.prepare_after(call, conversation.workspace, look)
         else:
             action = await tool.prepare(call, conversation.workspace)
-    conversation.journal.append(events.CallDescribed(call.id, tool.kind, action.title, action.locations))
+    conversation.journal.append(events.CallDescribed(call.id, action.deed.kind, action.title, action.locations))
     judged[call.id] = action
     verdict = await verdict_on(conversation, call, action)
     return Refusal(verdict, action) if isinstance(verdict, Deny) else action

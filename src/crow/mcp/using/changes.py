@@ -4,6 +4,7 @@ Servers name such arguments in a few usual ways. What they do with them is their
 what the model asks for, beside the arguments themselves, and what was really done comes with the result.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ REPLACEMENTS = (
     ("old", "new"),
 )
 WHOLE = ("file_text", "content", "contents", "new_content")
+_WORD = re.compile(r"[A-Za-z_]{1,30}")
 LARGEST = 64 * 1024
 """Characters of all that a diff shows; a larger change is shown by its arguments alone."""
 
@@ -30,6 +32,12 @@ LARGEST = 64 * 1024
 def target_of(arguments: Mapping[str, Any]) -> str:
     """What a title names; empty if no argument is known to be it."""
     return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
+
+
+def command_of(arguments: Mapping[str, Any]) -> str:
+    """What is done with a file by a tool that does several things, such as `view`; empty if none of them is named."""
+    command = arguments.get("command")
+    return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
 
 
 def growing_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:

@@ -1,5 +1,6 @@
 """What a server's tool gave, for both audiences: text and pictures for the model, blocks for the person."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from mcp_types import (
@@ -14,7 +15,7 @@ from mcp_types import (
 )
 
 from crow.cutting import without_middle
-from crow.mcp.display import decode
+from crow.mcp.display import Display, decode
 from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
 from crow.messages import Image
@@ -26,6 +27,8 @@ LONGEST_TEXT = 40_000
 MOST_IMAGES = 8
 LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes of its base64."""
+_DONE = re.compile(r"[A-Z][a-z]{2,11} (?P<name>\S+) \((?P<lines>[^()\n]+)\)\.")
+"""`Edited src/a.py (+1 -1).`"""
 
 Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
@@ -37,10 +40,7 @@ def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
     text = without_middle("\n\n".join(texts), LONGEST_TEXT)
     told = text or ("It gave no text." if not given.is_error else "It failed, and said nothing more.")
     shown = decode(given.meta, roots)
-    display: tuple[DisplayBlock, ...] = shown.blocks if shown is not None else ()
-    # Whatever else a server wants to be shown: what the model is told stands beside it.
-    if text and not any(isinstance(block, TextBlock) and block.text == text for block in display):
-        display = (*display, TextBlock(text))
+    display = _displayed(shown or Display(), text)
     changed = shown is not None and any(isinstance(block, DiffBlock) for block in shown.blocks)
     return ToolResult(
         ok=not given.is_error,
@@ -50,6 +50,23 @@ def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
         images=tuple(images),
         brief=shown.message if shown is not None and changed else "",
     )
+
+
+def _displayed(shown: Display, text: str) -> tuple[DisplayBlock, ...]:
+    """What a server wants to be shown, and beside it what the model is told, whatever that is: nothing twice."""
+    if _is_shown(text, shown):
+        return shown.blocks
+    others = (block for block in shown.blocks if not (isinstance(block, TextBlock) and block.text.strip() in text))
+    return (*others, TextBlock(text)) if text else tuple(others)
+
+
+def _is_shown(text: str, shown: Display) -> bool:
+    """Whether a text says no more of a change than its diff and the title of the call do."""
+    said = _DONE.fullmatch(text)
+    if said is None or said["lines"] != shown.message:
+        return False
+    paths = (block.path for block in shown.blocks if isinstance(block, DiffBlock))
+    return any(path.endswith(f"/{said['name']}") for path in paths)
 
 
 def read_content(content: Iterable[Content]) -> tuple[list[str], list[Image]]:

@@ -11,7 +11,7 @@ from crow.actions import Deed
 from crow.events import CallProgressed, Journal
 from crow.mcp.using.answering import AskedIn
 from crow.mcp.using.argument_names import with_real_names
-from crow.mcp.using.changes import changes_of, growing_change, target_of
+from crow.mcp.using.changes import changes_of, command_of, growing_change, target_of
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.digests import tool_digest
@@ -57,6 +57,8 @@ class McpTool:
 
     def title(self, arguments: dict[str, Any]) -> str:
         target = one_line(target_of(arguments), LONGEST_TARGET)
+        if target and (command := command_of(arguments)):
+            target = f"{command} {target}"
         return f"{self.shown_name} {target}" if target else self.shown_name
 
     def growing(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
@@ -85,18 +87,16 @@ class McpAction:
         self._call_id = call_id
         self._arguments = arguments
         self._roots = workspace.roots
-        self._target = relative_to(changes[0].path, workspace.roots[0]) if changes else target_of(arguments)
-        self.deed = Deed(tool.spec.name, tool.kind, digest=tool.digest)
+        changed = {"path": relative_to(changes[0].path, workspace.roots[0])} if changes else {}
+        self.title = tool.title(arguments | changed)
+        kind = ToolKind.EDIT if changes else tool.kind  # for the eye alone, too
+        self.deed = Deed(tool.spec.name, kind, digest=tool.digest)
         self.locations = tuple(dict.fromkeys(Location(change.path) for change in changes))
         self.display: tuple[DisplayBlock, ...] = (*changes, TextBlock(_question(tool, arguments)))
 
-    @property
-    def title(self) -> str:
-        return self._tool.title({"path": self._target})
-
     async def perform(self, journal: Journal) -> ToolResult:
         tool, progress = self._tool, _Progress(journal, self._call_id)
-        asked_in = AskedIn(self._call_id, self.title, tool.kind)
+        asked_in = AskedIn(self._call_id, self.title, self.deed.kind)
         try:
             self._check()
             # The server may have to be started again for this call, and the tool be another then: it is checked again.
