@@ -246,6 +246,15 @@ def test_a_home_that_is_a_file(tmp_path: Path, arguments: tuple[str, ...]) -> No
     assert said.stderr == f"crow: {file} is not a folder.\n"
 
 
+@pytest.mark.parametrize("arguments", [("sessions",), ("sessions", "show", "x"), ("config", "check"), ("run", "hi")])
+def test_a_home_that_is_a_link_to_nowhere(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    link, nowhere = tmp_path / "link", tmp_path / "nowhere"
+    link.symlink_to(nowhere)
+    said = crow(tmp_path, *arguments, CROW_HOME=str(link))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert f"{link} is a link to {nowhere}, which is not there." in said.stderr
+
+
 # --- what was typed
 
 

@@ -47,6 +47,7 @@ def create_folder(path: str) -> None:
     """Makes the folder, and the missing ones above it, readable by their owner only. One that exists stays as it is."""
     if os.path.isdir(path):
         return
+    refuse_link_to_nowhere(path)
     try:
         create_folder(os.path.dirname(path))
         with contextlib.suppress(FileExistsError):
@@ -60,10 +61,20 @@ def is_there(path: str) -> bool:
     try:
         os.lstat(path)
     except FileNotFoundError:
+        refuse_link_to_nowhere(os.path.dirname(path))
         return False
     except OSError as error:
         raise unreadable(path, error) from error
     return True
+
+
+def refuse_link_to_nowhere(folder: str) -> None:
+    """ConfigError if the folder is a link whose target is not there, as that of a disk that is not mounted: nobody
+    knows what lies in it, and nothing can be kept."""
+    if os.path.islink(folder) and not os.path.exists(folder):
+        target = os.path.join(os.path.dirname(folder), os.readlink(folder))
+        remedy = "Make that folder, mount its disk, or let the link lead elsewhere."
+        raise ConfigError(f"{folder} is a link to {target}, which is not there.", remedy=remedy)
 
 
 def unreadable(path: str, error: OSError) -> ConfigError:

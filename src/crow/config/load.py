@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from crow.config.home import config_path, read_file, tighten, unreadable
+from crow.config.home import config_path, read_file, refuse_link_to_nowhere, tighten, unreadable
 from crow.config.hosts import check_host, check_url
 from crow.config.settings import TOOLS, ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
@@ -27,6 +27,7 @@ def read_config(path: str) -> str | None:
     try:
         return read_file(path).decode("utf-8-sig")
     except FileNotFoundError:
+        refuse_link_to_nowhere(os.path.dirname(path))
         return None
     except OSError as error:
         raise unreadable(path, error) from error
