@@ -16,6 +16,7 @@ from crow.store.copies import copy_path
 from crow.store.failures import (
     damaged,
     gone,
+    may_only_be_read,
     no_plain_file,
     not_ours,
     opened_by_another,
@@ -153,6 +154,9 @@ class Database:
             raise no_plain_file(self.path)
         if 0 < os.path.getsize(self.path) < SMALLEST:
             raise not_ours(self.path)  # SQLite would take it for an empty one, and write over it
+        if not os.access(self.path, os.W_OK):
+            raise may_only_be_read(self.path)  # before SQLite makes files beside it that may only be read, too
+        _let_write(self.path)
         with contextlib.closing(self._connect(read_only=True)) as connection:
             if is_new(connection):
                 return
@@ -212,6 +216,15 @@ def _make_file(path: str) -> None:
     """Readable by its owner only. SQLite gives the files beside it the same rights."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def _let_write(path: str) -> None:
+    """The files beside the database may have been made when it could only be read, and have its rights of that time."""
+    for beside in (f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(OSError):
+            mode = os.lstat(beside).st_mode
+            if stat.S_ISREG(mode) and not mode & stat.S_IWUSR:
+                os.chmod(beside, 0o600)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

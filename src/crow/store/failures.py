@@ -64,6 +64,10 @@ def storage_failed(path: str, error: "sqlite3.Error | OSError", tried: str = KEP
     return _failed(path, cause, _LET_READ if tried == READ and code in _ONLY_TO_READ else remedy, tried)
 
 
+def may_only_be_read(path: str) -> StorageFailed:
+    return _failed(path, *_CAUSES[sqlite3.SQLITE_READONLY], KEPT)
+
+
 def damaged(path: str, tried: str = KEPT) -> StorageFailed:
     return _failed(path, *_CAUSES[sqlite3.SQLITE_CORRUPT], tried)
 

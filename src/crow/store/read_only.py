@@ -63,7 +63,10 @@ class ReadOnly:
 
     def _connected(self) -> sqlite3.Connection:
         """SQLite wants to make files beside the database before it reads. Where it may not, and nobody has left any
-        there, all there is to read is in the file itself."""
+        there, all there is to read is in the file itself. Beside a file that may only be read it would make such as may
+        only be read, too, and leave them there: nobody could write to the database any more."""
+        if not os.access(self._path, os.W_OK) and not os.path.exists(f"{self._path}-wal"):
+            return connect(self._path, "mode=ro&immutable=1", PATIENCE)
         connection = connect(self._path, "mode=ro", PATIENCE)
         try:
             is_new(connection)
