@@ -6,6 +6,7 @@ read, lists up to a bound, and whatever is passed over is passed over as bytes.
 """
 
 import re
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -80,9 +81,10 @@ class _Piece(msgspec.Struct, omit_defaults=True, rename="camel"):
     resource: _Part = UNSET
 
 
-# What comes after the last field of such a list is passed over.
-_Pieces = msgspec.defstruct("_Pieces", [(f"_{n}", _Part, UNSET) for n in range(MOST_PIECES + 1)], array_like=True)
-_Listed = msgspec.defstruct("_Listed", [(f"_{n}", _Part, UNSET) for n in range(MOST_LISTED + 1)], array_like=True)
+@cache
+def _beginning_of_list(length: int) -> type[msgspec.Struct]:
+    """A list of which what comes after so many values is passed over. Made when it is needed: it takes milliseconds."""
+    return msgspec.defstruct("_Beginning", [(f"_{n}", _Part, UNSET) for n in range(length)], array_like=True)
 
 
 def is_costly(message: bytes | bytearray | memoryview) -> bool:
@@ -136,7 +138,7 @@ def _shortened_result(result: _Result) -> _Result:
 def _shortened_pieces(field: str, pieces: _Part) -> _Part:
     if not _is_too_much(pieces):
         return pieces
-    firsts = _firsts(_Pieces, pieces)
+    firsts = _firsts(pieces, MOST_PIECES + 1)
     kept: list[Any] = [_shortened_piece(piece) for piece in firsts[:MOST_PIECES]]
     if len(firsts) > MOST_PIECES:
         note = {
@@ -165,7 +167,7 @@ def _shortened_list(listed: _Part) -> _Part:
         return listed
     kept: list[Raw] = []
     size = 0
-    for one in _firsts(_Listed, listed):
+    for one in _firsts(listed, MOST_LISTED + 1):
         size += len(memoryview(one))
         if size > MOST_LISTED_BYTES:
             break
@@ -173,8 +175,8 @@ def _shortened_list(listed: _Part) -> _Part:
     return Raw(msgspec.json.encode(kept))
 
 
-def _firsts(kind: type[msgspec.Struct], values: _Part) -> list[Raw]:
-    read = _as(kind, values)
+def _firsts(values: _Part, most: int) -> list[Raw]:
+    read = _as(_beginning_of_list(most), values)
     found = (getattr(read, name) for name in read.__struct_fields__)
     return [value for value in found if value is not UNSET]
 
