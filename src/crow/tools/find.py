@@ -1,7 +1,6 @@
 """`find`: files by name."""
 
 import os
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -40,8 +39,7 @@ class Find:
     def __init__(self, searcher: Searcher | None = None) -> None:
         """Without a searcher each call looks for ripgrep, and does without it where there is none."""
         self.spec = ToolSpec("find", DESCRIPTION, _reader.schema())
-        self._searcher = searcher
-        self._disk: Disk | None = None
+        self._searcher = OwnSearcher(searcher)
 
     def title(self, arguments: dict[str, Any]) -> str:
         pattern, path = arguments.get("pattern"), arguments.get("path")
@@ -54,17 +52,26 @@ class Find:
         folder, pattern = split_folder(arguments.pattern)
         is_absolute = folder.startswith(("/", "~"))
         root = await workspace.resolve(folder if is_absolute else os.path.join(arguments.path, folder))
-        searcher = self._searcher or await self._searcher_in(workspace)
+        searcher = await self._searcher.in_workspace(workspace)
         return FindAction(workspace, searcher, root, pattern, unknown)
 
-    async def _searcher_in(self, workspace: Workspace) -> Searcher:
-        self._disk = self._disk or Disk(workspace.roots[0])
-        return await searcher_on(self._disk, workspace.roots)
 
+class OwnSearcher:
+    """The searcher of one tool: the one that it was given, or one that looks for ripgrep in each call.
 
-async def searcher_on(disk: Disk, roots: Sequence[str]) -> Searcher:
-    """The disk is the tool's own: searches may take all of its threads for a while, and files are still read."""
-    return Searcher(await disk.run(lambda: find_ripgrep(roots)), disk=disk)
+    Its disk is the tool's own: searches may take all of its threads for a while, and files are still read.
+    """
+
+    def __init__(self, given: Searcher | None) -> None:
+        self._given = given
+        self._disk: Disk | None = None
+
+    async def in_workspace(self, workspace: Workspace) -> Searcher:
+        if self._given is not None:
+            return self._given
+        roots = workspace.roots
+        self._disk = disk = self._disk or Disk(roots[0])
+        return Searcher(await disk.run(lambda: find_ripgrep(roots)), disk=disk)
 
 
 class FindAction:

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from crow.actions import Deed
-from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
-from crow.tools.find import searcher_on, where
+from crow.tools.find import OwnSearcher, where
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
@@ -65,8 +64,7 @@ class Search:
         """
         self.spec = ToolSpec("search", DESCRIPTION, _reader.schema())
         self._skip = skip
-        self._searcher = searcher
-        self._disk: Disk | None = None
+        self._searcher = OwnSearcher(searcher)
 
     def title(self, arguments: dict[str, Any]) -> str:
         pattern, path = arguments.get("pattern"), arguments.get("path")
@@ -76,13 +74,9 @@ class Search:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
         arguments, unknown = _reader.read(call)
-        searcher = self._searcher or await self._searcher_in(workspace)
+        searcher = await self._searcher.in_workspace(workspace)
         target = await workspace.resolve(arguments.path)
         return SearchAction(workspace, searcher, self._skip, target, arguments, unknown)
-
-    async def _searcher_in(self, workspace: Workspace) -> Searcher:
-        self._disk = self._disk or Disk(workspace.roots[0])
-        return await searcher_on(self._disk, workspace.roots)
 
 
 class SearchAction:
