@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -304,6 +306,35 @@ def test_kill_leaves_the_old_bytes_or_the_new_and_the_next_write_tidies_up(tmp_p
     replace_file(ResolvedPath(str(path)), b"newer", there, threading.Event())
     assert [item.name for item in tmp_path.iterdir()] == ["a"]
     assert path.read_bytes() == b"newer"
+
+
+@pytest.mark.parametrize("step", ["stat", "fchmod", "write", "fsync", "fstat"])
+def test_a_disk_that_answers_with_an_error_after_a_while_leaves_no_temporary_file(tmp_path, monkeypatch, step):
+    """As one that hung and came back does, whatever it was asked when it did."""
+    path, real = tmp_path / "a", getattr(os, step)
+    path.write_bytes(b"old")
+
+    def fail(what: Any, *more: Any, **named: Any) -> Any:
+        name = os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else what
+        if os.path.basename(name) == temporary_name("a"):
+            raise OSError(errno.ENOTCONN, "it was away")
+        return real(what, *more, **named)
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(WorkspaceError):
+        replace_file(ResolvedPath(str(path)), b"new", b"old", threading.Event())
+    assert [item.name for item in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_write_that_was_given_up_while_its_disk_hung_does_not_begin_once_it_answers(tmp_path):
+    """It would wait for the other writer of the file, and make a temporary file of its own."""
+    path, given_up = tmp_path / "a", threading.Event()
+    path.write_bytes(b"old")
+    given_up.set()
+    with open(tmp_path / temporary_name("a"), "wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(WorkspaceError, match="it was interrupted"):
+            replace_file(ResolvedPath(str(path)), b"new", b"old", given_up)
 
 
 RESTLESS = """

@@ -36,11 +36,10 @@ def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, giv
     try:
         with Place(path, make_folders=expected is None) as place:
             status = place.check(expects_file=expected is not None)
-            with _Temporary(place, is_new=status is None) as temporary:
+            with _Temporary(place, given_up, is_new=status is None) as temporary:
                 remarks = temporary.take_after(status) if status is not None else ()
                 temporary.fill(content)
-                if given_up.is_set():
-                    raise WorkspaceError(f"{shown(path.real)} was not written: it was interrupted.")
+                _check_wanted(place, given_up)
                 if expected is None:
                     temporary.appear()
                 else:
@@ -91,11 +90,17 @@ def _expect(place: Place, content: bytes) -> None:
         raise FileChanged(f"{shown(place.path)} has changed meanwhile.")
 
 
+def _check_wanted(place: Place, given_up: Event) -> None:
+    if given_up.is_set():
+        raise WorkspaceError(f"{shown(place.path)} was not written: it was interrupted.")
+
+
 class _Temporary:
     """A file beside the one to be written; whatever happens, nothing is left of it."""
 
-    def __init__(self, place: Place, *, is_new: bool) -> None:
+    def __init__(self, place: Place, given_up: Event, *, is_new: bool) -> None:
         self._place = place
+        self._given_up = given_up
         self._name = temporary_name(place.name)
         # A new file gets what the person's umask leaves of 0666; one that replaces another gets that one's mode.
         self._fd = self._create(0o666 if is_new else 0o600)
@@ -174,6 +179,7 @@ class _Temporary:
         deadline = time.monotonic() + PATIENCE
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
+            _check_wanted(self._place, self._given_up)
             try:
                 fd = os.open(self._name, flags, mode, dir_fd=self._place.folder)
             except FileExistsError:
@@ -182,9 +188,16 @@ class _Temporary:
                         raise WorkspaceError(f"{shown(self._place.path)} is being written by someone else.") from None
                     time.sleep(0.01)
                 continue
-            _lock(fd, fcntl.LOCK_EX)
-            # Before we had the lock, somebody may have taken the file for a left-over and removed it.
-            if _is_named(self._place, self._name, fd):
+            try:
+                _lock(fd, fcntl.LOCK_EX)
+                # Before we had the lock, somebody may have taken the file for a left-over and removed it.
+                is_ours = _is_named(self._place, self._name, fd)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._name, dir_fd=self._place.folder)
+                os.close(fd)
+                raise
+            if is_ours:
                 return fd
             os.close(fd)
 
