@@ -136,14 +136,26 @@ def test_a_broken_mcp_server_is_seen_by_doctor(tmp_path: Path) -> None:
     with ModelServer("m") as server:
         servers = (
             '[mcp_servers.gone]\ncommand = "no-such-program"\n'
+            '[mcp_servers.wordy]\ncommand = "sh -c true"\n'
             f'[mcp_servers.dies]\ncommand = "{sys.executable}"\nargs = ["-c", "import sys; sys.exit(3)"]\n'
+            f'[mcp_servers.says]\ncommand = "{sys.executable}"\nargs = ["-c", "import sys; sys.exit(\'oh no\')"]\n'
         )
         write_config(tmp_path, provider(server.url, servers))
         said = crow(tmp_path, "doctor")
         assert said.returncode == 1
         assert "✗ the MCP server gone: " in said.stdout
-        assert "no-such-program" in said.stdout
+        assert (
+            "✗ the MCP server gone: there is no command `no-such-program`\n"
+            "    It is started with no-such-program\n"
+            f"    It was looked for in PATH, which is here: {os.environ['PATH']}.\n"
+            "    Mend [mcp_servers.gone] in the config, then try it: crow mcp test gone\n"
+        ) in said.stdout
+        assert '    Its arguments are given apart from it: command = "sh", args = ["-c", "true"].\n' in said.stdout
         assert "✗ the MCP server dies: " in said.stdout
+        logs = tmp_path / "crow" / "mcp" / "log"
+        assert [path.name for path in logs.iterdir()] == ["says.log"]
+        assert f"    What it printed is in {logs}/says.log.\n" in said.stdout
+        assert said.stdout.count("What it printed") == 2  # once more at the end, with what has failed
         assert "✓ the MCP server gone (not started)\n" in crow(tmp_path, "doctor", "--offline").stdout
 
 

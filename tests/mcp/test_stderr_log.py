@@ -6,7 +6,7 @@ from crow.mcp.using.stderr_log import KEPT, StderrLog
 def test_the_last_megabyte_is_always_there(tmp_path):
     path = tmp_path / "log" / "bakery.log"
     log = StderrLog(str(path))
-    log.open()
+    log.begin()
     written = b""
     for number in range(60):
         piece = f"{number:05}\n".encode() * 10_000

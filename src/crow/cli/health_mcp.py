@@ -40,11 +40,13 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     from crow.mcp.using.stderr_log import stderr_path
 
     place = "It is at" if settings.url else "It is started with"
-    printed = "" if settings.url else f"What it printed is in {stderr_path(home, server.known_as)}.\n"
+    remedy = f"{server.remedy}\n" if server.remedy else ""
+    printed = f"What it printed is in {stderr_path(home, server.known_as)}.\n" if server.has_printed else ""
     return failed(
         f"{name}: {cause}",
-        f"{place} {shown_settings(settings)}\n{printed}Mend [mcp_servers.{toml_key(server.name)}] in the config, then "
-        f"try it: crow mcp test {shlex.quote(server.name)}",
+        f"{place} {shown_settings(settings)}\n{remedy}{printed}"
+        f"Mend [mcp_servers.{toml_key(server.name)}] in the config, "
+        f"then try it: crow mcp test {shlex.quote(server.name)}",
     )
 
 

@@ -152,6 +152,14 @@ class Connection:
         return self._down.message if self._down is not None else ""
 
     @property
+    def remedy(self) -> str:
+        return self._down.remedy if self._down is not None else ""
+
+    @property
+    def has_printed(self) -> bool:
+        return self._errors.has_some
+
+    @property
     def wants_login(self) -> bool:
         return isinstance(self._down, LoginNeeded)
 

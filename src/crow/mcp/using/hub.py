@@ -39,6 +39,10 @@ class ServerStatus(msgspec.Struct, frozen=True):
     has_resources: bool
     wants_login: bool
     """The person has to log in before it can be used."""
+    remedy: str = ""
+    """What is known beyond the cause: how to mend it."""
+    has_printed: bool = False
+    """It has written something to its standard error, since it was started last."""
 
 
 class Hub:
@@ -131,6 +135,8 @@ class Hub:
                 tuple(prompt.name for prompt in prompts[one.name]),
                 one.has.has_resources,
                 one.wants_login,
+                one.remedy,
+                one.has_printed,
             )
             for one in self._connections.values()
         ]

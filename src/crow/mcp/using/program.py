@@ -39,8 +39,20 @@ def find_program(command: str, path: str, folder: str) -> str:
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
     if "/" in spelled and os.path.exists(os.path.join(folder, spelled)):
-        raise ServerFailed(f"`{one_line(command)}` cannot be run", lasting=True)
-    raise ServerFailed(f"there is no command `{one_line(command)}`", lasting=True)
+        remedy = "It must be a file that you may execute: chmod +x."
+        raise ServerFailed(f"`{one_line(command)}` cannot be run", remedy=remedy, lasting=True)
+    raise ServerFailed(f"there is no command `{one_line(command)}`", remedy=_how_to_find(spelled, places), lasting=True)
+
+
+def _how_to_find(command: str, places: Sequence[str]) -> str:
+    """Where the program was looked for; or, if its arguments were taken for a part of its name, where they belong."""
+    first, *arguments = command.split() or [""]
+    if arguments and any(os.access(os.path.join(place, first), os.X_OK) for place in places):
+        written = ", ".join(f'"{argument}"' for argument in arguments)
+        return one_line(f'Its arguments are given apart from it: command = "{first}", args = [{written}].', 500)
+    if "/" in command:
+        return f"It was looked for as {one_line(os.path.join(places[0], command), 500)}."
+    return f"It was looked for in PATH, which is here: {one_line(os.pathsep.join(places), 1000) or 'empty'}."
 
 
 class Program:

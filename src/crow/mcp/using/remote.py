@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
@@ -18,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
+from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten, ServerFailed, fault_of
 from crow.mcp.using.long_messages import LONG, is_costly, shortened
@@ -42,7 +42,6 @@ INSTEAD_OF_ANSWERS = (
     "Failed to parse SSE message",
 )
 """How the library's own messages begin, where no answer came that it understands."""
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 UNAUTHORISED = 401
 
 
@@ -62,9 +61,9 @@ def checked_url(url: str) -> str:
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """A value may be a key: it is not shown."""
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
+        if not is_header_name(name):
             raise ServerFailed(f"`{one_line(name, 100)}` cannot be the name of a header", lasting=True)
-        if not value.isascii() or not value.isprintable():
+        if not is_header_value(value):
             raise ServerFailed(f"the value of its header `{name}` has characters that cannot be sent", lasting=True)
     return dict(headers)
 

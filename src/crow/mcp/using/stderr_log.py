@@ -26,14 +26,24 @@ class StderrLog:
         self._file: int | None = None
         self._tail = b""
 
-    def open(self) -> None:
+    @property
+    def has_some(self) -> bool:
+        return bool(self._tail)
+
+    def begin(self) -> None:
+        """Of a server that is started: the file is made when there is something to put into it."""
+        self.close()
         self._tail = b""
+
+    def _open(self) -> None:
         with contextlib.suppress(OSError, ConfigError):  # a server is no worse for a log that cannot be kept
             create_folder(os.path.dirname(self._path))
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(self._path, flags, 0o600)
 
     def take(self, data: bytes) -> None:
+        if not self._tail:
+            self._open()
         self._tail = (self._tail + data)[-TAIL:]
         if self._file is None:
             return

@@ -111,7 +111,7 @@ class Stdio:
 
     async def __aenter__(self) -> Streams:
         async with AsyncExitStack() as ending:
-            self._errors.open()
+            self._errors.begin()
             ending.callback(self._errors.close)
             program = await self._start()
             ending.push_async_callback(program.end)
