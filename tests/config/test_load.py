@@ -127,6 +127,8 @@ HOSTS = [
 ]
 
 AN_ADDRESS = "expected an address that begins with http:// or https:// and a host"
+A_VARIABLE = "expected the name of a variable, like LOCAL_KEY; a key itself goes into api_key"
+ONE_COMMAND = "expected the words of one command, found"
 MISTAKES = [
     ("mode = ", ", line 1: invalid value."),
     ("mode = 'ask'\n\n[providers.x\n", ", line 3, column 13: expected ']' at the end of a table declaration."),
@@ -227,6 +229,32 @@ MISTAKES = [
     (
         "[[permission.rules]]\ntool = 'read'\ndecision = 'ask'\n[[permission.rules]]\ntool = 'read'",
         ': permission.rules[1].decision: expected "allow", "ask" or "deny", found nothing.',
+    ),
+    ("model = 'qwen3'", ": model: expected provider/model, like \"local/qwen3-coder\", found 'qwen3'."),
+    ("model = 'p/'", ": model: expected provider/model, like \"local/qwen3-coder\", found 'p/'."),
+    *(
+        (f"{table}\napi_key_env = 'sk-1-secret'", f": {key}.api_key_env: {A_VARIABLE}.")
+        for table, key in (("[providers.p]\ntype = 'anthropic'", "providers.p"), ("[web]", "web"))
+    ),
+    (
+        "[providers.p]\ntype = 'openai'\nbase_url = 'http://h:99999'",
+        f": providers.p.base_url: {AN_ADDRESS}, found one that cannot be read.",
+    ),
+    (
+        "[providers.p]\ntype = 'anthropic'\n[providers.p.models.m]\nprice_input = inf\nprice_output = 1",
+        ": providers.p.models.m.price_input: expected a number of at least 0, found inf.",
+    ),
+    *(
+        (
+            f"[[permission.rules]]\ntool = 'terminal'\ndecision = 'deny'\ncommand = \"{command}\"",
+            f": permission.rules[0].command: {said}.",
+        )
+        for command, said in (
+            (" ", "expected a command; without one the rule is about every call of the tool"),
+            ("ls | wc", f'{ONE_COMMAND} "|"; a rule for each of them covers both'),
+            ("rm; ls", f'{ONE_COMMAND} ";"; a rule for each of them covers both'),
+            ("a\\nb", f"{ONE_COMMAND} a line break; a rule for each of them covers both"),
+        )
     ),
     ("[mcp_servers.docs]\nargs = []", ": mcp_servers.docs: expected either command or url."),
     (b"mode = 'ask'\nmodel = '\xff'", ", line 2: expected UTF-8 text, found a byte that is none."),

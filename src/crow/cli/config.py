@@ -6,11 +6,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 from crow.cli.terminal import confirm, is_interactive
+from crow.config.doubts import doubts
 from crow.config.home import config_path, home, is_there, reason, write_file
 from crow.config.load import parse_settings, read_config
-from crow.config.variables import check_variables
+from crow.config.settings import Settings
+from crow.config.variables import mistakes
 from crow.errors import ConfigError, CrowError
 
 EDITORS = ("nano", "vim", "vi", "emacs")
@@ -58,17 +61,48 @@ def _path(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     path = os.path.abspath(arguments.file) if arguments.file else config_path(home(os.environ))
     text = read_config(path)
-    if text is None:
-        if arguments.file:
-            raise ConfigError(f"There is no file {path}.")
-        check_variables(os.environ)
-        print(f"There is no configuration yet, which is fine. It would be {path}.")
-        return 0
-    parse_settings(text, path)
+    if text is None and arguments.file:
+        raise ConfigError(f"There is no file {path}.")
+    found = [] if text is None else _mistakes(text, path)
     if not arguments.file:
-        check_variables(os.environ)  # they go before what the file says
-    print(f"{path} is valid.")
+        found += [str(mistake) for mistake in mistakes(os.environ)]  # variables go before what the file says
+    for mistake in found:
+        print(f"crow: {mistake}", file=sys.stderr)
+    if found:
+        return 1
+    none = f"There is no configuration yet, which is fine. It would be {path}."
+    print(none if text is None else f"{path} is valid.")
     return 0
+
+
+def _mistakes(text: str, path: str) -> list[str]:
+    """What is wrong with the text: the first thing that makes it unreadable, or else all that cannot work."""
+    try:
+        settings = parse_settings(text, path)
+    except ConfigError as error:
+        return [str(error)]
+    return [
+        *(f"{path}: {doubt}." for doubt in doubts(settings)),
+        *(f"{path}: {refusal}" for refusal in _refusals(settings)),
+    ]
+
+
+def _refusals(settings: Settings) -> Iterator[ConfigError]:
+    """What would be refused when it is used. Variables count as set: an editor may have others than this shell."""
+    from crow.model.endpoint import find
+    from crow.web.search.choosing import choose
+
+    try:
+        choose(settings.web, {settings.web.api_key_env: "key"})
+    except ConfigError as error:
+        yield error
+    for name, provider in settings.providers.items():
+        if provider.type == "scripted":
+            continue
+        try:
+            find(name, provider, {provider.api_key_env: "key"})
+        except ConfigError as error:
+            yield error
 
 
 def _edit(arguments: argparse.Namespace) -> int:
@@ -79,11 +113,12 @@ def _edit(arguments: argparse.Namespace) -> int:
     while True:
         _open(command, path)
         try:
-            return _check(argparse.Namespace(file=None))
+            status = _check(argparse.Namespace(file=None))
         except ConfigError as error:
             print(f"crow: {error}", file=sys.stderr)
-            if not is_interactive() or not confirm("Edit it again?"):
-                return 1
+            status = 1
+        if not status or not is_interactive() or not confirm("Edit it again?"):
+            return status
 
 
 def _editor(path: str) -> list[str]:

@@ -15,6 +15,7 @@ from crow.cli.health_web import check_web
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
+from crow.config.doubts import about_rule
 from crow.config.explain import nearest
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
@@ -95,6 +96,8 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
                 f"permission.rules[{number}] is about the server {server}, which is not in the configuration",
                 f"It counts if an editor or a project brings one. Yours are: {', '.join(sorted(servers)) or 'none'}.",
             )
+        for doubt in about_rule(f"permission.rules[{number}]", rule):
+            yield warn(doubt, MEND)
         if rule.tool == "terminal" and rule.command is None:
             yield warn(
                 f"permission.rules[{number}] covers every command line ({rule.decision})",

@@ -39,6 +39,17 @@ def check_url(key: str, written: str) -> None:
         raise ValueError(expected)
 
 
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def is_header_name(name: str) -> bool:
+    return _HEADER_NAME.fullmatch(name) is not None
+
+
+def is_header_value(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
 def _check_address(key: str, written: str, host: str) -> None:
     try:
         usual = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, host))

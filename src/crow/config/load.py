@@ -81,12 +81,15 @@ def parse_allowed(written: str) -> PermissionRule:
 
 
 def _check(settings: Settings) -> None:
+    if settings.model and not re.fullmatch(r"[^\s/][^/\n]*/\S[^\n]*", settings.model):
+        raise ValueError(f'model: expected provider/model, like "local/qwen3-coder", found {settings.model[:100]!r}')
     for name, provider in settings.providers.items():
         _check_provider(f"providers.{toml_key(name)}", name, provider)
     for number, rule in enumerate(settings.permission.rules):
         _check_rule(f"permission.rules[{number}]", rule)
     for number, host in enumerate(settings.web.allow_private):
         check_host(f"web.allow_private[{number}]", host)
+    _check_variable("web.api_key_env", settings.web.api_key_env)
     if settings.web.url:
         check_url("web.url", settings.web.url)
     for name, server in settings.mcp_servers.items():
@@ -108,10 +111,17 @@ def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
                 raise ValueError(f'{key}.base_url: expected the server\'s address, like "http://127.0.0.1:8080/v1"')
         case "anthropic":
             pass
-    if provider.base_url and not re.match(r"https?://[^/\s]+", provider.base_url):
-        raise ValueError(f"{key}.base_url: expected an address that begins with http:// or https:// and a host")
+    if provider.base_url:
+        check_url(f"{key}.base_url", provider.base_url)
+    _check_variable(f"{key}.api_key_env", provider.api_key_env)
     for model, settings in provider.models.items():
         _check_model(f"{key}.models.{toml_key(model)}", settings)
+
+
+def _check_variable(key: str, name: str) -> None:
+    """What stands there by mistake is not repeated: it may be the key."""
+    if name and not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"{key}: expected the name of a variable, like LOCAL_KEY; a key itself goes into api_key")
 
 
 def _check_model(key: str, model: ModelSettings) -> None:
@@ -149,8 +159,10 @@ _TOOLS_WITH = {
 
 def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
     """A rule that refuses must not be without effect because it is about something that the tool does not have."""
-    if not getattr(rule, scope) and scope != "host":
+    if not getattr(rule, scope).strip() and scope != "host":
         raise ValueError(f"{key}.{scope}: expected a {scope}; without one the rule is about every call of the tool")
+    if scope == "command":
+        _check_command(f"{key}.command", rule.command or "")
     tools = _TOOLS_WITH[scope]
     beginning = rule.tool.removesuffix("*")
     if rule.tool in tools or beginning.startswith("mcp__"):
@@ -160,6 +172,20 @@ def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
             f"{key}: {rule.tool} has no {scope}, so that the rule would have no effect; expected one of the tools that "
             f"have: {', '.join(tools)}"
         )
+
+
+_OPERATOR = re.compile(r"(?:^|\s)(?:\|\|?|&&?|[<>]>?)(?=\s|$)|;(?=\s|$)|\n")
+
+
+def _check_command(key: str, command: str) -> None:
+    if found := _OPERATOR.search(unquoted(command)):
+        what = f'"{found[0].strip()}"' if found[0].strip() else "a line break"
+        raise ValueError(f"{key}: expected the words of one command, found {what}; a rule for each of them covers both")
+
+
+def unquoted(command: str) -> str:
+    """The parts of a command that a shell would read as it does, and not as mere text."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\\.", "", command)
 
 
 def _is_tool(name: str) -> bool:

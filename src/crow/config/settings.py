@@ -14,7 +14,8 @@ ThoughtLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0)]
-Money = Annotated[float, msgspec.Meta(ge=0)]
+Money = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+"""With an end: a sum that is infinite could not be told to an editor."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
