@@ -388,3 +388,42 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path: Path) -> No
         f'base_url = "{server.url}"\napi_key = "YOUR KEY"\n'
     )
     assert config(tmp_path).read_text() == before
+
+
+# --- what is known beforehand is said before a key is asked for
+
+
+@pytest.mark.parametrize("arguments", [[], ["--provider", "anthropic"]])
+def test_a_place_that_cannot_be_written_is_said_first(tmp_path: Path, arguments: list[str]) -> None:
+    with Terminal(tmp_path, "login", *arguments, CROW_HOME="/proc/crow") as terminal:
+        terminal.expect("crow: The folder /proc/crow cannot be made")
+        assert terminal.ended() == 1
+    assert "Key for" not in terminal.output
+    assert "Who runs" not in terminal.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--provider", "nope"], 'Nothing is known of a provider "nope".'),
+        (["--provider", "a/b", "--base-url", "http://h/v1"], "The name must be letters, digits, - or _."),
+        (["--provider", "x", "--base-url", "http://h:99999/v1"], "The address must begin with http:// or https://"),
+    ],
+)
+def test_a_provider_that_cannot_be_used_is_said_first(tmp_path: Path, arguments: list[str], said: str) -> None:
+    with Terminal(tmp_path, "login", *arguments) as terminal:
+        terminal.expect(said)
+        assert terminal.ended() == 1
+    assert "Key for" not in terminal.output
+    assert not (tmp_path / "crow").exists()
+
+
+def test_a_key_is_never_shown_also_where_it_was_to_be_piped(tmp_path: Path) -> None:
+    with ModelServer("m", key=KEY) as server:
+        arguments = ("login", "--provider", "mine", "--base-url", server.url, "--key-stdin")
+        with Terminal(tmp_path, *arguments) as terminal:
+            terminal.expect("Key for mine")
+            terminal.type(KEY)
+            terminal.expect("Crow will use mine/m.")
+            assert terminal.ended() == 0
+    assert KEY not in terminal.output

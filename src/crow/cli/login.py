@@ -9,7 +9,7 @@ from crow.cli.pick_model import is_listed, named, pick_model
 from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
-from crow.config.home import config_path, home, read_file, write_file
+from crow.config.home import check_writable, config_path, home, read_file, write_file
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
@@ -36,29 +36,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     path = config_path(home(os.environ))
-    settings = load_settings(home(os.environ))  # a broken config is reported before anything is asked
-    if arguments.key_stdin:
-        if not arguments.provider and not arguments.base_url:
-            print("crow: --key-stdin needs --provider, or --base-url", file=sys.stderr)
-            return 2
-        candidate = find_candidate(arguments.provider, arguments.base_url, settings)
-        provider = _with_key(candidate, sys.stdin.read().strip())
+    if arguments.key_stdin and not arguments.provider and not arguments.base_url:
+        print("crow: --key-stdin needs --provider, or --base-url", file=sys.stderr)
+        return 2
+    if not arguments.key_stdin and not is_interactive():
+        print(NO_TERMINAL, file=sys.stderr)
+        return 2
+    # What would stand in the way at the end is said before anything is asked.
+    settings = load_settings(home(os.environ))
+    named = arguments.provider or arguments.base_url
+    candidate = find_candidate(arguments.provider, arguments.base_url, settings) if named else None
+    check_writable(home(os.environ))
+    if arguments.key_stdin and candidate is not None:
+        provider = _with_key(candidate, _given_key(candidate))
         listed = _list_models(candidate.name, provider)
         model = _choose_silently(candidate, arguments.model, listed)
         _try_model(candidate.name, provider, model, listed)
-    elif is_interactive():
+    else:
         try:
-            if arguments.provider or arguments.base_url:
-                candidate = find_candidate(arguments.provider, arguments.base_url, settings)
-            else:
-                candidate = pick_candidate(settings)
+            candidate = candidate or pick_candidate(settings)
             provider, model = _ask(candidate, arguments.model or "")
         except (EOFError, KeyboardInterrupt) as leaving:
             print("\ncrow: nothing was changed", file=sys.stderr)
             return 130 if isinstance(leaving, KeyboardInterrupt) else 1
-    else:
-        print(NO_TERMINAL, file=sys.stderr)
-        return 2
     return _store(path, candidate.name, provider, model)
 
 
@@ -99,6 +99,15 @@ def _ask_for_key(candidate: Candidate, *, is_first: bool) -> ProviderSettings:
         print(f"A key can be made at {candidate.keys_page}")
     optional = "" if candidate.needs_key else " (empty if it needs none)"
     return _with_key(candidate, ask_secret(f"Key for {candidate.title}{optional}"))
+
+
+def _given_key(candidate: Candidate) -> str:
+    """What is piped in; in a terminal it is typed, and not shown."""
+    if is_interactive():
+        return ask_secret(f"Key for {candidate.title}")
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  so it is when it is closed
+        raise CrowError("Standard input is closed: there is no key to read.")
+    return sys.stdin.read().strip()
 
 
 def _with_key(candidate: Candidate, key: str) -> ProviderSettings:

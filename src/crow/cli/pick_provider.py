@@ -17,9 +17,12 @@ from crow.config.discovery import (
     shown_address,
     vendor_address,
 )
+from crow.config.hosts import check_url
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
+
+NAME = re.compile(r"[\w.-]+")
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -37,10 +40,14 @@ class Candidate(msgspec.Struct, frozen=True):
 
 def find_candidate(name: str | None, base_url: str | None, settings: Settings) -> Candidate:
     """The provider that the command line names, by a known name, an address, or both."""
-    if base_url and not re.match(r"https?://[^/\s]+", base_url):
-        raise ConfigError("The address must begin with http:// or https:// and a host.")
     if base_url:
+        try:
+            check_url("--base-url", base_url)
+        except ValueError:
+            raise ConfigError("The address must begin with http:// or https:// and a host.") from None
         name = name or name_for(base_url)
+        if not NAME.fullmatch(name):
+            raise ConfigError("The name must be letters, digits, - or _.")
         kind = VENDORS[name].type if name in VENDORS else "openai"
         return _own_server(name, ProviderSettings(type=kind, base_url=base_url))
     if name in VENDORS:
@@ -87,7 +94,7 @@ def _ask_for_server() -> Candidate:
         base_url = ask("Its address", "http://127.0.0.1:8080/v1")
         name = ask("A short name for it", name_for(base_url))
         try:
-            if not re.fullmatch(r"[\w.-]+", name) or name in VENDORS:
+            if not NAME.fullmatch(name) or name in VENDORS:
                 raise ConfigError("The name must be letters, digits, - or _, and not a vendor's.")
             return find_candidate(name, base_url, Settings())
         except ConfigError as error:

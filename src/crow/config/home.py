@@ -155,6 +155,22 @@ def write_file(path: str, content: bytes, *, mode: int = 0o600) -> None:
         raise ConfigError(f"{path} cannot be written: {reason(error)}.") from error
 
 
+def check_writable(home: str) -> None:
+    """ConfigError if nothing could be stored in Crow's folder. It is tried, as rights alone do not tell."""
+    is_new = not is_there(home)
+    create_folder(home)
+    attempt = os.path.join(home, f"{CONFIG_NAME}.{os.urandom(4).hex()}.tmp")
+    try:
+        _write_new(attempt, b"", 0o600)
+        os.unlink(attempt)
+    except OSError as error:
+        remedy = "Make it yours, or name another folder in CROW_HOME."
+        raise ConfigError(f"Nothing can be stored in {home}: {reason(error)}.", remedy=remedy) from error
+    if is_new:
+        with contextlib.suppress(OSError):
+            os.rmdir(home)
+
+
 def remove_temporaries(home: str) -> None:
     """Removes what writes that were killed have left in the folder, and in those in it. Never fails."""
     with contextlib.suppress(OSError):
