@@ -136,6 +136,10 @@ def _stand_in(place: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(Path(__file__).with_name("warm_start.py")), place]
 
 
+_kept: list[subprocess.Popen[bytes]] = []
+"""A process that multiprocessing forks forgets what was to be done at the end, and so what is kept by that."""
+
+
 @functools.cache
 def _nest() -> str:
     """Starts the process that forks the others: the place of its socket. It ends with this process.
@@ -155,6 +159,7 @@ def _nest() -> str:
             stdin=subprocess.DEVNULL,
         )
     os.close(leash)
+    _kept.append(process)
 
     @atexit.register
     def end() -> None:
