@@ -283,6 +283,25 @@ def _run(program: Sequence[str], place: str) -> int:
     return 0
 
 
+def _rehearse() -> None:
+    """What each process would find out again when it first needs it: what structs are made of, schemas, patterns."""
+    import msgspec
+
+    from crow import visible
+    from crow.tools.base import ArgumentReader
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("crow.")]:
+        for value in list(vars(module).values()):
+            if isinstance(value, ArgumentReader):
+                value.schema()
+            elif isinstance(value, type) and issubclass(value, msgspec.Struct) and value is not msgspec.Struct:
+                with contextlib.suppress(TypeError):  # not meant to be read
+                    msgspec.json.Decoder(value)
+    for pattern in vars(visible).values():
+        if isinstance(pattern, visible._Pattern):
+            pattern._compiled  # noqa: B018
+
+
 def _main(place: str, listening: int, leash: int) -> int:
     import crow
 
@@ -290,6 +309,7 @@ def _main(place: str, listening: int, leash: int) -> int:
     for name in (*LIBRARIES, *(module.name for module in pkgutil.walk_packages(crow.__path__, "crow."))):
         if not name.startswith(NOT_PRELOADED):
             importlib.import_module(name)
+    _rehearse()
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=listening) as listener:

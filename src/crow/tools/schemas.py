@@ -4,13 +4,16 @@ In one piece and without titles: models read references badly, and pay for every
 know little of JSON Schema: every value has one type, and what is optional is simply not required.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
 
+@functools.cache
 def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Made once for all sessions, and never changed: it takes a millisecond for each of a session's tools."""
     _, components = msgspec.json.schema_components([kind])
     return _plain(components[kind.__name__], components)
 
