@@ -497,7 +497,7 @@ def test_a_session_that_cannot_be_kept_works_and_says_so(open_editor):
     spoil_store(crow.home)
     session = crow.new_session()
     crow.wait_until(lambda: bool(crow.notices), "the warning")
-    assert crow.notices[0].startswith("Nothing of this session will be kept.")
+    assert crow.notices[0].startswith("Nothing of this session is kept so far.")
     assert str(crow.home / STORE) in crow.notices[0]
     assert crow.prompt("hi") == {"stopReason": "end_turn"}
     for method in ("session/load", "session/list"):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from crow.events import SentText, UserSaid
+from tests.support.disks import fill_up
 from tests.support.editor import NOTICES, Editor
 from tests.support.histories import said
 from tests.support.store import with_store
@@ -98,6 +99,23 @@ def test_once_there_is_room_again_the_session_goes_on_and_nothing_is_missing(ful
     assert prompts == ["one", "x" * 100_000, "three"]
     other.prompt("four")
     assert len(said(other.model_requests()[-1]["messages"], "user")) in (3, 4)
+
+
+def test_a_session_that_begins_on_a_full_disk_is_stored_once_there_is_room(open_editor, small_disk):
+    crow = open_editor(capabilities=NOTICES, environment={"CROW_HOME": str(small_disk)})
+    (crow.folder / "script.toml").write_text(HELLO)
+    (small_disk / "config.toml").write_text(
+        f'model = "s/test"\n[providers.s]\ntype = "scripted"\nscript = "{crow.folder / "script.toml"}"\n'
+    )
+    fill_up(small_disk / "filler")
+    crow.new_session()
+    assert crow.prompt("one") == {"stopReason": "end_turn"}
+    assert "the disk is full" in crow.notices[0]
+    (small_disk / "filler").unlink()
+    assert crow.prompt("two") == {"stopReason": "end_turn"}
+    crow.close()
+    events = with_store(small_disk, lambda store: store.events(crow.session_id))
+    assert [event.sent for event in events if isinstance(event, UserSaid)] == [(SentText("one"),), (SentText("two"),)]
 
 
 def test_a_cancelled_turn_is_answered_as_cancelled_all_the_same(open_editor):

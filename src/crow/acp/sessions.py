@@ -26,7 +26,7 @@ from crow.session.models import SessionSetup
 from crow.session.open import Beginnings, open_session
 from crow.session.replay import replayed
 from crow.session.session import Session
-from crow.session.unstored import in_memory
+from crow.session.unstored import stored_later
 from crow.store.base import EventLog
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
@@ -168,13 +168,16 @@ class Sessions:
         return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
 
     async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Keeping, Notice | None]:
-        """How a new session is kept; in memory if no store takes it, which is no reason not to work."""
+        """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
+        folders = os.path.normpath(roots[0]), roots[1:]
         try:
-            log = await self._store.create(session_id, os.path.normpath(roots[0]), roots[1:])
+            log = await self._store.create(session_id, *folders)
         except StoreSilent:
             raise  # the configuration, grants and trust lie there too
         except StorageFailed as failed:
-            return in_memory(), Notice("warning", f"Nothing of this session will be kept. {failed}")
+            log = self._store.create_later(session_id, *folders)
+            text = f"Nothing of this session is kept so far. {failed}"
+            return stored_later(self._store, session_id, log), Notice("warning", text)
         remark = await self._store.remark()
         return self._kept(session_id, log), Notice("warning", remark) if remark else None
 

@@ -1,10 +1,11 @@
-"""A session that no store takes, as its folder cannot be written: it works, and can be undone, from memory alone."""
+"""A session that the store does not take, as its disk is full or its folder cannot be written: it works, and can be
+undone, from memory alone, until the store takes it."""
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from crow.errors import CrowError
+from crow.errors import CrowError, StorageFailed
 from crow.events import (
     CallOpened,
     CallStarted,
@@ -17,8 +18,8 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
-from crow.session.archive import Keeping
-from crow.store.base import SessionEntry
+from crow.session.archive import Archive, Keeping, StoredArchive
+from crow.store.base import EventLog, SessionEntry, SessionStore
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""
@@ -75,9 +76,59 @@ class MemoryArchive:
         raise CrowError("This session is not stored, so there is nothing to export.")
 
 
-def in_memory() -> Keeping:
-    recent = RecentChanges()
-    return Keeping(recent, MemoryArchive(recent))
+class LateLog:
+    """Until the store takes the session nobody waits for it, and its last changes are kept at hand for an undo."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.recent: RecentChanges | None = RecentChanges()
+        """None once the session is in the store."""
+
+    def add(self, event: Event) -> None:
+        self._log.add(event)
+        if self.recent is not None:
+            self.recent.add(event)
+
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
+        stored = self._log.store_all(full=full, within=within)
+        if self.recent is None:
+            return stored
+        stored.add_done_callback(self._look)
+        return self.recent.store_all()
+
+    async def release(self) -> None:
+        try:
+            await self._log.release()
+        except StorageFailed:
+            if self.recent is None:
+                raise  # else it was said when the session began
+
+    def _look(self, stored: "asyncio.Future[None]") -> None:
+        if not stored.cancelled() and stored.exception() is None:
+            self.recent = None
+
+
+class LateArchive:
+    """What is stored of such a session, once something is; its last changes to files until then."""
+
+    def __init__(self, log: LateLog, stored: Archive) -> None:
+        self._log = log
+        self._stored = stored
+
+    @property
+    def _now(self) -> Archive:
+        return self._stored if self._log.recent is None else MemoryArchive(self._log.recent)
+
+    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
+        return await self._now.events(former_texts=former_texts)
+
+    async def entry(self) -> SessionEntry:
+        return await self._now.entry()
+
+
+def stored_later(store: SessionStore, session_id: str, log: EventLog) -> Keeping:
+    late = LateLog(log)
+    return Keeping(late, LateArchive(late, StoredArchive(store, session_id, log)))
 
 
 def _weight(event: Event) -> int:

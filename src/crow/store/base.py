@@ -77,6 +77,11 @@ class SessionStore(Protocol):
         """A new session, empty and not listed, on disk when this returns, owned by this process."""
         ...
 
+    def create_later(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
+        """A new session that `create` has failed for: what is added waits in memory, and is stored with the session as
+        soon as the store can be written."""
+        ...
+
     async def find(self, session_id: str) -> SessionEntry:
         """SessionUnknown if there is none."""
         ...

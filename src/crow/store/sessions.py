@@ -58,6 +58,11 @@ class SessionRows:
         with self._database.writing() as connection:
             return self._insert(connection, owner, session_id, cwd, roots)
 
+    def create_for(self, pending: Pending, session_id: str, cwd: str, roots: Sequence[str]) -> None:
+        """The same for rows that wait already."""
+        created = self.create(session_id, cwd, roots)
+        pending.key, pending.epoch = created.key, created.epoch
+
     def claim(self, session_id: str) -> Pending:
         owner = self._this_owner()
         with self._database.writing() as connection:

@@ -24,6 +24,9 @@ T = TypeVar("T")
 Job = Callable[["SessionRows"], T]
 """Something to be done on the worker thread."""
 
+CREATE_AGAIN = 5.0
+"""Seconds after which the creation of a session that failed is tried again, if nothing happens in it until then."""
+
 READ_AFTER = 0.5
 """Seconds for which who reads waits for what is being stored. A write that takes longer is held up by somebody."""
 
@@ -47,6 +50,8 @@ class _Handle:
         self.id = session_id
         self.pending = pending
         """Belongs to the worker thread."""
+        self.to_create: tuple[str, Sequence[str]] | None = None
+        """The folders of a session that is still to be created. Belongs to the worker thread."""
         self._store = store
         self._added: deque[Event] = deque()
         """Filled on the event loop, emptied on the worker thread."""
@@ -87,10 +92,17 @@ class _Handle:
         """
 
         def store(sessions: "SessionRows") -> None:
-            self.pending.take(self._drained(), milliseconds_now())
+            self.take_added()
+            if self.to_create is not None:
+                sessions.create_for(self.pending, self.id, *self.to_create)
+                self.to_create = None
             sessions.store(self.id, self.pending, full=full)
 
         return store
+
+    def take_added(self) -> None:
+        """On the worker thread."""
+        self.pending.take(self._drained(), milliseconds_now())
 
     def _drained(self) -> Iterator[Event]:
         while self._added:
@@ -117,6 +129,13 @@ class _Store:
 
     async def create(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         return self._handle(session_id, await self._run(lambda sessions: sessions.create(session_id, cwd, roots)))
+
+    def create_later(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
+        from crow.store.pending import Pending
+
+        handle = self._handle(session_id, Pending(0, 0, 0))
+        handle.to_create = (cwd, roots)
+        return handle
 
     async def find(self, session_id: str) -> SessionEntry:
         return await self._read(lambda readings: readings.find(session_id))
@@ -212,17 +231,18 @@ class _Store:
         """What this one cannot store is tried again later, even if nothing more is added."""
         loop = asyncio.get_running_loop()
 
-        def store(sessions: "SessionRows") -> None:
+        def store() -> None:
+            handle.take_added()  # also if the file cannot be opened: what may wait has a limit
             try:
-                job(sessions)
+                job(self._opened())
             except StorageFailed:
                 if handle.pending.rows:
                     with contextlib.suppress(RuntimeError):  # the loop is closed
-                        loop.call_soon_threadsafe(self.flush_later, handle)
+                        loop.call_soon_threadsafe(self._try_again, handle)
                 raise
 
         self._unstored.discard(handle)
-        future = self._run(store, within)
+        future = self._worker.run(store, within)
         future.add_done_callback(_look_at)
         return future
 
@@ -232,6 +252,12 @@ class _Store:
         self._unstored.add(handle)
         if self._flush_timer is None:
             self._flush_timer = asyncio.get_running_loop().call_later(DELAY, self._flush)
+
+    def _try_again(self, handle: _Handle) -> None:
+        if handle.to_create is None:
+            self.flush_later(handle)
+        elif self._handles.get(handle.id) is handle:
+            asyncio.get_running_loop().call_later(CREATE_AGAIN, self.flush_later, handle)
 
     def forget(self, handle: _Handle) -> None:
         if self._handles.get(handle.id) is handle:
@@ -297,9 +323,9 @@ class _Store:
         return self._sessions
 
     def _close(self, storings: "list[Job[None]]") -> None:
-        sessions = self._sessions
-        if sessions is None:
+        if self._sessions is None and not storings:
             return
+        sessions = self._opened()
         failure: StorageFailed | None = None
         for storing in storings:
             try:
