@@ -180,6 +180,10 @@ def prompt_of(size: int) -> Callable[[Editor], Any]:
     return lambda crow: crow.start_prompt("word " * (size // 5)).answer(DEADLINE)
 
 
+def prompt_of_blocks(number: int) -> Callable[[Editor], Any]:
+    return lambda crow: crow.start_prompt(*["word "] * number).answer(DEADLINE)
+
+
 def attachment(size: int) -> Callable[[Editor], Any]:
     block = {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "short\n" * (size // 6)}}
     return lambda crow: crow.start_prompt("look", block).answer(DEADLINE)
@@ -355,6 +359,14 @@ TABLE: dict[str, Hostile] = {
     ),
     "a prompt of 20 MB that is too long for the model": Hostile(
         20 * MB, too_long, act=prompt_of(20 * MB), message=20 * MB
+    ),
+    "a prompt of 300,000 blocks": Hostile(
+        10 * MB,
+        prompted(1_500_000),
+        act=prompt_of_blocks(300_000),
+        message=10 * MB,
+        config="context_window = 20_000_000",
+        times=6,  # each is an object for a moment, which is three times as large as what was sent
     ),
     "an attachment of 20 MB": Hostile(20 * MB, prompted(250_000), act=attachment(20 * MB), message=20 * MB),
     "a client's line of 30 MB": Hostile(30 * MB, refused_line, act=no_request(30 * MB), message=30 * MB),

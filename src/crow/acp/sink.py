@@ -163,16 +163,18 @@ class UpdateSink:
 
     async def replay(self, items: Iterable[PastItem]) -> None:
         """Shows what happened, at the client's pace."""
-        for number, item in enumerate(items, start=1):
+        number = 0
+        for item in items:
             shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
             for update in translate_past.past_updates(shown):
                 self._send(update)
+                number += 1
+                if not self.has_room:
+                    await self.room()
+                elif number % BREATH == 0:  # a prompt alone may have any number of blocks
+                    await asyncio.sleep(0)
             if isinstance(item, events.PlanChanged):
                 self._plan = item.entries
-            if not self.has_room:
-                await self.room()
-            elif number % BREATH == 0:
-                await asyncio.sleep(0)
 
     def tell_stored(self, entry: SessionEntry) -> None:
         """The title of a session that was loaded, once the client knows of it."""

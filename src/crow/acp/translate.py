@@ -5,7 +5,8 @@ A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes t
 version is a second set of these files.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, assert_never
 
 import msgspec
@@ -28,6 +29,8 @@ from crow.results import (
 )
 from crow.visible import one_line, title_line, warning_about_change
 
+MANY_BLOCKS = 100
+"""Blocks of a prompt. In one that has more, no text is a command with words of its own beside it."""
 LONGEST_CHUNK = 1024 * 1024
 """Characters: some clients take no line over 10 MiB, and a character may need six bytes of it."""
 LARGEST_RAW = 64 * 1024
@@ -42,9 +45,19 @@ DEEPEST_RAW = 32
 # --- from the client
 
 
-def sent_by(prompt: Iterable[wire.ContentBlock]) -> list[Sent]:
+def sent_by(prompt: Sequence[wire.ContentBlock]) -> list[Sent]:
     """What the person sent. A block that is meant for the person alone is not for the model and left out."""
-    return [_sent(block) for block in prompt if _is_for_the_model(block.annotations)]
+    blocks = (block for block in prompt if _is_for_the_model(block.annotations))
+    return [_sent(block) for block in blocks] if len(prompt) <= MANY_BLOCKS else list(_joined(blocks))
+
+
+def _joined(blocks: Iterable[wire.ContentBlock]) -> Iterator[Sent]:
+    """Neighbouring texts as one: it reads the same, and a hundred thousand words cost no more than one long text."""
+    for kind, neighbours in groupby(blocks, type):
+        if kind is wire.TextContent:
+            yield SentText("".join([block.text for block in neighbours if isinstance(block, wire.TextContent)]))
+        else:
+            yield from map(_sent, neighbours)
 
 
 def _is_for_the_model(annotations: wire.Annotations | None) -> bool:

@@ -257,7 +257,7 @@ class Annotations(Wire, frozen=True):
     audience: list[str] | None = None
 
 
-class TextContent(Wire, frozen=True, tag_field="type", tag="text"):
+class TextContent(Wire, frozen=True, gc=False, tag_field="type", tag="text"):  # never in a cycle, and there may be many
     text: str
     annotations: Annotations | None = None
 
