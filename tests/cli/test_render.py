@@ -42,7 +42,7 @@ from crow.cli.render import Renderer, is_wait
 from crow.cli.render_prose import prose
 from crow.cli.render_question import choices_of, rejection
 from crow.cli.render_screen import Screen
-from crow.cli.render_text import cells, clean_prose, cut, duration
+from crow.cli.render_text import cells, clean_prose, cut, duration, folded
 from crow.events import Retrying, StillWaiting
 
 
@@ -929,3 +929,29 @@ def test_what_a_notice_is_about_is_told_beside_its_sentence_and_not_read_from_it
     assert not is_wait(retry)
     assert not is_wait(Notice(severity="info", title="Waiting for the model (5 s)"))
     assert msgspec.to_builtins(retry)["_meta"] == {"crow": {"retryIn": 4}}
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_word_is_broken_where_there_is_a_blank(width: int) -> None:
+    """In output, in a command that is asked about and in a diff as well, whose blanks are all kept."""
+    words = "the configuration_option  of src/crow/render.py was (re)considered, as https://example.org/x says; " * 3
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper, width=width), clock=Clock())
+    fenced = ContentToolContent(content=TextContent(text=f"```bash\n{words}\n```"))
+    diff = DiffToolContent(path="/a", old_text="", new_text=f"{words}\n")
+    renderer.update(ToolCall(tool_call_id="c", title="make", kind="execute", status="pending"))
+    renderer.update(ToolCallUpdate(tool_call_id="c", status="completed", content=[fenced]))
+    asked = ToolCallFields(tool_call_id="d", title="Do it", kind="edit", content=[fenced, diff])
+    renderer.ask(RequestPermissionRequest(session_id="s", tool_call=asked, options=[]))
+    lines = paper.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    shown = [word for line in lines for word in line.split()]
+    assert [shown.count(word) for word in set(words.split())] == [9] * len(set(words.split()))
+
+
+def test_what_has_no_blanks_is_cut_where_the_line_is_full() -> None:
+    assert folded("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert folded("a " + "x" * 12, 10) == ["a xxxxxxxx", "xxxx"]
+    assert folded(" " * 5 + "x" * 9, 10) == [" " * 5 + "x" * 5, "x" * 4]
+    assert folded("one two  three", 10) == ["one two  ", "three"]
+    assert folded("", 10) == [""]

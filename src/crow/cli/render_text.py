@@ -77,13 +77,19 @@ def cut(text: str, width: int) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """The text in pieces that fit, cut wherever a line is full; at least one piece."""
+    """The text in pieces that fit, cut behind a blank, or where the line is full if it has none but near its start.
+
+    Nothing is lost: the pieces make up the text.
+    """
     pieces, room = [""], width
     for character in text:
         size = _cells(character)
         if size > room and pieces[-1]:
-            pieces.append("")
-            room = width
+            blank = pieces[-1].rfind(" ") + 1
+            is_within = blank > len(pieces[-1]) // 4 and character != " " and not pieces[-1][:blank].isspace()
+            end = blank if is_within else len(pieces[-1])
+            pieces[-1:] = pieces[-1][:end], pieces[-1][end:]
+            room = width - cells(pieces[-1])
         pieces[-1] += character
         room -= size
     return pieces

@@ -10,7 +10,8 @@ from crow.turn.conversation import Conversation, TurnIds
 
 NEARLY_FULL = 0.7
 """The part of the window from which on it is worth doing something about."""
-BAR = 20
+BAR = 10
+"""Columns of the longest bar: a line is to fit into a narrow panel."""
 
 
 class Compact:
