@@ -335,3 +335,21 @@ def test_a_turn_that_went_round_in_circles_is_said_to_have_done_so(tmp_path: Pat
     assert said.returncode == 1
     assert "stopped: the same call was made again and again (max_turn_requests)" in said.stderr
     assert "too many requests" not in said.stderr
+
+
+def test_in_a_log_of_both_streams_each_thing_begins_on_a_line_of_its_own(tmp_path: Path) -> None:
+    project = set_up(tmp_path, f'{{ text = "Let me look." }}, {READ}', '{ text = "It is one." }')
+    (project / "a.txt").write_text("one\n")
+    command = [*warm(CROW), "run", "--cwd", str(project), "read it"]
+    with (tmp_path / "log").open("w+") as log:
+        done = subprocess.run(
+            command, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        )
+        log.seek(0)
+        lines = [line for line in log.read().splitlines() if line]
+    assert done.returncode == 0
+    assert [lines[0], lines[2]] == ["Let me look.", "It is one."]
+    assert lines[1].startswith("✓ Read a.txt")
+    assert lines[3].startswith("✓ done")
+    said = run(tmp_path, "read it")
+    assert said.stdout == "Let me look.\n\nIt is one.\n", "as it was written, where only the answer goes"

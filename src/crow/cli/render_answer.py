@@ -16,26 +16,21 @@ class PlainAnswer:
     """Writes messages as they were written, an empty line between two of them."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._screen = Screen(stream)
+        self.screen = Screen(stream)
         self._message: str | None = None
-        self._last = ""
 
     def take(self, chunk: AgentMessageChunk) -> None:
         text = clean_answer(in_words(chunk.content))
-        if self._last and chunk.message_id != self._message:
-            text = ("\n" if self._last.endswith("\n") else "\n\n") + text.lstrip("\n")
-        self._message = chunk.message_id
-        self._write(text)
+        if self._message is not None and chunk.message_id != self._message:
+            text = ("\n\n" if self.screen.column else "\n") + text.lstrip("\n")
+        if text:
+            self._message = chunk.message_id
+            self.screen.write(text)
+            self.screen.flush()
 
     def end(self) -> None:
-        if self._last and not self._last.endswith("\n"):
-            self._write("\n")
-
-    def _write(self, text: str) -> None:
-        if text:
-            self._last = text
-            self._screen.write(text)
-            self._screen.flush()
+        self.screen.end_line()
+        self.screen.flush()
 
 
 class SplitClient(RenderingClient):

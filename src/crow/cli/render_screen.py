@@ -34,6 +34,8 @@ class Screen:
         self.live = live
         """Whether there is a person in front of it, and the cursor can be moved."""
         self.column = 0
+        self.beside: Screen | None = None
+        """Another one that leads to the same place, such as one log: its line is ended before something comes here."""
         self._stream = stream
         # Without an encoding it is no file but a text in memory, which takes everything.
         self._plain = bool(stream.encoding) and not speaks_utf8(stream)
@@ -60,6 +62,9 @@ class Screen:
     def write(self, text: str, style: str = "") -> None:
         """Text that is safe already, see `render_text`."""
         self.hide_live()
+        if text and self.beside is not None and self.beside.column:
+            self.beside.end_line()
+            self.beside.flush()
         text = self._shown(text)
         if text and not text.isspace():  # a space looks the same in every style
             self._set_style(style)

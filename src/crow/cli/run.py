@@ -209,11 +209,13 @@ async def _open(agent: Agent, task: Task) -> str:
 async def _run_for_person(task: Task) -> int:
     is_split = not sys.stdout.isatty()
     stream = sys.stderr if is_split else sys.stdout
-    renderer = Renderer(Screen.of(stream, os.environ), folder=os.path.realpath(task.cwd))
+    screen, answer = Screen.of(stream, os.environ), PlainAnswer(sys.stdout)
+    if is_split and _lead_to_one_place():
+        screen.beside = answer.screen
+    renderer = Renderer(screen, folder=os.path.realpath(task.cwd))
     terminal = keyboard_of(stream)
     nobody = Nobody()
     answerer = nobody if terminal is None else Keyboard(terminal)
-    answer = PlainAnswer(sys.stdout)
     client = SplitClient(renderer, answerer, answer) if is_split else RenderingClient(renderer, answerer)
 
     async def show(interrupts: Interrupts) -> str:
@@ -234,6 +236,14 @@ async def _run_for_person(task: Task) -> int:
         return stop_reason
 
     return _told(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
+
+
+def _lead_to_one_place() -> bool:
+    """Whether standard output and standard error are the same file or pipe."""
+    try:
+        return os.path.samestat(os.fstat(1), os.fstat(2))
+    except OSError:
+        return False
 
 
 async def _run_quietly(task: Task) -> int:
