@@ -135,7 +135,6 @@ In plan mode I only look. I would change one line:
 
 ? Permission needed: Carry out the plan
   1. In `nest.py`, take the newest way: `pop()` is cheaper than `pop(0)`.
-  REASON
   y  Yes, and ask before each change
   a  Yes, and edit files without asking
   n  Reject
@@ -163,7 +162,7 @@ def without_chance(output: str, folder: Path) -> str:
     output = re.sub(rf"{folder}/crow-demo-\w+", "DEMO", output)
     output = re.sub(r"(exit \d+ · )[\d.]+ s", r"\1TIME", output)
     output = re.sub(r"^(✓ (?:Search|Read|Find|Edit) .*?) · [\d.]+ s$", r"\1", output, flags=re.MULTILINE)
-    return re.sub(r"^  [^ ].*\.\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
+    return re.sub(r"^  [^ \d].*\.\n(?=  y  )", "  REASON\n", output, flags=re.MULTILINE)
 
 
 def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
@@ -186,7 +185,7 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
         "! demo answered 503 (Service Unavailable): the model is overloaded. Trying again",
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
-        "| What the model said | ",
+        "\nWhat the model said  ",
         f"i {len(SCENES)} prompts, 15 messages and 11 calls came back",
         "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
