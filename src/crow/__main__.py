@@ -39,6 +39,8 @@ LARGE = 1024 * 1024
 
 
 def main() -> int:
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] -- so it is when it was closed at the start
+        _complain_to_nobody()
     _keep_to_ourselves()
     _give_memory_back()
     try:
@@ -52,6 +54,18 @@ def main() -> int:
         from crow.cli.failure import report
 
         return report(error)
+
+
+def _complain_to_nobody() -> None:
+    """Python would print on standard output instead, and the next file that is opened would take the number of standard
+    error, to which libraries and commands write."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != 2:  # standard input is closed, too
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 -- for as long as we run
 
 
 def _keep_to_ourselves() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from crow import __version__
+from crow.__main__ import build_parser
 from tests.config.support import CROW, crow, environment, write_config
 from tests.support.patience import DEADLINE
 
@@ -175,3 +176,45 @@ def test_a_client_that_appends_login_to_its_agent_command_gets_the_login(tmp_pat
     said = crow(tmp_path, "acp", "login")
     assert said.returncode == 2
     assert said.stderr.startswith("crow: login asks questions")
+
+
+def test_with_standard_error_closed_the_result_alone_is_printed(tmp_path: Path) -> None:
+    write_config(tmp_path, 'model = "s/x"\n[providers.s]\ntype = "scripted"\nscript = "s.toml"\n')
+    (tmp_path / "crow" / "s.toml").write_text('[[reply]]\nevents = [{ text = "Hi." }]\n')
+    for command, code, printed in ((["run", "hello"], 0, "Hi.\n"), (["nonsense"], 2, "")):
+        said = subprocess.run(
+            ["sh", "-c", 'exec "$@" 2>&-', "sh", CROW, *command],
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+        assert (said.returncode, said.stdout) == (code, printed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mcp", "list", "docs"], "list: what is 'docs' for?"),
+        (["mcp", "test", "--terminal"], "test goes without --terminal"),
+        (["mcp", "login", "docs", "--http", "8000"], "login goes without --http"),
+        (["doctor", "--offline", "--try"], "not allowed with argument --offline"),
+        (["run", "--cwd", "", "hello"], "--cwd: expected a folder, found nothing"),
+        (["sessions", "--cwd", ""], "--cwd: expected a folder, found nothing"),
+        (["config", "check", ""], "FILE: expected a file, found nothing"),
+        (["run", "--allow", "bsh", "hello"], '--allow: there is no tool "bsh"'),
+    ],
+)
+def test_what_would_be_passed_over_is_wrong_usage(
+    tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, as no more than the arguments are looked at."""
+    try:
+        parsed = build_parser(arguments[:1]).parse_args(arguments)
+        code = parsed.run(parsed)
+    except SystemExit as leaving:
+        code = leaving.code
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert said in captured.err

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from crow.cli.parsing import a_file
 from crow.cli.terminal import confirm, is_interactive
 from crow.config.doubts import doubts
 from crow.config.home import config_path, home, is_there, reason, write_file
@@ -45,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     edit = actions.add_parser("edit", help="open it in your editor (VISUAL, EDITOR), then check it")
     edit.set_defaults(act=_edit)
     check = actions.add_parser("check", help="say whether it is valid, and if not, what is wrong")
-    check.add_argument("file", metavar="FILE", nargs="?", help="another file, such as a project's .crow/config.toml")
+    check.add_argument(
+        "file", metavar="FILE", nargs="?", type=a_file, help="another file, such as a project's .crow/config.toml"
+    )
     check.set_defaults(act=_check)
 
 

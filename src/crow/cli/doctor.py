@@ -33,8 +33,9 @@ MEND = "Mend it there, then run crow doctor again."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--offline", action="store_true", help="ask no provider and no server")
-    parser.add_argument("--try", dest="ask", action="store_true", help="ask the model too; costs a few tokens")
+    asking = parser.add_mutually_exclusive_group()
+    asking.add_argument("--offline", action="store_true", help="ask no provider and no server")
+    asking.add_argument("--try", dest="ask", action="store_true", help="ask the model too; costs a few tokens")
 
 
 def main(arguments: argparse.Namespace) -> int:

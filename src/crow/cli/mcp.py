@@ -70,7 +70,25 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _refuse_what_is_not_for(action: str, arguments: argparse.Namespace) -> None:
+    """Options of the server that we are would be passed over."""
+    given = {
+        "--root": arguments.root,
+        "--terminal": arguments.terminal,
+        "--allow-protected": arguments.allow_protected,
+        "--http": arguments.http is not None,
+        "--token-file": arguments.token_file is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            arguments.wrong_usage(f"{action} goes without {option}")
+    if action == "list" and arguments.server is not None:
+        arguments.wrong_usage(f"list: what is {arguments.server!r} for?")
+
+
 def main(arguments: argparse.Namespace) -> int:
+    if arguments.action is not None:
+        _refuse_what_is_not_for(arguments.action, arguments)
     if arguments.action in ("list", "test"):
         from crow.cli.mcp_servers import list_servers, test_servers
 

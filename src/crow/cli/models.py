@@ -21,7 +21,7 @@ from crow.config.discovery import (
 from crow.config.home import home
 from crow.config.load import load_settings
 from crow.errors import CrowError
-from crow.model.catalog import DEMO
+from crow.model.catalog import DEMO, describe
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ async def _full_name(model: str) -> str:
         names = ", ".join(f"{name}/{model}" for name in having)
         raise CrowError(f"Several providers have a model {model}.", remedy=f"Say which: {names}.")
     if "/" in model:
-        return model  # the agent says what is wrong with it
+        describe(model, known.providers)  # says that there is no such provider
     raise CrowError(f"No provider has a model {model}.", remedy="`crow models` lists those there are.")
 
 

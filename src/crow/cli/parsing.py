@@ -72,6 +72,19 @@ def _kind_of(action: argparse.Action) -> Literal["", "file", "folder"]:
             return ""
 
 
+def a_folder(text: str) -> str:
+    """For an argument: an empty one is a variable that a script has not set, and means no folder, not this one."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a folder, found nothing")
+    return text
+
+
+def a_file(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("expected a file, found nothing")
+    return text
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant, in brackets; empty if none is near."""
     meant = nearest(word, known)

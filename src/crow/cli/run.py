@@ -17,6 +17,7 @@ from crow.acp.client import Agent, AgentFailed, Client, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
 from crow.cli.failure import in_a_folder
 from crow.cli.log import log_to_file
+from crow.cli.parsing import a_folder
 from crow.cli.render import Renderer, how_it_stopped
 from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
 from crow.cli.render_conversation import (
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing reads standard input')
     parser.add_argument("--mode", choices=MODES, help="what may be done without asking")
     parser.add_argument("--model", help="provider/model, or the model alone where only one provider has it")
-    parser.add_argument("--cwd", metavar="D", help="the folder to work in, instead of this one")
+    parser.add_argument("--cwd", metavar="D", type=a_folder, help="the folder to work in, instead of this one")
     parser.add_argument(
         "--allow", metavar="RULE", action="append", default=[], help="for this run: a tool, as 'terminal:npm test *'"
     )

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from crow.cli.parsing import a_folder
 from crow.cli.render_text import cells, clean_prose, cut
 from crow.cli.terminal import ask, is_interactive
 from crow.config.home import home, is_there, write_new_file
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cwd", metavar="D", help="only those of this folder")
+    parser.add_argument("--cwd", metavar="D", type=a_folder, help="only those of this folder")
     number = parser.add_mutually_exclusive_group()
     number.add_argument("--limit", metavar="N", type=_positive, default=MOST_LISTED, help=f"how many ({MOST_LISTED})")
     number.add_argument("--all", action="store_true", help="all there are")

@@ -25,7 +25,7 @@ def home(environ: Mapping[str, str]) -> str:
     chosen = environ.get("CROW_HOME", "")
     user = environ.get("HOME") or os.path.expanduser("~")
     if not chosen:
-        return os.path.join(user, ".crow")
+        return os.path.abspath(os.path.join(user, ".crow"))
     if chosen == "~" or chosen.startswith("~/"):
         chosen = user + chosen[1:]
     return os.path.abspath(chosen)

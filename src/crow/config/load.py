@@ -69,6 +69,8 @@ def parse_allowed(written: str) -> PermissionRule:
         raise ConfigError(f'{written!r} allows nothing: expected a tool, like "edit", or "terminal:npm test *".')
     if scope and tool.startswith("mcp__"):
         raise ConfigError(f"{written!r}: expected the tool alone; a tool of a server is allowed as a whole.")
+    if not _is_tool(tool):
+        raise ConfigError(f"{_no_tool(tool)}.")
     rule = PermissionRule(tool, "allow", **({_SCOPES.get(tool, "path"): scope} if scope else {}))
     try:
         _check_rule(repr(written), rule)

@@ -215,7 +215,7 @@ class Models:
         try:
             return SessionSetup(settings, found.providers, found.default, self._environ, self._known)
         except ConfigError as error:
-            if found.chosen_by != MODEL:
+            if found.chosen_by != MODEL or split_model(found.default)[0] in found.providers:
                 raise
             raise ConfigError(f"{MODEL}: {error.message}", remedy=error.remedy) from None
 
