@@ -109,6 +109,8 @@ OURS_ALONE = {
     "NoticeFacts": "what we say of a notice beside its sentence",
     "NoticeMeta": "where that stands",
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
+    "PromptFacts": "what we say of a turn's end beside its stop reason",
+    "PromptMeta": "where that stands",
     "Wire": "the base of all",
 }
 KNOWN = {
@@ -184,7 +186,7 @@ def our_fields(struct: Any) -> dict[str, tuple[bool, Any]]:
     config = struct.__struct_config__
     if config.tag is not None:
         fields[config.tag_field] = (True, Literal[config.tag])  # pyright: ignore[reportInvalidTypeForm]
-    return fields
+    return {name: field for name, field in fields.items() if name != "_meta"}
 
 
 def their_fields(model: Any) -> dict[str, tuple[bool, Any]]:
