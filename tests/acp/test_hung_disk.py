@@ -132,3 +132,33 @@ def test_trust_that_cannot_be_kept_on_a_disk_that_hangs_blocks_nobody(open_edito
         assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
         crow.cancel(session=first)
         assert pending.answer() == {"stopReason": "cancelled"}
+
+
+def test_a_server_that_is_looked_for_on_a_disk_that_hangs_blocks_nobody(open_editor, hung_disk):
+    crow = open_editor(script=DONE)
+    hung = crow.folder / "elsewhere"
+    hung.mkdir()
+    other = crow.new_session()
+    path = {"name": "PATH", "value": str(hung)}
+    with hung_disk(hung):
+        crow.new_session(mcpServers=[{"name": "lost", "command": "lost", "args": [], "env": [path]}])
+        assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
+
+
+def test_a_shell_that_is_looked_for_on_a_disk_that_hangs_blocks_nobody(open_editor, hung_disk, tmp_path):
+    """The command is run all the same, by the shell that every system has."""
+    hung = tmp_path / "elsewhere"
+    hung.mkdir()
+    crow = open_editor(
+        script=reply(run("echo hello"), when="run") + DONE,
+        environment={"PATH": f"{hung}:/usr/bin:/bin"},
+        permit=lambda request: chose("once"),
+    )
+    first, other = crow.new_session(), crow.new_session()
+    with hung_disk(hung):
+        pending = crow.start_prompt("run", session=first)
+        crow.wait_until(lambda: bool(crow.permissions), "the question")
+        assert crow.prompt("hi", session=other) == {"stopReason": "end_turn"}
+        assert pending.answer() == {"stopReason": "end_turn"}
+    [command] = crow.tool_calls(first).values()
+    assert command["status"] == "completed"

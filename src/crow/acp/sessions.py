@@ -18,7 +18,7 @@ from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
-from crow.errors import BacklogLost, SessionTaken, StorageFailed, StoreSilent
+from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, Notice
 from crow.session.archive import Keeping, StoredArchive
 from crow.session.mending import mend
@@ -30,7 +30,7 @@ from crow.session.unstored import stored_later
 from crow.store.base import EventLog
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
-from crow.workspace.outputs import remove_left_behind, remove_outputs
+from crow.workspace.outputs import outputs_folder, remove_left_behind, remove_outputs
 from crow.workspace.processes import Keeper
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Sessions:
                 log = await self._store.claim(session_id)
                 await self._store.set_roots(session_id, roots[1:])
                 past = await mend(log, await self._store.events(session_id))
-                await asyncio.to_thread(remove_outputs, session_id)
+                await self._remove_outputs(session_id)
                 keeping = self._kept(session_id, log, past)
                 opened = await self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
             if replay:
@@ -263,8 +263,12 @@ class Sessions:
                 if session is not None:
                     await session.close()
                 await self._store.delete(session_id)
-                await asyncio.to_thread(remove_outputs, session_id)
+                await self._remove_outputs(session_id)
         return wire.Empty()
+
+    async def _remove_outputs(self, session_id: str) -> None:
+        with suppress(FileSystemSilent):
+            await self._disk(outputs_folder(session_id)).run(lambda: remove_outputs(session_id), PATIENCE)
 
     async def drop(self, session: Session) -> None:
         """Lets go of a session that goes on elsewhere: what is written here no longer counts."""

@@ -9,7 +9,8 @@ import errno
 import os
 from collections.abc import Mapping
 
-from crow.errors import WorkspaceError
+from crow.disk import Disk
+from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import TerminalExit, TerminalOutput
@@ -21,6 +22,9 @@ from crow.workspace.words import led_elsewhere, reason
 
 PATIENCE = 0.9
 """Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
+
+SILENT_AFTER = 5.0
+"""Seconds that a disk gets on which something is looked for that a command can do without."""
 
 PLAIN_OUTPUT = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
 """A pipe is no terminal: no colours, no cursor, and what a program prints should be there when it is asked for.
@@ -37,18 +41,20 @@ class LocalCommands:
         self._folder = OutputFolder(folder)
         self._environ = environ
         self._has_looked_round = False
+        self._disk = Disk(folder)
 
     async def open_terminal(
         self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int
     ) -> "LocalTerminal":
         if not self._has_looked_round:
             self._has_looked_round = True
-            await asyncio.to_thread(remove_left_behind, os.path.dirname(self._folder.path))
+            with contextlib.suppress(FileSystemSilent):
+                await self._disk.run(lambda: remove_left_behind(os.path.dirname(self._folder.path)), SILENT_AFTER)
         mark = os.urandom(8).hex()
         variables = {**self._environ, **PLAIN_OUTPUT, **environ, "PWD": cwd, MARK: mark}
         request = Request(
             os.fsencode(cwd),
-            [os.fsencode(word) for word in (find_shell(self._environ.get("PATH", "")), "-c", command)],
+            [os.fsencode(word) for word in (await self._shell(), "-c", command)],
             [os.fsencode(f"{name}={value}") for name, value in variables.items()],
         )
         try:
@@ -65,6 +71,13 @@ class LocalCommands:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._folder.remove)
+
+    async def _shell(self) -> str:
+        """Looked for beside the event loop: a folder of PATH may lie on a disk that hangs."""
+        try:
+            return await self._disk.run(lambda: find_shell(self._environ.get("PATH", "")), SILENT_AFTER)
+        except FileSystemSilent:
+            return "/bin/sh"
 
 
 class LocalTerminal:

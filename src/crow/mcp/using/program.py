@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from crow.config.settings import McpServerSettings
+from crow.disk import Disk
+from crow.errors import FileSystemSilent
 from crow.mcp.using.failures import ServerFailed
 from crow.timeouts import timeout
 from crow.visible import one_line
@@ -115,13 +117,19 @@ async def start_program(
 ) -> Program:
     """ServerFailed says why it could not be started."""
     environment = environment_for(settings, environ)
-    program = find_program(settings.command, environment.get("PATH", os.defpath), folder)
+    search = environment.get("PATH", os.defpath)
+    try:  # beside the event loop: a folder of PATH may lie on a disk that hangs
+        program, real_folder = await Disk(folder).run(
+            lambda: (find_program(settings.command, search, folder), os.path.realpath(folder))
+        )
+    except FileSystemSilent as silent:
+        raise ServerFailed(f"`{one_line(settings.command)}` is looked for on a disk that does not answer") from silent
     words: Sequence[str] = (program, *settings.args)
     variables = [f"{name}={value}" for name, value in environment.items()]
     if any("\0" in text for text in (*words, *variables)):
         raise ServerFailed("its arguments or variables have a null character in them", lasting=True)
     request = Request(
-        os.fsencode(os.path.realpath(folder)),
+        os.fsencode(real_folder),
         [os.fsencode(word) for word in words],
         [os.fsencode(variable) for variable in variables],
     )
