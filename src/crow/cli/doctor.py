@@ -13,6 +13,7 @@ from crow.cli.health_models import check_models
 from crow.cli.health_store import check_store
 from crow.cli.health_web import check_web
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen
+from crow.cli.render_text import counted
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.doubts import about_rule
@@ -131,4 +132,4 @@ def _print(screen: Screen, check: Check) -> None:
 
 def _count(failures: int, warnings: int) -> str:
     counts = ((failures, "failure"), (warnings, "warning"))
-    return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    return ", ".join(counted(count, word) for count, word in counts if count)

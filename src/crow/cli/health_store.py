@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 
 from crow.cli.health import Check, failed, fine, warn
+from crow.cli.render_text import counted
 from crow.errors import StorageFailed
 from crow.file_system import network_file_system
 from crow.store.database import Database
@@ -41,4 +42,4 @@ def _look_at(path: str) -> Check:
             count = connection.execute("SELECT count(*) FROM sessions WHERE listed = 1").fetchone()[0]
     finally:
         database.close()
-    return fine(f"the store {path} is sound: {count} session{'' if count == 1 else 's'}")
+    return fine(f"the store {path} is sound: {counted(count, 'session')}")

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from crow.cli.render_text import counted
 from crow.cli.terminal import ask, choose
 from crow.config.discovery import (
     Discovery,
@@ -127,10 +128,9 @@ def _vendor(name: str) -> Candidate:
 
 def _local(name: str, port: int, models: list[str]) -> Candidate:
     usable = [model for model in models if can_chat(model)]
-    count = "1 model" if len(usable) == 1 else f"{len(usable)} models"
     return Candidate(
         name=name,
-        title=f"{name} on this machine, port {port}" + (f" ({count})" if models else ""),
+        title=f"{name} on this machine, port {port}" + (f" ({counted(len(usable), 'model')})" if models else ""),
         provider=local_provider(port),
         may_need_key=False,
         first_model=usable[0] if usable else "",
