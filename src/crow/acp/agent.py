@@ -5,6 +5,7 @@ Those, and nearly all of Crow behind them, are loaded while the client reads the
 
 import asyncio
 import functools
+import gc
 import importlib
 import logging
 from collections.abc import Mapping
@@ -173,6 +174,9 @@ def _import_session_methods() -> None:
         importlib.import_module("crow.acp.session_methods")
     except Exception:
         logger.exception("the methods of sessions could not be loaded")  # and fail again where they are called
+    finally:
+        gc.freeze()  # what was loaded stays, and need not be looked through again and again
+        gc.enable()
 
 
 def _auth_methods(client: wire.ClientCapabilities) -> list[wire.AuthMethod]:
