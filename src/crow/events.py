@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from crow.messages import StopReason, UserPart
+from crow.messages import ProviderData, StopReason, UserPart
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
@@ -81,6 +81,10 @@ class ThoughtDelta(Event, frozen=True, tag="thought_delta"):
     message_id: str
     text: str
     origin: str
+    """The provider."""
+    model: str = ""
+    field: str = ""
+    """See `crow.messages.Thought`, for this and the one before."""
 
 
 class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
@@ -90,6 +94,16 @@ class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
     origin: str
     signature: str
     redacted: bool = False
+
+
+class ProviderDataKept(Event, frozen=True, tag="provider_data_kept"):
+    """What the provider wants back with a message, a thought or a call: seen by nobody, sent again with the history."""
+
+    part_id: str
+    """Of the message or the call."""
+    kept: ProviderData
+    thought: bool = False
+    """It belongs to a thought, of which nothing may have been shown."""
 
 
 class CallOpened(Event, frozen=True, tag="call_opened"):
@@ -346,6 +360,8 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
     currency: str = ""
     estimated: bool = False
     """Crow's own count of what the next request will take, such as after a compaction: not a reply's."""
+    reasoning_tokens: int = 0
+    """Those of the output that were thoughts, where the provider tells them apart."""
 
 
 class Notice(Event, frozen=True, tag="notice"):
@@ -393,6 +409,7 @@ SubagentEvent = (
     | TextDelta
     | ThoughtDelta
     | ThoughtSealed
+    | ProviderDataKept
     | CallOpened
     | CallRequested
     | CallDescribed

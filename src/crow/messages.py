@@ -13,12 +13,23 @@ class Message(msgspec.Struct, frozen=True, tag_field="role"):
     """One entry of the history. Subclasses: UserMessage, AssistantMessage, ToolMessage."""
 
 
-class Part(msgspec.Struct, frozen=True, tag_field="part"):
+class Part(msgspec.Struct, frozen=True, tag_field="part", omit_defaults=True):
     """A piece of a message."""
+
+
+class ProviderData(msgspec.Struct, frozen=True):
+    """What a provider attached to a part of its reply and wants back with it, unchanged. Nobody else reads it."""
+
+    provider: str
+    """Its name in the configuration."""
+    model: str
+    data: str
+    """JSON, as the adapter that kept it will understand it."""
 
 
 class Text(Part, frozen=True, tag="text"):
     text: str
+    kept: ProviderData | None = None
 
 
 class Image(Part, frozen=True, tag="image"):
@@ -42,6 +53,11 @@ class Thought(Part, frozen=True, tag="thought"):
     """The provider's seal over the text; without it the provider does not take the thought back."""
     redacted: bool = False
     """The text was withheld; `signature` then holds the provider's opaque data."""
+    model: str = ""
+    """The model that had it; empty in histories from before this was recorded."""
+    field: str = ""
+    """How it came, where a wire has several ways, such as `reasoning_content`: it goes back the same way."""
+    kept: ProviderData | None = None
 
 
 class ToolCall(Part, frozen=True, tag="call"):
@@ -50,6 +66,7 @@ class ToolCall(Part, frozen=True, tag="call"):
     name: str
     arguments: str
     """The JSON text as the model wrote it; it may be no JSON at all."""
+    kept: ProviderData | None = None
 
     def arguments_object(self) -> dict[str, Any]:
         """The arguments for providers that insist on an object; `{}` if the model wrote something else."""

@@ -36,6 +36,7 @@ from crow.events import (
     PermissionAsked,
     PlanChanged,
     PlanEntry,
+    ProviderDataKept,
     ReplyEnded,
     SentLink,
     SentMedia,
@@ -54,7 +55,7 @@ from crow.events import (
     UsageReported,
     UserSaid,
 )
-from crow.messages import Audio, Image, StopReason, Text
+from crow.messages import Audio, Image, ProviderData, StopReason, Text
 from crow.results import (
     DiffBlock,
     HiddenOutput,
@@ -91,8 +92,9 @@ ONE_OF_EACH: tuple[Event, ...] = (
     events.Remark("warning", "The sound cannot be heard by this model."),
     TurnStarted("t1"),
     UserSaid("t1-m1", SENT, (Text("look"), PICTURE, Audio("c291bmQ=", "audio/wav"))),
-    ThoughtDelta("t1-m2", "hm", "local"),
+    ThoughtDelta("t1-m2", "hm", "local", "small", "reasoning"),
     ThoughtSealed("t1-m2", "local", "sig", redacted=True),
+    ProviderDataKept("t1-m2", ProviderData("local", "small", '{"seal": "ä"}'), thought=True),
     TextDelta("t1-m3", "I will"),
     CallOpened("t1-c1", "edit", ToolKind.EDIT, "Edit"),
     ArgumentsGrew("t1-c1", '{"pa'),

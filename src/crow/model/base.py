@@ -42,6 +42,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: Sequence[ToolSpec] = ()
     thought_level: str = ""
     """One of the model's levels; empty leaves it to the provider."""
+    cache_key: str = ""
+    """The same for all requests of a conversation: providers use it to find what they have read before."""
 
 
 # --- what a reply consists of, in the order it arrives
@@ -53,6 +55,8 @@ class Said(msgspec.Struct, frozen=True):
 
 class Thinking(msgspec.Struct, frozen=True):
     text: str
+    field: str = ""
+    """See `Thought.field`."""
 
 
 class ThinkingSealed(msgspec.Struct, frozen=True):
@@ -60,6 +64,26 @@ class ThinkingSealed(msgspec.Struct, frozen=True):
 
     signature: str
     redacted: bool = False
+
+
+class TextData(msgspec.Struct, frozen=True):
+    """What the provider wants back with the text that came last."""
+
+    data: str
+
+
+class ThoughtData(msgspec.Struct, frozen=True):
+    """What the provider wants back with the thought that came last. It ends that thought, or stands for one of which
+    nothing was shown."""
+
+    data: str
+
+
+class CallData(msgspec.Struct, frozen=True):
+    """What the provider wants back with the call of this index, which has begun."""
+
+    index: int
+    data: str
 
 
 class CallBegan(msgspec.Struct, frozen=True):
@@ -81,6 +105,11 @@ class Usage(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     cached_tokens: int = 0
     cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Those of the output that were thoughts, where the provider tells them apart."""
+    cost: float | None = None
+    """What the provider says that the reply cost, in `currency`: it knows better than any table of prices."""
+    currency: str = ""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -92,13 +121,32 @@ class Waiting(msgspec.Struct, frozen=True):
     attempts: int
 
 
+class Noticed(msgspec.Struct, frozen=True):
+    """Something about the exchange with the provider that the person should know, such as what it would not take."""
+
+    text: str
+
+
 class Done(msgspec.Struct, frozen=True):
     """The last event of every reply that arrived whole."""
 
     stop_reason: StopReason
 
 
-ModelEvent = Said | Thinking | ThinkingSealed | CallBegan | CallGrew | Usage | Waiting | Done
+ModelEvent = (
+    Said
+    | Thinking
+    | ThinkingSealed
+    | TextData
+    | ThoughtData
+    | CallBegan
+    | CallGrew
+    | CallData
+    | Usage
+    | Waiting
+    | Noticed
+    | Done
+)
 
 
 class Model(Protocol):

@@ -71,6 +71,7 @@ def open_session(
         history=journal.history,
         limits=settings.limits,
         system_prompt=prompt.text,
+        cache_key=id,
         news=lambda: ends_to_tell(terminals),
         patience=patience,
     )

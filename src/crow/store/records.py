@@ -33,6 +33,7 @@ from crow.events import (
     PermissionAnswered,
     PermissionAsked,
     PlanChanged,
+    ProviderDataKept,
     Remark,
     ReplyEnded,
     SubagentDid,
@@ -55,13 +56,17 @@ STORED: tuple[type[Event], ...] = (
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
-    BackgroundEnded,
+    *(BackgroundEnded, ProviderDataKept),
 )
 
 OPTIONAL = frozenset(
-    {CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded}
+    {
+        *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
+        ProviderDataKept,
+    }
 )
-"""A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it."""
+"""A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but
+for what only the model's provider misses."""
 
 FORMER_TEXT_TAG = "file_changing"
 """The former texts of changed files may be large and are wanted seldom: they have a table of their own."""

@@ -32,6 +32,8 @@ class Conversation(msgspec.Struct):
     limits: Limits
     system_prompt: Callable[[], str]
     """Asked before each request: the project may have changed what it says."""
+    cache_key: str = ""
+    """See `ModelRequest.cache_key`: the session's id."""
     thought_level: str = ""
     """How long the model is to think; empty leaves it to the provider."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
@@ -50,7 +52,9 @@ class Conversation(msgspec.Struct):
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
         messages = self.history.messages()
-        return self.model.reply(ModelRequest(self.system(), messages, self.tool_specs(), self.thought_level))
+        return self.model.reply(
+            ModelRequest(self.system(), messages, self.tool_specs(), self.thought_level, self.cache_key)
+        )
 
     def system(self) -> str:
         """The system prompt of the next request. What the mode adds comes last, so that caches know the rest."""

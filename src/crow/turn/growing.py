@@ -1,7 +1,18 @@
 """A reply of the model while it grows: its parts in order, what its calls gave, and the messages that makes."""
 
+from msgspec.structs import replace
+
 from crow import events
-from crow.messages import AssistantMessage, AssistantPart, Message, Text, Thought, ToolCall, ToolMessage
+from crow.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Message,
+    ProviderData,
+    Text,
+    Thought,
+    ToolCall,
+    ToolMessage,
+)
 from crow.results import ToolResult
 
 UNFINISHED = "No result: the call was interrupted before it ended."
@@ -15,7 +26,9 @@ class GrowingReply:
         self._parts: dict[str, list[str] | ToolCall | None] = {}
         """By message or call id; None holds the place of a call whose arguments are not complete."""
         self._seals: dict[str, events.ThoughtSealed] = {}
-        self._origins: dict[str, str] = {}
+        self._thoughts: dict[str, Thought] = {}
+        """What is known of each thought but its text."""
+        self._kept: dict[str, ProviderData] = {}
         self._results: dict[str, ToolMessage] = {}
 
     def say(self, message_id: str, text: str) -> None:
@@ -24,13 +37,21 @@ class GrowingReply:
             part.append(text)
 
     def think(self, event: events.ThoughtDelta) -> None:
-        self._origins[event.message_id] = event.origin
+        if event.message_id not in self._thoughts:
+            self._thoughts[event.message_id] = Thought("", event.origin, model=event.model, field=event.field)
         self.say(event.message_id, event.text)
 
     def seal(self, event: events.ThoughtSealed) -> None:
-        self._origins[event.message_id] = event.origin
+        self._thoughts.setdefault(event.message_id, Thought("", event.origin))
         self._seals[event.message_id] = event
         self.say(event.message_id, "")
+
+    def keep(self, event: events.ProviderDataKept) -> None:
+        self._kept[event.part_id] = event.kept
+        if event.thought:
+            kept = event.kept
+            self._thoughts.setdefault(event.part_id, Thought("", kept.provider, model=kept.model))
+            self.say(event.part_id, "")
 
     def open_call(self, call_id: str) -> None:
         self._parts[call_id] = None
@@ -51,12 +72,13 @@ class GrowingReply:
         return [reply, *results]
 
     def _part(self, key: str, value: list[str] | ToolCall | None) -> AssistantPart | None:
+        kept = self._kept.get(key)
         if value is None or isinstance(value, ToolCall):
-            return value
+            return replace(value, kept=kept) if value and kept else value
         text = "".join(value)
-        if key in self._origins:
-            seal = self._seals.get(key)
-            if seal is None:
-                return Thought(text, self._origins[key]) if text else None
-            return Thought(text, seal.origin, seal.signature, redacted=seal.redacted)
-        return Text(text) if text else None
+        if (thought := self._thoughts.get(key)) is None:
+            return Text(text, kept) if text else None
+        seal = self._seals.get(key)
+        if seal is not None:
+            thought = replace(thought, origin=seal.origin, signature=seal.signature, redacted=seal.redacted)
+        return replace(thought, text=text, kept=kept) if text or seal or kept else None

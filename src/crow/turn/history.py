@@ -99,6 +99,8 @@ class History:
                 self._growing().think(event)
             case events.ThoughtSealed():
                 self._growing().seal(event)
+            case events.ProviderDataKept():
+                self._growing().keep(event)
             case events.CallOpened(own=False):
                 self._growing().open_call(event.call_id)
             case events.CallRequested(own=False):

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from crow import events
-from crow.messages import StopReason
+from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.prices import cost_of
 from crow.tools.base import AnnouncesItself, MaySpeakForItself
@@ -24,6 +24,9 @@ class Reply:
         self._tools = tools
         self._text_id = ""
         self._thought_id = ""
+        self._last_text_id = ""
+        self._last_thought_id = ""
+        """Of the last message of each kind, once it has ended."""
         self._calls: dict[int, str] = {}
 
     async def read(
@@ -41,11 +44,15 @@ class Reply:
                         yield events.ArgumentsGrew(self._calls[event.index], event.fragment)
                     case model.CallBegan():
                         yield self._call_began(event)
+                    case model.TextData() | model.ThoughtData() | model.CallData():
+                        yield self._kept(event)
                     case model.Usage():
                         yield self._usage(event)
                     case model.Waiting():
                         wait.rest(event.seconds)
                         yield retry_notice(event)
+                    case model.Noticed():
+                        yield events.Remark("warning", event.text)
                     case model.Done():
                         self.stop_reason = event.stop_reason
 
@@ -53,18 +60,30 @@ class Reply:
         self.spoke = True
         self._thought_id = ""
         if not self._text_id:
-            self._text_id = self._ids.message()
+            self._text_id = self._last_text_id = self._ids.message()
         return events.TextDelta(self._text_id, event.text)
 
     def _thought(self, event: model.Thinking | model.ThinkingSealed) -> events.Event:
         self._text_id = ""
         if not self._thought_id:
-            self._thought_id = self._ids.message()
+            self._thought_id = self._last_thought_id = self._ids.message()
         message_id, origin = self._thought_id, self._info.provider
         if isinstance(event, model.Thinking):
-            return events.ThoughtDelta(message_id, event.text, origin)
+            return events.ThoughtDelta(message_id, event.text, origin, self._info.model, event.field)
         self._thought_id = ""
         return events.ThoughtSealed(message_id, origin, event.signature, redacted=event.redacted)
+
+    def _kept(self, event: model.TextData | model.ThoughtData | model.CallData) -> events.Event:
+        kept = ProviderData(self._info.provider, self._info.model, event.data)
+        match event:
+            case model.TextData():
+                return events.ProviderDataKept(self._last_text_id, kept)
+            case model.CallData():
+                return events.ProviderDataKept(self._calls[event.index], kept)
+            case model.ThoughtData():
+                # A thought of which nothing was shown has none to belong to yet, and two have nothing in common.
+                thought_id, self._thought_id, self._last_thought_id = self._last_thought_id, "", ""
+                return events.ProviderDataKept(thought_id or self._ids.message(), kept, thought=True)
 
     def _call_began(self, event: model.CallBegan) -> events.Event:
         self._text_id = self._thought_id = ""
@@ -82,8 +101,9 @@ class Reply:
             event.cached_tokens,
             event.cache_written_tokens,
             self._info.context_window,
-            cost=cost_of(event, price) if price else None,
-            currency=price.currency if price else "",
+            cost=event.cost if event.cost is not None else cost_of(event, price) if price else None,
+            currency=event.currency or (price.currency if price else ""),
+            reasoning_tokens=event.reasoning_tokens,
         )
 
 

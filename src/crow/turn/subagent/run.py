@@ -90,6 +90,7 @@ class SubagentRun:
             journal=own,
             history=own.history,
             system_prompt=self._system_prompt,
+            cache_key=f"{self._parent.cache_key}-{self._errand.call_id}",
             prepare=None,
         )
 
