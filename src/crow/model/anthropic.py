@@ -1,20 +1,23 @@
 """The messages API, as Anthropic defined it."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 
 from crow.config.settings import Limits, ProviderSettings
+from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.anthropic_reply import ReplyReader
 from crow.model.anthropic_request import encode
-from crow.model.base import ModelEvent, ModelInfo, ModelRequest
+from crow.model.base import ModelInfo, ModelRequest
+from crow.model.exchange import HttpModel, Lesson
 from crow.model.http import Http
 
 VERSION = "2023-06-01"
 
 
-def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> "AnthropicModel":
+def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
     place = endpoint.find(info.provider, settings, environ)
-    return AnthropicModel(info, Http(place, headers=headers(place), idle=limits.stream_idle, environ=environ))
+    connection = Http(place, headers=headers(place), idle=limits.stream_idle, environ=environ)
+    return HttpModel(info, connection, MessagesWire(info))
 
 
 def headers(place: endpoint.Endpoint) -> dict[str, str]:
@@ -22,22 +25,17 @@ def headers(place: endpoint.Endpoint) -> dict[str, str]:
     return {"anthropic-version": VERSION, **key}
 
 
-class AnthropicModel:
-    def __init__(self, info: ModelInfo, connection: Http) -> None:
-        self.info = info
-        self._http = connection
+class MessagesWire:
+    path = "/messages"
 
-    async def close(self) -> None:
-        await self._http.close()
+    def __init__(self, info: ModelInfo) -> None:
+        self._info = info
 
-    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        reader = ReplyReader(self._http)
-        async with self._http.post("/messages", encode(self.info, request)) as batches:
-            async for batch in batches:
-                for arrived in batch:
-                    for event in reader.read(arrived):
-                        yield event
-                if reader.done:
-                    break
-        for event in reader.finish():
-            yield event
+    def encode(self, request: ModelRequest) -> bytes:
+        return encode(self._info, request)
+
+    def reader(self, connection: Http) -> ReplyReader:
+        return ReplyReader(connection)
+
+    def learn(self, error: ModelRejected) -> Lesson | None:
+        return None

@@ -1,0 +1,83 @@
+"""One request and its reply over HTTP: the loop that every wire format has in common."""
+
+from collections.abc import AsyncGenerator
+from typing import NamedTuple, Protocol
+
+from crow.errors import ModelRejected
+from crow.model.base import ModelEvent, ModelInfo, ModelRequest, Noticed
+from crow.model.http import Http
+from crow.model.sse import ServerEvent
+
+
+class Reader(Protocol):
+    """Reads one reply. `done` is set when the server has said that it is complete."""
+
+    done: bool
+
+    def read(self, arrived: ServerEvent) -> list[ModelEvent]: ...
+
+    def finish(self) -> list[ModelEvent]:
+        """The events that only the end of the stream can tell; a ModelError if the reply is not whole."""
+        ...
+
+
+class Lesson(NamedTuple):
+    """What a refusal taught: the wire to send the same request with again, and what the person should know of it."""
+
+    wire: "Wire"
+    notice: str = ""
+
+
+class Wire(Protocol):
+    """A wire format as one model of one provider speaks it: how a request is written and its reply read."""
+
+    @property
+    def path(self) -> str:
+        """Where requests go, below the provider's address."""
+        ...
+
+    def encode(self, request: ModelRequest) -> bytes: ...
+
+    def reader(self, connection: Http) -> Reader: ...
+
+    def learn(self, error: ModelRejected) -> Lesson | None:
+        """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once."""
+        ...
+
+
+class HttpModel:
+    """A model behind a wire format. A refusal that teaches something is answered at once, as long as nothing of the
+    reply was shown; what was learned counts for all further requests."""
+
+    def __init__(self, info: ModelInfo, connection: Http, wire: Wire) -> None:
+        self.info = info
+        self._http = connection
+        self._wire = wire
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        while True:
+            reader = self._wire.reader(self._http)
+            shown = False
+            try:
+                async with self._http.post(self._wire.path, self._wire.encode(request)) as batches:
+                    async for batch in batches:
+                        for arrived in batch:
+                            for event in reader.read(arrived):
+                                shown = True
+                                yield event
+                        if reader.done:
+                            break
+            except ModelRejected as error:
+                lesson = None if shown else self._wire.learn(error)
+                if lesson is None:
+                    raise
+                self._wire = lesson.wire
+                if lesson.notice:
+                    yield Noticed(lesson.notice)
+            else:
+                break
+        for event in reader.finish():
+            yield event
