@@ -14,6 +14,11 @@ def call(tool: str, *, pieces: int = 1, **arguments: Any) -> str:
     return f"{{ call = {_quoted(tool)}, raw = {_quoted(json.dumps(arguments))}, pieces = {pieces} }}"
 
 
+def call_as_written(tool: str, text: str) -> str:
+    """A call with the text of its arguments exactly as a model wrote it, which may be no JSON."""
+    return f"{{ call = {_quoted(tool)}, raw = {_quoted(text)} }}"
+
+
 def edit(path: str, old: str, new: str) -> str:
     return call("edit", path=path, edits=[{"old": old, "new": new}])
 
