@@ -141,7 +141,20 @@ class ModelRejected(ModelError):
 
 
 class ContextOverflow(ModelRejected):
-    pass
+    """`window` is how many tokens the model takes, if the provider named it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        status: int | None = None,
+        said: str = "",
+        remedy: str = "",
+        window: int | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+        self.window = window
 
 
 class ModelUnavailable(ModelError):

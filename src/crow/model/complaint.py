@@ -44,6 +44,8 @@ class Complaint(msgspec.Struct, frozen=True):
     name: str = ""
     """The provider's own name for the error, if it has one."""
     status: int | None = None
+    window: int | None = None
+    """How many tokens fit, where it is told beside the words, as by llama.cpp."""
     understood: bool = True
     """False if it came in no shape that a complaint has; `said` is then all there was."""
 
@@ -65,7 +67,7 @@ def from_json(value: Any, scrub: Scrub) -> Complaint:
             return from_json(inner, scrub)
         case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
             name, status = _name_and_status(cast("dict[str, Any]", value))
-            return Complaint(shortened(said, scrub), shortened(name, scrub), status)
+            return Complaint(shortened(said, scrub), shortened(name, scrub), status, _window(cast("Any", value)))
         case {"detail": [*several]}:  # FastAPI: what vLLM and others say to a wrong request
             return from_json(several, scrub)
         case _:
@@ -84,7 +86,9 @@ def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelE
             said=complaint.said,
             remedy="Try again, or choose another model.",
         )
-    return from_status(provider, status, complaint.said, code=complaint.name, key_name=key_name)
+    return from_status(
+        provider, status, complaint.said, code=complaint.name, key_name=key_name, window=complaint.window
+    )
 
 
 def _name_and_status(fields: dict[str, Any]) -> tuple[str, int | None]:
@@ -94,6 +98,11 @@ def _name_and_status(fields: dict[str, Any]) -> tuple[str, int | None]:
     names = [name for name in (code, kind) if isinstance(name, str)]
     known = [name for name in names if name in STATUS_OF_NAME]
     return (known or names or [""])[0], status
+
+
+def _window(fields: dict[str, Any]) -> int | None:
+    size = fields.get("n_ctx")
+    return size if isinstance(size, int) and size > 0 else None
 
 
 def _words(page: str) -> str:

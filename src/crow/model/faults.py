@@ -7,6 +7,8 @@ import http
 import re
 
 from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
+from crow.model.server_faults import remedy_for
+from crow.model.window import window_named_in
 
 # What is worth sending again unchanged; every status from 500 on is, too.
 TEMPORARY = frozenset({408, 409, 425, 429})
@@ -46,8 +48,10 @@ def from_status(
     code: str = "",
     retry_after: float | None = None,
     key_name: str = "",
+    window: int | None = None,
 ) -> ModelError:
-    """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error."""
+    """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error, `window`
+    the number of tokens that it gave beside its message."""
     message = f"{provider} answered {_status_words(status)}{_quoted(status, said or code)}"
     clue = f"{code} {said}"
 
@@ -58,7 +62,10 @@ def from_status(
             status=status,
             said=said,
             remedy="The conversation no longer fits the model: use /compact, or start a new session.",
+            window=window or window_named_in(said),
         )
+    if status not in (401, 403, 429) and (remedy := remedy_for(said)):
+        return ModelRejected(message, provider=provider, status=status, said=said, remedy=remedy)
     if status == 402 or (status < 500 and NO_MONEY.search(clue)):
         return ModelRejected(
             message, provider=provider, status=status, said=said, remedy="Check the account's credit with the provider."

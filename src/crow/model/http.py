@@ -209,6 +209,7 @@ class Http:
             code=found.name,
             retry_after=retry_after(response.headers, time.time()),
             key_name=self.endpoint.key_name,
+            window=found.window,
         )
 
     async def _complaint_body(self, response: httpx2.Response) -> bytes:
