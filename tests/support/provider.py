@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import trustme
 
+from crow.model.learning import LEARNED
 from tests.support.provider_anthropic import AnthropicDialect
 from tests.support.provider_dialect import Answer, Cut, Dialect, Pause, Request, Stall
 from tests.support.provider_openai import OpenAIDialect
@@ -45,6 +46,7 @@ class Provider:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        forget(self.url)
         self.openai = OpenAIDialect(f"{self.url}/v1", key)
         self.anthropic = AnthropicDialect(self.url, key)
 
@@ -113,6 +115,12 @@ class Provider:
 
     def _dialect(self, request: Request) -> Dialect:
         return self.anthropic if "anthropic-version" in request.headers else self.openai
+
+
+def forget(url: str) -> None:
+    """What another server taught that had this port in an earlier test of the same process."""
+    for known in [place for place in LEARNED if place[0].startswith(url)]:
+        del LEARNED[known]
 
 
 def _read_request(lines: Any) -> Request | None:

@@ -2,8 +2,8 @@
 
 - `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry`: wraps a model, and is one.
 - `openai`, with `openai_request` and `openai_reply`, and `anthropic`, with `anthropic_request`, `anthropic_thinking`
-  and `anthropic_reply`, are the adapters. `exchange` is the loop around them; their requests share `encoding`, their
-  replies `arriving_text`.
+  and `anthropic_reply`, are the adapters. `exchange` is the loop around them, `learning` what refusals teach; their
+  requests share `encoding`, their replies `arriving_text`.
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
 - `endpoint` and `network`: where a provider is, with which key, by which way. `http`: the HTTP library. `sse`: events
   out of what it receives.

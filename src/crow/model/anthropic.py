@@ -37,5 +37,5 @@ class MessagesWire:
     def reader(self, connection: Http) -> ReplyReader:
         return ReplyReader(connection)
 
-    def learn(self, error: ModelRejected) -> Lesson | None:
+    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         return None

@@ -1,6 +1,6 @@
 """One request and its reply over HTTP: the loop that every wire format has in common."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
 from crow.errors import ModelRejected
@@ -26,6 +26,14 @@ class Lesson(NamedTuple):
 
     wire: "Wire"
     notice: str = ""
+    request: ModelRequest | None = None
+    """Sent instead of the one that was refused."""
+    reply: Sequence[ModelEvent] = ()
+    """The rest of the reply, where the refusal itself brought it: nothing is sent again."""
+
+    @property
+    def events(self) -> list[ModelEvent]:
+        return [*([Noticed(self.notice)] if self.notice else []), *self.reply]
 
 
 class Wire(Protocol):
@@ -40,8 +48,9 @@ class Wire(Protocol):
 
     def reader(self, connection: Http) -> Reader: ...
 
-    def learn(self, error: ModelRejected) -> Lesson | None:
-        """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once."""
+    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
+        """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:
+        `learning.Learned` remembers it."""
         ...
 
 
@@ -71,12 +80,15 @@ class HttpModel:
                         if reader.done:
                             break
             except ModelRejected as error:
-                lesson = None if shown else self._wire.learn(error)
-                if lesson is None:
+                lesson = self._wire.learn(error, request)
+                if lesson is None or (shown and not lesson.reply):
                     raise
                 self._wire = lesson.wire
-                if lesson.notice:
-                    yield Noticed(lesson.notice)
+                request = lesson.request or request
+                for event in lesson.events:
+                    yield event
+                if lesson.reply:
+                    return
             else:
                 break
         for event in reader.finish():

@@ -9,8 +9,13 @@ from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.exchange import HttpModel, Lesson
 from crow.model.http import Http
+from crow.model.learning import Learned, RefusalPattern
 from crow.model.openai_reply import ReplyReader
 from crow.model.openai_request import encode
+
+REFUSALS = (
+    RefusalPattern("stream_options", r"stream_options"),  # an older server: better no token counts than no answer
+)
 
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
@@ -28,7 +33,7 @@ class ChatWire:
 
     def __init__(self, info: ModelInfo, place: endpoint.Endpoint) -> None:
         self._info = info
-        self._asks_usage = True
+        self._learned = Learned(place, info.model)
         self._thought_field = "reasoning_content"
         self._reader: ReplyReader | None = None
         # OpenAI's own newer models refuse `max_tokens`; other servers know no other name.
@@ -40,7 +45,7 @@ class ChatWire:
             self._info,
             request,
             thought_field=self._thought_field,
-            usage=self._asks_usage,
+            usage="stream_options" not in self._learned,
             limit_field=self._limit_field,
         )
 
@@ -50,8 +55,6 @@ class ChatWire:
         self._reader = ReplyReader(connection)
         return self._reader
 
-    def learn(self, error: ModelRejected) -> Lesson | None:
-        if not (self._asks_usage and "stream_options" in error.said):
-            return None
-        self._asks_usage = False  # an older server: better no token counts than no answer
-        return Lesson(self)
+    def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
+        notice = self._learned.learn(error, REFUSALS, request.thought_level)
+        return None if notice is None else Lesson(self, notice)
