@@ -1,5 +1,6 @@
 """What one refusal teaches: the same request is sent again in another way, at once, and never again in the old one."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ from crow.config.settings import Limits
 from crow.errors import ModelRejected
 from crow.messages import StopReason
 from crow.model import catalog
-from crow.model.base import Done, ModelRequest, Noticed, Said, Waiting
+from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiting
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
 from crow.model.learning import Learned, RefusalPattern
 from crow.model.retry import RetryingModel
+from crow.model.script import Fail, reply
+from crow.model.scripted import ScriptedModel
 from tests.model.asking import HELLO, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
@@ -104,19 +107,14 @@ def test_nothing_is_sent_again_once_something_was_shown() -> None:
 
 
 def test_a_notice_is_no_part_of_a_reply_that_could_break_off() -> None:
-    from crow.model.scripted import ScriptedModel
-
     class Noticing(ScriptedModel):
-        async def reply(self, request: ModelRequest) -> Any:
+        async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
             yield Noticed("Less than was asked for.")
             async for said in super().reply(request):
                 yield said
-
-    from crow.model.script import Fail, reply
 
     async def at_once(seconds: float) -> None:
         pass
 
     model = RetryingModel(Noticing([reply(Fail(503)), reply("Hi")]), Limits(), sleep=at_once)
-    events = ask(model).events
-    assert [type(heard) for heard in events] == [Noticed, Waiting, Noticed, Said, Done]
+    assert [type(heard) for heard in ask(model).events] == [Noticed, Waiting, Noticed, Said, Done]
