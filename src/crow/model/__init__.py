@@ -7,8 +7,8 @@
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
 - `endpoint` and `network`: where a provider is, with which key, by which way. `http`: the HTTP library. `sse`: events
   out of what it receives.
-- `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` the size of the window in
-  it, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
+- `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` how large it says that
+  the window is, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
 - `families`: what is known of models. `prices`: what a reply cost. `listing`: which models a provider has. `trial`:
   whether one of them answers.
 """
