@@ -66,8 +66,9 @@ def from_json(value: Any, scrub: Scrub) -> Complaint:
         case {"error": inner} if inner and not isinstance(inner, str):
             return from_json(inner, scrub)
         case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
-            name, status = _name_and_status(cast("dict[str, Any]", value))
-            return Complaint(shortened(said, scrub), shortened(name, scrub), status, _window(cast("Any", value)))
+            fields = cast("dict[str, Any]", value)
+            name, status = _name_and_status(fields)
+            return Complaint(shortened(said, scrub), shortened(name, scrub), status, _window(fields))
         case {"detail": [*several]}:  # FastAPI: what vLLM and others say to a wrong request
             return from_json(several, scrub)
         case _:
