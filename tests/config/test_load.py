@@ -166,7 +166,7 @@ MISTAKES = [
     ),
     (
         "[providers.anthropic]\ntype = 'anthropic'\napi_key = 'a'\napi_key_env = 'B'",
-        ": providers.anthropic: expected api_key or api_key_env, not both.",
+        ": providers.anthropic: expected one of api_key, api_key_env and api_key_command, found api_key and api_key_env.",
     ),
     (
         "[providers.'a/b']\ntype = 'anthropic'",

@@ -12,6 +12,7 @@ from crow.cli.parsing import a_file
 from crow.cli.terminal import confirm, is_interactive
 from crow.config.doubts import doubts
 from crow.config.home import config_path, home, is_there, reason, write_file
+from crow.config.key_variables import variables_of
 from crow.config.load import parse_settings, read_config
 from crow.config.settings import Settings
 from crow.config.variables import mistakes
@@ -103,7 +104,7 @@ def _refusals(settings: Settings) -> Iterator[ConfigError]:
         if provider.type == "scripted":
             continue
         try:
-            find(name, provider, {provider.api_key_env: "key"})
+            find(name, provider, dict.fromkeys(variables_of(provider), "key"))
         except ConfigError as error:
             yield error
 

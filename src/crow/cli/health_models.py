@@ -10,6 +10,7 @@ from crow.cli.health import Check, failed, fine, warn
 from crow.cli.pick_model import is_same_model, named
 from crow.cli.render_text import counted
 from crow.config.discovery import Discovery, has_key, how_to_choose, shown_address, split_model, without_a_model
+from crow.config.key_variables import variables_of
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key
 from crow.errors import CrowError, ModelRejected
@@ -103,6 +104,8 @@ async def ask_for_models(name: str, provider: ProviderSettings) -> list[ModelInf
 
 
 def _key_note(provider: ProviderSettings) -> str:
+    if provider.api_key_command:
+        return "; its key is printed by api_key_command"
     if not provider.api_key_env:
         return ""
     return f"; its key is in the variable {provider.api_key_env}, which an editor started from the desktop may not see"
@@ -167,4 +170,5 @@ def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Chec
 
     providers = (*found.providers.values(), *settings.providers.values())
     keys = [provider.api_key or os.environ.get(provider.api_key_env, "").strip() for provider in providers]
+    keys += [os.environ.get(name, "").strip() for provider in providers for name in variables_of(provider)]
     return Check(check.outcome, scrub(check.text, keys), scrub(check.remedy, keys))

@@ -53,6 +53,8 @@ def _without_key(name: str) -> int:
     variable = found.providers[name].api_key_env if name in found.providers else ""
     if variable:
         print(f"No key of {name} is stored. Crow uses the one in the variable {variable}: unset it where you set it.")
+    elif name in found.providers and found.providers[name].api_key_command:
+        print(f"No key of {name} is stored. Crow runs a command for it: providers.{name}.api_key_command.")
     elif name in found.providers:
         print(f"{name} has no key.")
     else:

@@ -28,11 +28,21 @@ def doubts(settings: Settings) -> Iterator[str]:
         yield from about_rule(f"permission.rules[{number}]", rule)
 
 
+_OF_SERVERS = (
+    *("base_url", "api_key", "api_key_env", "api_key_command", "api_key_header"),
+    *("headers", "extra_body", "wire"),
+)
+"""What only a provider that is reached over the network makes use of."""
+
+
 def _about_provider(key: str, provider: ProviderSettings) -> Iterator[str]:
     scripted = provider.type == "scripted"
-    for unused in ("base_url", "api_key", "api_key_env") if scripted else ("script", "record"):
-        if getattr(provider, unused):
-            yield f'{key}.{unused}: without effect, as the type is "{provider.type}"'
+    unused = [*_OF_SERVERS] if scripted else ["script", "record"]
+    if provider.type == "anthropic":
+        unused.append("wire")
+    for name in unused:
+        if getattr(provider, name):
+            yield f'{key}.{name}: without effect, as the type is "{provider.type}"'
 
 
 def _about_address(key: str, server: McpServerSettings) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from crow.config.home import config_path, read_file, refuse_link_to_nowhere, tighten, unreadable
-from crow.config.hosts import check_host, check_url
+from crow.config.hosts import check_host, check_url, is_header_name, is_header_value
 from crow.config.settings import TOOLS, ModelSettings, PermissionRule, ProviderSettings, Settings
 from crow.config.toml import parse_toml, toml_key
 from crow.config.vendors import VENDORS
@@ -102,8 +102,10 @@ def _check(settings: Settings) -> None:
 def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
     if not name or "/" in name:
         raise ValueError(f'{key}: expected a name without "/", as models are called provider/model')
-    if provider.api_key and provider.api_key_env:
-        raise ValueError(f"{key}: expected api_key or api_key_env, not both")
+    keys = [field for field in ("api_key", "api_key_env", "api_key_command") if getattr(provider, field)]
+    if len(keys) > 1:
+        raise ValueError(f"{key}: expected one of api_key, api_key_env and api_key_command, found {' and '.join(keys)}")
+    _check_headers(key, provider, has_key=bool(keys))
     match provider.type:
         case "scripted":
             if not provider.script:
@@ -118,6 +120,19 @@ def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
     _check_variable(f"{key}.api_key_env", provider.api_key_env)
     for model, settings in provider.models.items():
         _check_model(f"{key}.models.{toml_key(model)}", settings)
+
+
+def _check_headers(key: str, provider: ProviderSettings, *, has_key: bool) -> None:
+    """The values are not repeated: they may be secrets."""
+    if provider.api_key_header and not is_header_name(provider.api_key_header):
+        raise ValueError(f"{key}.api_key_header: expected the name of a header, like api-key")
+    for name, value in provider.headers.items():
+        if not is_header_name(name):
+            raise ValueError(f"{key}.headers: expected the name of a header, found {one_line(name, 100)!r}")
+        if not is_header_value(value):
+            raise ValueError(f"{key}.headers.{toml_key(name)}: expected plain ASCII text without line breaks")
+        if has_key and name.lower() in (provider.api_key_header.lower(), *KEY_HEADERS):
+            raise ValueError(f"{key}.headers.{toml_key(name)}: expected no header for a key beside a key")
 
 
 def _check_variable(key: str, name: str) -> None:
@@ -226,7 +241,7 @@ def _complete(name: str, provider: ProviderSettings, folder: str) -> ProviderSet
         vendor = VENDORS[vendor_name]
         base_url = vendor.base_url
         # Only for the vendor's own address: its key must never travel to another server by default.
-        if not provider.api_key and not api_key_env:
+        if not has_credentials(provider):
             api_key_env = vendor.key_variable
     return msgspec.structs.replace(
         provider,
@@ -234,6 +249,19 @@ def _complete(name: str, provider: ProviderSettings, folder: str) -> ProviderSet
         api_key_env=api_key_env,
         script=_absolute(provider.script, folder),
         record=_absolute(provider.record, folder),
+    )
+
+
+KEY_HEADERS = ("authorization", "x-api-key", "api-key")
+
+
+def has_credentials(provider: ProviderSettings) -> bool:
+    """Whether the configuration itself says how requests are to be allowed."""
+    return bool(
+        provider.api_key
+        or provider.api_key_env
+        or provider.api_key_command
+        or any(name.lower() in KEY_HEADERS for name in provider.headers)
     )
 
 

@@ -1,6 +1,6 @@
 """What can be configured, and its defaults. The names are fixed: users' files and the documentation rely on them."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -40,6 +40,16 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_url: str = ""
     api_key_env: str = ""
     api_key: str = ""
+    api_key_command: str = ""
+    """A line for the shell that prints the key: for keys that expire."""
+    api_key_header: str = ""
+    """The header that carries the key, where the server wants it in another than usual."""
+    headers: dict[str, str] = {}
+    """Sent with every request; `${NAME}` in a value stands for a variable."""
+    extra_body: dict[str, Any] = {}
+    """Goes into the body of every request to a model, over what Crow would write there."""
+    wire: Literal["chat", "responses", ""] = ""
+    """For `openai`: which of its two APIs the server speaks; empty leaves it to the address and to refusals."""
     script: str = ""
     """For `scripted`: the script's path, relative to the file that names it."""
     record: str = ""

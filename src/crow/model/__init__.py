@@ -5,8 +5,8 @@
   and `anthropic_reply`, are the adapters. `exchange` is the loop around them, `learning` what refusals teach; their
   requests share `encoding`, their replies `arriving_text`.
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
-- `endpoint` and `network`: where a provider is, with which key, by which way. `http`: the HTTP library. `sse`: events
-  out of what it receives.
+- `endpoint` and `network`: where a provider is, with which key, by which way; `key_command`: a key that a command
+  prints. `http`: the HTTP library. `sse`: events out of what it receives.
 - `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` how large it says that
   the window is, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
 - `families`: what is known of models. `prices`: what a reply cost. `listing`: which models a provider has. `trial`:

@@ -11,18 +11,11 @@ from crow.model.base import ModelInfo, ModelRequest
 from crow.model.exchange import HttpModel, Lesson
 from crow.model.http import Http
 
-VERSION = "2023-06-01"
-
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
     place = endpoint.find(info.provider, settings, environ)
-    connection = Http(place, headers=headers(place), idle=limits.stream_idle, environ=environ)
-    return HttpModel(info, connection, MessagesWire(info))
-
-
-def headers(place: endpoint.Endpoint) -> dict[str, str]:
-    key = {"x-api-key": place.key} if place.key else {}
-    return {"anthropic-version": VERSION, **key}
+    connection = Http(place, idle=limits.stream_idle, environ=environ)
+    return HttpModel(info, connection, MessagesWire(info), settings.extra_body)
 
 
 class MessagesWire:

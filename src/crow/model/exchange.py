@@ -1,7 +1,9 @@
 """One request and its reply over HTTP: the loop that every wire format has in common."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+import msgspec
 
 from crow.errors import ModelRejected
 from crow.model.base import ModelEvent, ModelInfo, ModelRequest, Noticed
@@ -58,10 +60,11 @@ class HttpModel:
     """A model behind a wire format. A refusal that teaches something is answered at once, as long as nothing of the
     reply was shown; what was learned counts for all further requests."""
 
-    def __init__(self, info: ModelInfo, connection: Http, wire: Wire) -> None:
+    def __init__(self, info: ModelInfo, connection: Http, wire: Wire, extra_body: Mapping[str, Any]) -> None:
         self.info = info
         self._http = connection
         self._wire = wire
+        self._extra_body = extra_body
 
     async def close(self) -> None:
         await self._http.close()
@@ -71,7 +74,7 @@ class HttpModel:
             reader = self._wire.reader(self._http)
             shown = False
             try:
-                async with self._http.post(self._wire.path, self._wire.encode(request)) as batches:
+                async with self._http.post(self._wire.path, self._body(request)) as batches:
                     async for batch in batches:
                         for arrived in batch:
                             for event in reader.read(arrived):
@@ -93,3 +96,19 @@ class HttpModel:
                 break
         for event in reader.finish():
             yield event
+
+    def _body(self, request: ModelRequest) -> bytes:
+        body = self._wire.encode(request)
+        if not self._extra_body:
+            return body
+        return msgspec.json.encode(_merged(msgspec.json.decode(body), self._extra_body))
+
+
+def _merged(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The body with what the person wants in it; what both have tables for is merged table by table."""
+    merged = dict(body)
+    for name, value in extra.items():
+        ours = merged.get(name)
+        both = isinstance(ours, dict) and isinstance(value, dict)
+        merged[name] = _merged(cast("dict[str, Any]", ours), cast("dict[str, Any]", value)) if both else value
+    return merged

@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import replace
 
 import httpx2
 import msgspec
@@ -22,6 +23,7 @@ from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable
 from crow.model import complaint, network
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
+from crow.model.key_command import printed_key
 from crow.model.sse import MAX_EVENT, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
 
@@ -32,6 +34,9 @@ LONGEST_COMPLAINT = 64 * 1024
 LONGEST_LISTING = 8 * 1024 * 1024
 LONGEST_EXCERPT = 80
 DRAIN_TIMEOUT = 0.1
+
+NOTHING_THERE = (404, 405)
+"""What is answered at an address where no method is."""
 
 WHOLE = b"whole body"
 """The name of the one event that stands for an answer which is a JSON document and no stream."""
@@ -48,13 +53,11 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILUR
 class Http:
     """Requests to one provider. Connections stay open between them until `close`."""
 
-    def __init__(
-        self, endpoint: Endpoint, *, headers: Mapping[str, str], idle: float, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str]) -> None:
         self.endpoint = endpoint
         self._idle = idle
         self._client = httpx2.AsyncClient(
-            headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **headers},
+            headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
             timeout=httpx2.Timeout(idle, connect=CONNECT_TIMEOUT),
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
             auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
@@ -87,22 +90,59 @@ class Http:
 
     @contextlib.asynccontextmanager
     async def _answer(self, method: str, path: str, body: bytes | None = None) -> AsyncGenerator[httpx2.Response]:
+        response = await self._send(method, path, body)
         try:
-            request = self._client.build_request(
-                method,
-                self.endpoint.address(path),
-                content=body,
-                headers={"content-type": "application/json"} if body else None,
-            )
-            response = await self._client.send(request, stream=True)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise self._unreachable(error) from error
-        try:
+            if response.status_code == 401 and self.endpoint.key_command:
+                await response.aclose()
+                await self._read_key(again=True)  # the one that was printed before may have expired
+                response = await self._send(method, path, body)
             if response.status_code != 200:
-                raise await self._refused(response)
+                error = await self._refused(response)
+                response = await self._send_elsewhere(response, error, method, path, body)
             yield response
         finally:
             await response.aclose()
+
+    async def _send(self, method: str, path: str, body: bytes | None) -> httpx2.Response:
+        if self.endpoint.key_command and not self.endpoint.key:
+            await self._read_key()
+        headers = self.endpoint.credentials()
+        if body:
+            headers["content-type"] = "application/json"
+        try:
+            request = self._client.build_request(method, self.endpoint.address(path), content=body, headers=headers)
+            return await self._client.send(request, stream=True)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self._unreachable(error) from error
+
+    async def _read_key(self, *, again: bool = False) -> None:
+        key = await printed_key(self.endpoint.provider, self.endpoint.key_command, again=again)
+        self.endpoint = replace(self.endpoint, key=key)
+
+    async def _send_elsewhere(
+        self, response: httpx2.Response, error: ModelError, method: str, path: str, body: bytes | None
+    ) -> httpx2.Response:
+        """Tries the other address that may be meant, if it was the address; raises the error if that was no better."""
+        guessed = self.endpoint
+        # One who knows that there is no such model was found at the right address.
+        if response.status_code not in NOTHING_THERE or not guessed.other_url or "model" in error.said.lower():
+            raise error
+        self.endpoint = replace(guessed, url=guessed.other_url, other_url="")
+        try:
+            second = await self._send(method, path, body)
+        except ModelError:
+            self.endpoint = guessed
+            raise error from None
+        await response.aclose()
+        if second.status_code in NOTHING_THERE:
+            self.endpoint = guessed
+            await second.aclose()
+            raise error
+        if second.status_code != 200:
+            failure = await self._refused(second)
+            await second.aclose()
+            raise failure
+        return second
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[list[ServerEvent]]:
         decoder = EventDecoder()

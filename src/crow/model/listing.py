@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from crow.config.settings import ProviderSettings
-from crow.model import anthropic, catalog, endpoint, openai
+from crow.model import catalog, endpoint
 from crow.model.base import ModelInfo
 from crow.model.http import Http
 
@@ -41,10 +41,9 @@ async def list_models(provider: str, settings: ProviderSettings, environ: Mappin
     """The provider's models by name, with what it says of them; the same errors as a reply would give."""
     if settings.type == "scripted":
         return [catalog.describe(f"{provider}/{name}", {provider: settings}) for name in settings.models]
-    adapter = anthropic if settings.type == "anthropic" else openai
     path = "/models?limit=1000" if settings.type == "anthropic" else "/models"
     place = endpoint.find(provider, settings, environ)
-    connection = Http(place, headers=adapter.headers(place), idle=PATIENCE, environ=environ)
+    connection = Http(place, idle=PATIENCE, environ=environ)
     try:
         body = await connection.get(path)
     finally:

@@ -20,12 +20,8 @@ REFUSALS = (
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
     place = endpoint.find(info.provider, settings, environ)
-    connection = Http(place, headers=headers(place), idle=limits.stream_idle, environ=environ)
-    return HttpModel(info, connection, ChatWire(info, place))
-
-
-def headers(place: endpoint.Endpoint) -> dict[str, str]:
-    return {"authorization": f"Bearer {place.key}"} if place.key else {}
+    connection = Http(place, idle=limits.stream_idle, environ=environ)
+    return HttpModel(info, connection, ChatWire(info, place), settings.extra_body)
 
 
 class ChatWire:

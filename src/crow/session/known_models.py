@@ -14,7 +14,7 @@ from crow.model import catalog
 
 logger = logging.getLogger(__name__)
 
-_Place = tuple[str, str, str, str]
+_Place = tuple[str, ...]
 """What tells one provider from another that is called the same in a configuration that has changed since."""
 
 
@@ -70,4 +70,4 @@ class KnownModels:
 
 
 def _place(name: str, provider: ProviderSettings) -> _Place:
-    return name, provider.base_url, provider.api_key_env, provider.api_key
+    return name, provider.base_url, provider.api_key_env, provider.api_key, provider.api_key_command
