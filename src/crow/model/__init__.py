@@ -1,14 +1,15 @@
 """Models: one interface, one adapter per provider's wire format, one retry layer around them.
 
 - `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry`: wraps a model, and is one.
-- `openai`, with `openai_request` and `openai_reply`, and `anthropic`, with `anthropic_request`, `anthropic_thinking`
-  and `anthropic_reply`, are the adapters. `exchange` is the loop around them, `learning` what refusals teach; their
-  requests share `encoding`, their replies `arriving_text`.
+- `openai`, with `openai_request` and `openai_reply`, `responses`, with `responses_request` and `responses_reply`, and
+  `anthropic`, with `anthropic_request`, `anthropic_thinking` and `anthropic_reply`, are the adapters; `openai_wires`
+  chooses between the first two. `exchange` is the loop around them, `learning` what refusals teach; their requests
+  share `encoding`, their replies `arriving_text`.
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
 - `endpoint` and `network`: where a provider is, with which key, by which way; `key_command`: a key that a command
   prints. `http`: the HTTP library. `sse`: events out of what it receives.
-- `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` how large it says that
-  the window is, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
+- `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` the size of the
+  window in it, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
 - `families`: what is known of models. `prices`: what a reply cost. `listing`: which models a provider has. `trial`:
   whether one of them answers.
 """

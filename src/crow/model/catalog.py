@@ -27,9 +27,9 @@ def create(name: str, providers: Mapping[str, ProviderSettings], limits: Limits,
         case "scripted":
             model = _scripted(info, settings)
         case "openai":
-            from crow.model import openai
+            from crow.model import openai_wires
 
-            model = openai.create(info, settings, limits, environ)
+            model = openai_wires.create(info, settings, limits, environ)
         case "anthropic":
             from crow.model import anthropic
 
@@ -88,7 +88,7 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
-    importlib.import_module(f"crow.model.{settings.type}")
+    importlib.import_module("crow.model.openai_wires" if settings.type == "openai" else f"crow.model.{settings.type}")
     if settings.type != "scripted":
         from crow.model import http
 

@@ -1,13 +1,9 @@
 """Chat completions, as OpenAI defined them and many servers speak them, each with its own accent."""
 
-from collections.abc import Mapping
-from urllib.parse import urlsplit
-
-from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
-from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.exchange import HttpModel, Lesson
+from crow.model.endpoint import Endpoint
+from crow.model.exchange import Lesson
 from crow.model.http import Http
 from crow.model.learning import Learned, RefusalPattern
 from crow.model.openai_reply import ReplyReader
@@ -18,23 +14,16 @@ REFUSALS = (
 )
 
 
-def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
-    place = endpoint.find(info.provider, settings, environ)
-    connection = Http(place, idle=limits.stream_idle, environ=environ)
-    return HttpModel(info, connection, ChatWire(info, place), settings.extra_body)
-
-
 class ChatWire:
     path = "/chat/completions"
 
-    def __init__(self, info: ModelInfo, place: endpoint.Endpoint) -> None:
+    def __init__(self, info: ModelInfo, place: Endpoint) -> None:
         self._info = info
         self._learned = Learned(place, info.model)
         self._thought_field = "reasoning_content"
         self._reader: ReplyReader | None = None
         # OpenAI's own newer models refuse `max_tokens`; other servers know no other name.
-        official = urlsplit(place.url).hostname == "api.openai.com"
-        self._limit_field = "max_completion_tokens" if official else "max_tokens"
+        self._limit_field = "max_completion_tokens" if place.is_openai or place.is_azure else "max_tokens"
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(

@@ -11,7 +11,7 @@ import msgspec
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelUnavailable
 from crow.messages import Text, UserMessage
-from crow.model import anthropic, catalog, openai
+from crow.model import anthropic, catalog, openai_wires
 from crow.model.base import ModelRequest
 from crow.timeouts import timeout
 
@@ -29,7 +29,7 @@ async def try_model(name: str, providers: Mapping[str, ProviderSettings], enviro
     settings = providers.get(info.provider)
     if settings is None or settings.type == "scripted":
         return
-    adapter = anthropic if settings.type == "anthropic" else openai
+    adapter = anthropic if settings.type == "anthropic" else openai_wires
     model = adapter.create(info, settings, Limits(stream_idle=PATIENCE), environ)
     try:
         async with timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:
