@@ -69,6 +69,14 @@ class UserSaid(Event, frozen=True, tag="user_said"):
     """As the model gets it: links read, attachments fenced, what cannot be used named."""
 
 
+class ModeTold(Event, frozen=True, tag="mode_told"):
+    """The model was told of the mode that the session is in. Not shown: the person chose it."""
+
+    mode: str
+    text: str
+    """Empty if the result of a call has told it."""
+
+
 # --- what the model does
 
 
@@ -406,6 +414,7 @@ class TurnEnded(Event, frozen=True, tag="turn_ended"):
 SubagentEvent = (
     TurnStarted
     | UserSaid
+    | ModeTold
     | TextDelta
     | ThoughtDelta
     | ThoughtSealed

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from crow.tools.leave_plan import PLAN_MODE
 from tests.support.disks import fill_up
 from tests.support.editor import NOTICES, SILENCE, chose
 from tests.support.patience import DEADLINE
@@ -196,7 +197,7 @@ def test_plan_changes_the_mode_and_goes_on_with_the_task(crow):
     assert crow.model_requests() == []
     said(crow, "/mode ask")
     assert said(crow, "/plan mend the parser") == "Done."
-    assert crow.last_prompt() == [{"part": "text", "text": "mend the parser"}]
+    assert crow.last_prompt() == [{"part": "text", "text": text} for text in ("mend the parser", PLAN_MODE)]
     assert "The mode is `plan`" in said(crow, "/mode")
 
 

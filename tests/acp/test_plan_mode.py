@@ -1,9 +1,13 @@
-"""Plan mode: nothing that changes anything is offered or allowed, and leaving it is for the person to say."""
+"""Plan mode: nothing that changes anything is allowed, and leaving it is for the person to say.
+
+The request stays the same in every mode, the tools too: providers' caches live on that. The model is told in a message.
+"""
 
 from typing import Any
 
 import pytest
 
+from crow.tools.leave_plan import PLAN_MODE
 from tests.support.editor import NOTHING, Later, chose
 from tests.support.scripts import DONE, call, edit, reply, run, say
 
@@ -11,11 +15,10 @@ PLAN = "1. Change `a.txt`.\n2. Look at it again."
 LEAVE = reply(say("I know enough."), call("leave_plan", plan=PLAN))
 CHANGE = reply(call("write", path="b.txt", content="new\n"))
 
-LOOKING = [
+TOOLS = {
     *("read", "find", "search", "web_search", "web_fetch", "terminal_read", "terminal_stop", "plan", "ask", "task"),
-    "leave_plan",
-]
-CHANGING = ["write", "edit", "terminal"]
+    *("write", "edit", "terminal", "leave_plan"),
+}
 
 
 @pytest.fixture
@@ -47,12 +50,18 @@ def last_result(crow: Any) -> str:
     return crow.model_requests()[-1]["messages"][-1]["text"]
 
 
-def test_the_model_is_told_and_gets_no_tool_that_changes_anything(plan):
-    crow = plan(DONE)
+def texts(message: dict[str, Any]) -> list[str]:
+    return [part["text"] for part in message["parts"]]
+
+
+def test_the_model_is_told_once_with_the_same_tools(plan):
+    crow = plan(DONE + DONE)
     crow.prompt("go")
-    (request,) = crow.model_requests()
-    assert offered(request) == set(LOOKING)
-    assert "# Plan mode" in request["system"]
+    crow.prompt("again")
+    first, second = crow.model_requests()
+    assert offered(first) == offered(second) == TOOLS
+    assert texts(first["messages"][0]) == ["go", PLAN_MODE]
+    assert texts(second["messages"][-1]) == ["again"]
 
 
 def test_other_modes_know_nothing_of_it(open_editor):
@@ -60,8 +69,18 @@ def test_other_modes_know_nothing_of_it(open_editor):
     crow.new_session()
     crow.prompt("go")
     (request,) = crow.model_requests()
-    assert offered(request) == {*LOOKING, *CHANGING} - {"leave_plan"}
-    assert "Plan mode" not in request["system"]
+    assert offered(request) == TOOLS
+    assert [texts(message) for message in request["messages"]] == [["go"]]
+
+
+def test_a_loaded_session_tells_the_mode_again_only_if_it_has_changed(plan, open_editor):
+    crow = plan(DONE)
+    crow.prompt("go")
+    crow.close()
+    again = open_editor(folder=crow.folder, script=DONE + DONE)
+    again.load_session(crow.session_id)
+    again.prompt("more")
+    assert texts(again.model_requests()[-1]["messages"][-1]) == ["more"]
 
 
 @pytest.mark.rule("R142")
@@ -95,9 +114,8 @@ def test_leaving_is_asked_with_the_plan_and_then_the_work_begins(plan):
     assert modes(crow) == ["ask"]
     assert options(crow) == ["ask"]
     planning, working, _ = crow.model_requests()
-    assert offered(planning) == set(LOOKING)
-    assert offered(working) == {*LOOKING, *CHANGING} - {"leave_plan"}
-    assert "Plan mode" not in working["system"]
+    assert offered(planning) == offered(working) == TOOLS
+    assert planning["system"] == working["system"]
     assert working["messages"][-1]["text"] == "The user agreed to the plan. The mode is now `ask`: carry it out."
     shown = crow.tool_calls()["t1-c1"]
     assert shown["status"] == "completed"
@@ -126,15 +144,13 @@ def test_a_rejected_plan_leaves_everything_as_it_was(plan):
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert modes(crow) == []
     assert "permission was asked for, and refused" in last_result(crow)
-    assert offered(crow.model_requests()[-1]) == set(LOOKING)
     assert crow.the_call()["status"] == "failed"
 
 
 def test_cancelling_in_the_question_stays_in_plan_mode(plan):
     crow = plan(LEAVE + DONE, permit=lambda request: {"outcome": {"outcome": "cancelled"}})
     assert crow.prompt("go") == {"stopReason": "cancelled"}
-    assert crow.prompt("again") == {"stopReason": "end_turn"}
-    assert offered(crow.model_requests()[-1]) == set(LOOKING)
+    assert modes(crow) == []
 
 
 def test_a_plan_is_not_left_twice(open_editor):
@@ -167,11 +183,15 @@ def test_entering_plan_mode_during_a_turn_counts_from_the_next_request_on(open_e
         crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "plan"})
         return chose("once")
 
-    crow = open_editor(script=CHANGE + DONE, permit=lambda request: Later(answer))
+    crow = open_editor(script=CHANGE + DONE + DONE, permit=lambda request: Later(answer))
     crow.new_session()
     crow.prompt("go")
-    first, second = crow.model_requests()
-    assert "write" in offered(first)
-    assert offered(second) == set(LOOKING)
     # The yes came after the change, and plan mode changes nothing.
     assert not (crow.workspace / "b.txt").exists()
+    crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "edit"})
+    crow.prompt("now do it")
+    before, in_plan, after = crow.model_requests()
+    assert texts(in_plan["messages"][-1]) == [PLAN_MODE]
+    assert texts(after["messages"][-1]) == ["now do it", "[Plan mode is over: the mode is `edit` now.]"]
+    assert in_plan["messages"][: len(before["messages"])] == before["messages"]
+    assert after["messages"][: len(in_plan["messages"])] == in_plan["messages"]

@@ -5,7 +5,6 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Ask, KnownRule, Origin
-from crow.policy.modes import is_offered
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word
@@ -287,13 +286,6 @@ def test_several_roots():
     assert word(policy.judge(Deed("write", ToolKind.EDIT, writes=("/more/src/x",)))) == "go"
     assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/more/x",)))) == "go"
     assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/moreover/x",)))) == "ask"
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_only_plan_mode_hides_tools_that_change_things_and_only_it_can_be_left(mode):
-    hidden = {kind for kind in ToolKind if not is_offered(mode, kind)}
-    changing = {ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE}
-    assert hidden == (changing if mode == "plan" else {ToolKind.SWITCH_MODE})
 
 
 def test_no_rule_lets_the_model_leave_plan_mode_by_itself(shop):

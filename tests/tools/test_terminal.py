@@ -135,7 +135,7 @@ def test_titles_are_the_command(tmp_path):
         ({"command": ""}, "length >= 1"),
         ({"command": "a\0b"}, "null character"),
         ({"command": "x" * 100_001}, "write it to a file"),
-        ({"command": "true", "timeout": 3601}, "<= 3600"),
+        ({"command": "true", "timeout": 3_600_001}, "<= 3600000"),
         ({"command": "true", "timeout": 0}, "> 0"),
     ],
 )
@@ -209,6 +209,15 @@ def test_a_time_out_ends_it_and_says_so(tmp_path):
         assert result.message == "timed out after 0.3 s"
         await eventually(lambda: not session.processes())
         assert (await session.run("sleep 1000", default_timeout=0.1)).message == "timed out after 0.1 s"
+
+    in_a_session(tmp_path, story)
+
+
+def test_a_time_out_that_only_makes_sense_in_milliseconds_is_read_so_and_that_is_said(tmp_path):
+    async def story(session: Session) -> None:
+        result = await session.run("echo done", timeout=120_000)
+        assert result.text.splitlines()[-1] == "(the timeout 120000 was read as milliseconds: 120 s)"
+        assert (await session.run("echo done", timeout=3600)).text == "done\n[exit code 0]"
 
     in_a_session(tmp_path, story)
 

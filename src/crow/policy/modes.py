@@ -4,7 +4,6 @@ import enum
 from typing import Literal
 
 from crow.config.settings import MODES, Mode
-from crow.results import CHANGING, ToolKind
 
 Answer = Literal["go", "ask", "refuse"]
 
@@ -48,10 +47,3 @@ ALWAYS_ASKED = frozenset({Aspect.READ_SECRET, Aspect.WRITE_PROTECTED, Aspect.LEA
 
 def answer(mode: Mode, aspect: Aspect) -> Answer:
     return _TABLE[aspect][MODES.index(mode)]
-
-
-def is_offered(mode: Mode, kind: ToolKind) -> bool:
-    """Whether the model is told of such a tool: in `plan` of none that changes things, and only there how to leave."""
-    if kind is ToolKind.SWITCH_MODE:
-        return mode == "plan"
-    return mode != "plan" or kind not in CHANGING

@@ -1,4 +1,5 @@
-"""What a project tells its agents: the AGENTS.md files from the repository's root down to the working directory.
+"""What the person and a project tell their agents: the person's own AGENTS.md, which is in CROW_HOME, then those of the
+project from the repository's root down to the working directory. Where a folder has none, its CLAUDE.md is read.
 
 They are read as text, always, and read again when they change; nothing in them is a permission. One that is a link
 out of the project, or to a file that may hold secrets, is not read: cloning a repository must not hand over a key.
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 from crow.paths import is_inside, shown
 from crow.visible import hidden_characters, made_visible
 
-NAME = "AGENTS.md"
+NAMES = ("AGENTS.md", "CLAUDE.md")
+"""In each folder the first that is there counts."""
 LARGEST = 64 * 1024
 
 
@@ -24,7 +26,7 @@ def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) ->
     for root in roots:
         folders = _from_repository(root)
         for folder in folders:
-            path = os.path.join(folder, NAME)
+            path = _instructions_in(folder)
             target = os.path.realpath(path)
             if is_secret(target) or not is_inside(target, os.path.realpath(folders[0])):
                 if os.path.lexists(path):
@@ -35,6 +37,11 @@ def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) ->
                 else:
                     found[target] = None
     return list(found), refused
+
+
+def _instructions_in(folder: str) -> str:
+    paths = [os.path.join(folder, name) for name in NAMES]
+    return next((path for path in paths if os.path.lexists(path)), paths[0])
 
 
 def _is_strangers(path: str, root: str) -> bool:
@@ -58,7 +65,8 @@ def _from_repository(folder: str) -> list[str]:
 class Instructions:
     """The files' text, read anew only when one of them has changed."""
 
-    def __init__(self, roots: Sequence[str], is_secret: Callable[[str], bool]) -> None:
+    def __init__(self, roots: Sequence[str], is_secret: Callable[[str], bool], home: str) -> None:
+        self._own = os.path.join(home, NAMES[0])
         self._roots = roots
         self._is_secret = is_secret
         self._state: tuple[tuple[str, int, int], ...] = ()
@@ -66,7 +74,7 @@ class Instructions:
 
     def remarks(self) -> list[str]:
         """What the person should know: files that are not read, and what cannot be seen in those that are."""
-        found, refused = instruction_files(self._roots, self._is_secret)
+        found, refused = self._files()
         not_read = [f"{shown(path)} was not read: {reason}." for path, reason in refused.items()]
         return not_read + [
             f"{shown(path)} holds characters that cannot be seen. The model gets them made visible, like ⟨U+E0041⟩."
@@ -79,11 +87,16 @@ class Instructions:
         return self._text
 
     def look(self) -> None:
-        found, _ = instruction_files(self._roots, self._is_secret)
+        found, _ = self._files()
         state = tuple(_state(path) for path in found)
         if state != self._state:
             self._state = state
             self._text = "".join(_quoted(path) for path, _, _ in state)
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        found, refused = instruction_files(self._roots, self._is_secret)
+        own = os.path.realpath(self._own)  # a link of the person's, such as into a folder that is kept with git
+        return ([own, *found] if os.path.isfile(own) and own not in found else found), refused
 
 
 def _state(path: str) -> tuple[str, int, int]:

@@ -43,7 +43,7 @@ class Beginnings:
         self.policy = policy = _policy(id, setup, roots, home)
         self.sources = Sources(home, roots)
         self.prompt = SystemPrompt(
-            roots, time.strftime("%Y-%m-%d"), policy.is_secret, skills=self.sources.skills_listing
+            roots, time.strftime("%Y-%m-%d"), policy.is_secret, home, skills=self.sources.skills_listing
         )
         self.prompt.instructions.look()
         self.warnings = [policy.warning] if policy.warning else []

@@ -7,7 +7,7 @@ import msgspec
 
 from crow.actions import Deed, PermissionAnswer
 from crow.config.settings import Mode
-from crow.events import Journal
+from crow.events import Journal, ModeTold
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import ArgumentReader, BadArguments
@@ -15,18 +15,23 @@ from crow.visible import prose, warning_about_prose
 from crow.workspace.base import Workspace
 
 DESCRIPTION = (
-    "Show the user your plan, in Markdown, and ask to carry it out. Only when the plan is complete: "
+    "Only in plan mode: show the user your plan, in Markdown, and ask to carry it out. It must be complete: "
     "what will be changed where, in which order, and how it will be checked."
 )
 
-PLAN_MODE = """
-# Plan mode
-The user wants to agree to a plan before anything is changed. Look around and think; ask where the task leaves a \
-choice open. Tools that change things are not available now, so do not try. When the plan is complete, call \
-`leave_plan` with it. If the user rejects it, find out what they want changed. A question that needs no change is \
-simply answered.
-"""
-"""Ends the system prompt while the mode is `plan`."""
+PLAN_MODE = (
+    "[Plan mode is on: the user wants to agree to a plan before anything is changed. Look around and think; ask where "
+    "the task leaves a choice open. Calls that change something are refused, so do not try. When the plan is complete, "
+    "call `leave_plan` with it. If the user rejects it, find out what they want changed. A question that needs no "
+    "change is simply answered.]"
+)
+"""Told to the model when the mode becomes `plan`: in a message, so that the request before it stays a prefix of the
+next one, which providers' caches live on. The tools stay the same for the same reason."""
+PLAN_MODE_OF_A_SUBAGENT = "[Plan mode is on: calls that change something are refused, so do not try. Only look.]"
+
+
+def plan_mode_is_over(mode: Mode) -> str:
+    return f"[Plan mode is over: the mode is `{mode}` now.]"
 
 
 class LeavePlanArguments(msgspec.Struct, frozen=True):
@@ -81,5 +86,6 @@ class LeavePlanAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         await self._switch(self._mode)
+        journal.append(ModeTold(self._mode, ""))
         text = f"The user agreed to the plan. The mode is now `{self._mode}`: carry it out."
         return ToolResult(ok=True, text=text, message=f"Agreed; the mode is now {self._mode}.", display=self.display)

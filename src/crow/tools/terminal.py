@@ -7,6 +7,7 @@ What it leaves in the background is the business of `crow.tools.background`.
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -73,7 +74,12 @@ DESCRIPTION = (
 class TerminalArguments(msgspec.Struct, frozen=True):
     command: Annotated[str, msgspec.Meta(min_length=1)]
     cwd: Annotated[str, msgspec.Meta(description="folder to run it in, if not the working directory")] = ""
-    timeout: Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT, description="seconds")] | None = None
+    timeout: (
+        Annotated[
+            float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT * 1000, description=f"seconds, {LONGEST_TIMEOUT} at most")
+        ]
+        | None
+    ) = None
     background: Annotated[bool, msgspec.Meta(description="let it run on, without a time-out; gives an id")] = False
 
 
@@ -84,9 +90,14 @@ class RunCommand:
     kind = ToolKind.EXECUTE
 
     def __init__(self, terminals: Terminals, timeout: float, advice: Advice = OF_A_SESSION) -> None:
-        self.spec = ToolSpec("terminal", f"{DESCRIPTION} {advice.run_no_files}", _reader.schema())
+        self._description = f"{DESCRIPTION} {advice.run_no_files}"
         self._terminals = terminals
         self._timeout = timeout
+
+    @property
+    def spec(self) -> ToolSpec:
+        told = f"{self._description} It has {self._timeout:g} s unless you say otherwise."
+        return ToolSpec("terminal", told, _reader.schema())
 
     def lower_timeout(self, timeout: float) -> None:
         """The seconds that a command has by default, if they are fewer than now."""
@@ -107,8 +118,16 @@ class RunCommand:
         cwd = folder.real
         if (await workspace.stat(folder)).kind != "folder":
             raise WorkspaceError(f"{shown(cwd)} is not a folder: nothing can be run in it.")
-        timeout = arguments.timeout or self._timeout
-        return CommandAction(self._terminals, call.id, arguments, cwd, timeout, workspace.roots[0], unknown)
+        timeout, remark = _seconds(arguments.timeout or self._timeout)
+        remarks = [*ignored_arguments(unknown), *([remark] if remark else [])]
+        return CommandAction(self._terminals, call.id, arguments, cwd, timeout, workspace.roots[0], remarks)
+
+
+def _seconds(timeout: float) -> tuple[float, str]:
+    """A time-out in seconds, and a line for the model if it was read as milliseconds: more seconds are not allowed."""
+    if timeout <= LONGEST_TIMEOUT:
+        return timeout, ""
+    return timeout / 1000, f"(the timeout {timeout:g} was read as milliseconds: {timeout / 1000:g} s)"
 
 
 def _check(command: str) -> None:
@@ -129,7 +148,7 @@ class CommandAction:
         cwd: str,
         timeout: float,
         root: str,
-        unknown: tuple[str, ...],
+        remarks: Sequence[str],
     ) -> None:
         self._terminals = terminals
         self._call_id = call_id
@@ -137,7 +156,7 @@ class CommandAction:
         self._background = arguments.background
         self._cwd = cwd
         self._timeout = timeout
-        self._unknown = unknown
+        self._remarks = remarks
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
@@ -253,7 +272,7 @@ class CommandAction:
     def _result(
         self, terminal: Terminal, output: str, for_model: str, for_person: str, *, ok: bool, brief: str
     ) -> ToolResult:
-        text = "\n".join([followed_by(output or "(no output)", for_model), *ignored_arguments(self._unknown)])
+        text = "\n".join([followed_by(output or "(no output)", for_model), *self._remarks])
         seen = followed_by(output, for_person)
         if terminal.client_id:
             display: tuple[DisplayBlock, ...] = (TerminalBlock(terminal.client_id), HiddenOutput(seen))

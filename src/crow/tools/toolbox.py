@@ -1,7 +1,7 @@
 """The tools of a session, by name. Looking one up always gives a tool: an unknown name gives one that says so."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from crow.errors import CrowError
@@ -44,9 +44,8 @@ class Toolbox:
         """Those that may be offered now."""
         return [*self._tools.values(), *(self.more.offered() if self.more is not None else ())]
 
-    def specs(self, is_offered: Callable[[ToolKind], bool]) -> list[ToolSpec]:
-        """Of the tools whose kind is on offer."""
-        return [tool.spec for tool in self.all() if is_offered(tool.kind)]
+    def specs(self) -> list[ToolSpec]:
+        return [tool.spec for tool in self.all()]
 
     def find(self, name: str) -> Tool:
         found = self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)

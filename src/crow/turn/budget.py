@@ -97,7 +97,7 @@ def provider_ratio(conversation: Conversation) -> float:
 
 def overhead(conversation: Conversation) -> int:
     """The system prompt and the tools: sent with every request."""
-    return tokens_of_text(conversation.system()) + _tokens_of_tools(conversation.tool_specs())
+    return tokens_of_text(conversation.system_prompt()) + _tokens_of_tools(conversation.tool_specs())
 
 
 def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | None = None) -> None:
@@ -128,7 +128,7 @@ def context_use(conversation: Conversation) -> ContextUse:
     person = [message for message in messages if isinstance(message, UserMessage)]
     total = estimate(conversation)
     parts = {
-        "system_prompt": tokens_of_text(conversation.system()),
+        "system_prompt": tokens_of_text(conversation.system_prompt()),
         "tools": _tokens_of_tools(conversation.tool_specs()),
         "person": sum(tokens_of(message) - _tokens_of_media(message) for message in person),
         "model": sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),

@@ -8,12 +8,11 @@ import msgspec
 
 from crow.actions import Person
 from crow.config.settings import Limits
-from crow.events import Journal
+from crow.events import Journal, ModeTold
 from crow.messages import ToolSpec
 from crow.model.base import Model, ModelEvent, ModelRequest
 from crow.policy.base import Policy
-from crow.policy.modes import is_offered
-from crow.tools.leave_plan import PLAN_MODE
+from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
 from crow.workspace.base import Workspace
@@ -52,19 +51,19 @@ class Conversation(msgspec.Struct):
 
     def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
         messages = self.history.messages()
-        return self.model.reply(
-            ModelRequest(self.system(), messages, self.tool_specs(), self.thought_level, self.cache_key)
-        )
-
-    def system(self) -> str:
-        """The system prompt of the next request. What the mode adds comes last, so that caches know the rest."""
-        can_leave = self.policy.mode == "plan" and "leave_plan" in self.tools
-        return self.system_prompt() + (PLAN_MODE if can_leave else "")
+        request = ModelRequest(self.system_prompt(), messages, self.tool_specs(), self.thought_level, self.cache_key)
+        return self.model.reply(request)
 
     def tool_specs(self) -> list[ToolSpec]:
-        """The tools that the next request offers."""
-        mode = self.policy.mode
-        return self.tools.specs(lambda kind: is_offered(mode, kind))
+        """The tools that the next request offers: the same in every mode."""
+        return self.tools.specs()
+
+    def mode_to_tell(self) -> ModeTold | None:
+        """What the model must be told of the mode before the next request; None if it knows."""
+        mode, told = self.policy.mode, self.history.told_mode
+        if mode == "plan" and told != "plan":
+            return ModeTold(mode, PLAN_MODE if "leave_plan" in self.tools else PLAN_MODE_OF_A_SUBAGENT)
+        return ModeTold(mode, plan_mode_is_over(mode)) if mode != "plan" and told == "plan" else None
 
 
 class TurnIds:

@@ -42,6 +42,8 @@ class _Turn:
         self.messages: list[Message] = []
         self.remark = ""
         """What the next prompt is told of this turn's end."""
+        self.told_mode = ""
+        """The mode that one of its messages tells of; empty if none does."""
         self.replaced: list[_Turn] = []
         """Of a summary: what it stands for, without what the tools gave."""
 
@@ -127,6 +129,11 @@ class History:
                 self._close_reply()
                 self._current().add(event.parts)
                 self.essentials.apply(event)
+            case events.ModeTold():
+                if event.text:
+                    self._close_reply()
+                    self._current().add((Text(event.text),))
+                self._current().told_mode = event.mode
             case events.TurnEnded():
                 self._end_turn(event)
             case events.HistoryCleared():
@@ -147,6 +154,11 @@ class History:
     def entries(self) -> list[Message]:
         """The same, but prompts that got no answer stand by themselves: each can be summed up without the next."""
         return self._entries(self._turns)
+
+    @property
+    def told_mode(self) -> str:
+        """The mode that the model was told of last; empty if nothing in its history tells of one."""
+        return next((turn.told_mode for turn in reversed(self._turns) if turn.told_mode), "")
 
     def measured(self) -> tuple[int, list[Message]]:
         """The tokens of the last count, and the messages that it does not cover: all of them if there is none."""
@@ -243,6 +255,7 @@ class History:
             dropped -= cut
             if cut:
                 first.replaced.append(turn.beginning(cut))
+                turn.told_mode = ""  # a summary may have lost it: it is told again
             turn.messages = turn.messages[cut:]
             if turn.messages or turn is self._turns[-1]:
                 left.append(turn)

@@ -34,6 +34,8 @@ async def run_turn(
         if conversation.prepare is not None:
             await conversation.prepare(ids)
         for _ in range(conversation.limits.model_calls):
+            if (news := conversation.mode_to_tell()) is not None:
+                await journal.record(news)
             await keeper.make_room()
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)

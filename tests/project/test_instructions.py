@@ -1,0 +1,60 @@
+"""What the person and a project tell their agents: which files are read, and in which order."""
+
+from pathlib import Path
+
+import pytest
+
+from crow.project.instructions import Instructions
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "app").mkdir()
+    return folder
+
+
+def told(root: Path, home: Path) -> list[str]:
+    """The texts, in order: each file holds one line."""
+    instructions = Instructions([str(root)], lambda path: path.startswith(str(home)), str(home))
+    instructions.look()
+    return [line for line in instructions.text().splitlines() if line and not line.startswith("From ")]
+
+
+def test_the_persons_own_come_first_then_the_general_then_the_special(project, home):
+    (home / "AGENTS.md").write_text("mine")
+    (project / "AGENTS.md").write_text("of the project")
+    (project / "app" / "AGENTS.md").write_text("of the app")
+    assert told(project / "app", home) == ["mine", "of the project", "of the app"]
+
+
+def test_claude_md_counts_only_in_a_folder_without_agents_md(project, home):
+    (project / "CLAUDE.md").write_text("of the project, for another agent")
+    (project / "app" / "AGENTS.md").write_text("of the app")
+    (project / "app" / "CLAUDE.md").write_text("not read")
+    assert told(project / "app", home) == ["of the project, for another agent", "of the app"]
+
+
+def test_the_persons_own_may_be_a_link_but_one_of_the_project_into_the_home_is_not_read(project, home, tmp_path):
+    (tmp_path / "dotfiles.md").write_text("mine, kept elsewhere")
+    (home / "AGENTS.md").symlink_to(tmp_path / "dotfiles.md")
+    (home / "config.toml").write_text("secret")
+    (project / "CLAUDE.md").symlink_to(home / "config.toml")
+    assert told(project, home) == ["mine, kept elsewhere"]
+
+
+def test_a_change_is_seen_with_the_next_look(project, home):
+    instructions = Instructions([str(project)], lambda path: False, str(home))
+    instructions.look()
+    assert instructions.text() == ""
+    (home / "AGENTS.md").write_text("mine")
+    instructions.look()
+    assert "mine" in instructions.text()
