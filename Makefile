@@ -8,7 +8,7 @@ LOCKS := requirements/uv.txt requirements/lock.txt
 PROCESSES ?= auto
 SIDE_BY_SIDE := --processes $(PROCESSES)
 
-.PHONY: help run test check format bench conformance soak lock clean compiled
+.PHONY: help run test check format bench conformance soak catalogue lock clean compiled
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -61,6 +61,9 @@ soak: compiled ## the long runs: many more hostile lines, edits, shell lines, ki
 
 bench: compiled ## measure speed and memory against the targets
 	@$(BIN)/python bench/run.py $(BENCH)
+
+catalogue: $(STAMP) ## make the table of the vendors' models anew, from the newest source
+	@$(BIN)/python scripts/catalogue.py
 
 lock: ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --upgrade --python-version 3.11 \

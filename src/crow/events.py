@@ -364,12 +364,19 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
     cache_written_tokens: int = 0
     context_window: int | None = None
     cost: float | None = None
-    """What this reply cost, where prices are configured."""
+    """What this reply cost, where the provider says it or prices are known."""
     currency: str = ""
     estimated: bool = False
     """Crow's own count of what the next request will take, such as after a compaction: not a reply's."""
     reasoning_tokens: int = 0
     """Those of the output that were thoughts, where the provider tells them apart."""
+    asked_tokens: int = 0
+    """Beside an estimate: what a request took that was none of the conversation's own, such as for a summary."""
+
+    @property
+    def paid_tokens(self) -> int:
+        """What the provider was sent and has sent."""
+        return self.asked_tokens if self.estimated else self.input_tokens + self.output_tokens
 
 
 class Notice(Event, frozen=True, tag="notice"):

@@ -108,7 +108,7 @@ def test_a_query_in_the_address_goes_with_every_request(kind: str, base: str) ->
         ("claude-sonnet-4-5", 200_000, True),
         ("gpt-4o-mini", 128_000, True),
         ("gpt-4.1", 1_047_576, True),
-        ("gpt-5-codex", 400_000, True),
+        ("gpt-5-codex", 272_000, True),
         ("o3", 200_000, True),
         ("o4-mini", 200_000, True),
         ("o3-mini", 200_000, False),

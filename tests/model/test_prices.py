@@ -1,4 +1,4 @@
-"""What a reply costs, where the configuration has prices."""
+"""What a reply costs: from prices of the configuration, or of the catalogue where the vendor itself is asked."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from crow.config.settings import ModelSettings, ProviderSettings
 from crow.model import catalog
 from crow.model.base import Price, Usage
-from crow.model.prices import cost_of
+from crow.model.prices import cost_of, told_cost
 
 
 def price_of(**settings: Any) -> Price | None:
@@ -15,10 +15,28 @@ def price_of(**settings: Any) -> Price | None:
     return catalog.describe("house/m", {"house": provider}).price
 
 
-def test_no_price_is_built_in() -> None:
-    provider = ProviderSettings("openai", base_url="http://127.0.0.1/v1")
-    assert catalog.describe("house/gpt-5", {"house": provider}).price is None
+def test_a_price_of_the_catalogue_is_the_vendors_alone() -> None:
+    def price(url: str) -> Price | None:
+        return catalog.describe("house/gpt-5", {"house": ProviderSettings("openai", base_url=url)}).price
+
+    assert price("https://api.openai.com/v1") == Price(1.25, 10.0, 0.125, 1.25, "USD")
+    assert price("http://127.0.0.1/v1") is None
+    assert price("https://gateway.example/v1") is None
     assert price_of() is None
+
+
+def test_a_long_request_costs_more_as_a_whole() -> None:
+    price = Price(2.0, 10.0, 0.2, 2.0, "USD", above=200_000, long=Price(4.0, 20.0, 0.4, 4.0, "USD"))
+    assert cost_of(Usage(input_tokens=200_000), price) == pytest.approx(0.4)
+    assert cost_of(Usage(input_tokens=200_001, output_tokens=1_000), price) == pytest.approx(0.800004 + 0.02)
+
+
+def test_what_the_provider_says_wins() -> None:
+    price = Price(3.0, 15.0, 0.3, 3.75, "USD")
+    assert told_cost(Usage(input_tokens=1_000_000, cost=0.25, currency="EUR"), price) == (0.25, "EUR")
+    assert told_cost(Usage(input_tokens=1_000_000, cost=0.0), None) == (0.0, "USD")
+    assert told_cost(Usage(input_tokens=1_000_000), price) == (3.0, "USD")
+    assert told_cost(Usage(input_tokens=1_000_000), None) == (None, "")
 
 
 def test_what_the_cache_costs_may_be_left_out() -> None:

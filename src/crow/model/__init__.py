@@ -10,6 +10,6 @@
   prints. `http`: the HTTP library. `sse`: events out of what it receives.
 - `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` the size of the
   window in it, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
-- `families`: what is known of models. `prices`: what a reply cost. `listing`: which models a provider has. `trial`:
-  whether one of them answers.
+- `facts`: what is known of models, from the catalogue in `facts.json`; `families`: what a name suggests.
+- `prices`: what a reply cost. `listing`: which models a provider has. `trial`: whether one of them answers.
 """

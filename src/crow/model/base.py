@@ -8,7 +8,7 @@ import msgspec
 from crow.messages import Message, StopReason, ToolSpec
 
 
-class Price(msgspec.Struct, frozen=True):
+class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     """For a million tokens each."""
 
     input: float
@@ -16,6 +16,9 @@ class Price(msgspec.Struct, frozen=True):
     cached: float
     cache_write: float
     currency: str
+    above: int = 0
+    """Tokens of input. A request with more of them costs `long`, all of it."""
+    long: "Price | None" = None
 
 
 class ModelInfo(msgspec.Struct, frozen=True):
@@ -24,12 +27,16 @@ class ModelInfo(msgspec.Struct, frozen=True):
     provider: str
     model: str
     context_window: int | None = None
+    """Tokens of a request, with its reply unless that has `room_apart`."""
     max_output: int | None = None
+    """What a request asks for at most."""
     images: bool = False
     audio: bool = False
     thought_levels: tuple[str, ...] = ()
     """How long it can be told to think, least first; empty if it cannot be told."""
     price: Price | None = None
+    room_apart: bool = False
+    """The reply has room of its own beside the window."""
 
     @property
     def name(self) -> str:

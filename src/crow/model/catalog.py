@@ -8,21 +8,30 @@ from collections.abc import Mapping
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError
 from crow.model.base import Model, ModelInfo, Price
-from crow.model.families import Family, family_of
+from crow.model.facts import Facts, known_facts
 
 DEMO = "scripted/demo"
 
 SCRIPTED_WINDOW = 100_000
 
+_DEFAULT_ADDRESSES = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+
 _DEMO_SETTINGS = ProviderSettings(type="scripted", script=os.path.join(os.path.dirname(__file__), "demo.toml"))
 
 
-def create(name: str, providers: Mapping[str, ProviderSettings], limits: Limits, environ: Mapping[str, str]) -> Model:
-    """The model of that name, with its retries. Nothing is sent yet."""
+def create(
+    name: str,
+    providers: Mapping[str, ProviderSettings],
+    limits: Limits,
+    environ: Mapping[str, str],
+    info: ModelInfo | None = None,
+) -> Model:
+    """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
+    yet."""
     from crow.model.retry import RetryingModel
 
     settings = _settings(name, providers)
-    info = describe(name, providers)
+    info = info or describe(name, providers)
     match settings.type:
         case "scripted":
             model = _scripted(info, settings)
@@ -37,29 +46,48 @@ def create(name: str, providers: Mapping[str, ProviderSettings], limits: Limits,
     return RetryingModel(model, limits)
 
 
-def describe(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
-    """What the model can take: as configured, else as its family is known to be, else cautiously."""
+def describe(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> ModelInfo:
+    """What the model can take; `listed` is what the vendor's own list says of it."""
     settings = _settings(name, providers)
     provider, model = _split(name)
+    facts = facts_about(name, providers, listed)
     said = settings.models.get(model, ModelSettings())
-    family = family_of(model) if settings.type != "scripted" else None
-    window = family.context_window if family else SCRIPTED_WINDOW if settings.type == "scripted" else None
     return ModelInfo(
         provider=provider,
         model=model,
-        context_window=said.context_window or window,
-        max_output=said.max_output or (family.max_output if family and settings.type == "anthropic" else None),
-        images=said.images if said.images is not None else bool(family and family.images),
-        audio=said.audio if said.audio is not None else bool(family and family.audio),
-        thought_levels=_thought_levels(said, family),
-        price=_price(said),
+        context_window=facts.window,
+        # Only Anthropic's API insists on a limit; elsewhere a large one may count as spent before anything is said.
+        max_output=facts.output if settings.type == "anthropic" else said.max_output,
+        images=bool(facts.images),
+        audio=bool(facts.audio),
+        thought_levels=facts.levels or (),
+        price=facts.price,
+        room_apart=facts.apart,
     )
 
 
-def _thought_levels(said: ModelSettings, family: Family | None) -> tuple[str, ...]:
-    if said.thought_levels is not None:
-        return tuple(dict.fromkeys(said.thought_levels))
-    return family.thought_levels if family else ()
+def facts_about(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> Facts:
+    """As configured, else as the vendor lists it, else as the catalogue has it, else as its name suggests."""
+    settings = _settings(name, providers)
+    _, model = _split(name)
+    said = _configured(settings.models.get(model, ModelSettings()))
+    if settings.type == "scripted":
+        return said.over(Facts(window=SCRIPTED_WINDOW))
+    address = settings.base_url or _DEFAULT_ADDRESSES[settings.type]
+    return said.over((listed or Facts()).over(known_facts(model, address)))
+
+
+def _configured(said: ModelSettings) -> Facts:
+    return Facts(
+        window=said.context_window,
+        output=said.max_output,
+        images=said.images,
+        audio=said.audio,
+        thinks=bool(said.thought_levels) if said.thought_levels is not None else None,
+        levels=tuple(dict.fromkeys(said.thought_levels)) if said.thought_levels is not None else None,
+        price=_price(said),
+        source="" if said == ModelSettings() else "config",
+    )
 
 
 def _price(said: ModelSettings) -> Price | None:

@@ -1,4 +1,4 @@
-"""What is known of well-known models when neither the configuration nor the server says it.
+"""What a model's name suggests when neither the configuration, nor the vendor's list, nor the catalogue knows it.
 
 Only facts that matter to a conversation: how much fits, whether the model sees, how long it can be told to think. A
 wrong guess here costs an error from the provider, so what is not certain is left open;
@@ -48,11 +48,12 @@ FAMILIES = (
     _family(r"gpt-4o-audio", 128_000, images=False, audio=True),
     _family(r"gpt-4o", 128_000),
     _family(r"gpt-4\.1", 1_047_576),
-    _family(r"gpt-5[\w.-]*-(chat|pro)", 400_000),
-    _family(r"gpt-5[\w.-]*-codex", 400_000, levels="low medium high"),
-    _family(r"gpt-5\.1", 400_000, levels="off low medium high"),
-    _family(r"gpt-5\.", 400_000, levels="off low medium high xhigh"),
-    _family(r"gpt-5", 400_000, levels="minimal low medium high"),
+    _family(r"gpt-5[\w.-]*-(chat|pro)", 272_000),
+    _family(r"gpt-5[\w.-]*-codex", 272_000, levels="low medium high"),
+    _family(r"gpt-5\.1", 272_000, levels="off low medium high"),
+    _family(r"gpt-5\.", 272_000, levels="off low medium high xhigh"),
+    _family(r"gpt-5", 272_000, levels="minimal low medium high"),
+    _family(r"gpt-[6-9]", 272_000, levels="off low medium high xhigh"),
     _family(r"gpt-oss", 131_072, images=False, levels="low medium high"),
     _family(r"o3-mini", 200_000, images=False, levels="low medium high"),
     _family(r"o[34](-|$)", 200_000, levels="low medium high"),
@@ -61,6 +62,7 @@ FAMILIES = (
     _family(r"gemma-?3-?(270m|1b|:1b)", images=False),  # the small ones are text only
     _family(r"gemma-?3", 131_072),
     _family(r"llama-?4"),
+    _family(r"openrouter/auto$", 200_000),  # any model may answer: the smallest of those that usually do
     _family(r"(llava|pixtral|moondream|internvl)"),
     _family(r"vl(-|:|$)"),  # qwen2.5-vl, deepseek-vl
     _family(r"qwen[\d.]*vl"),  # Ollama's spelling

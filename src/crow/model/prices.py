@@ -1,11 +1,20 @@
-"""What a reply cost, where the configuration says what tokens cost. No price is built in: they change too often."""
+"""What a reply cost: as the provider says, else from the price of its tokens."""
 
 from crow.model.base import Price, Usage
 
 MILLION = 1_000_000
 
 
+def told_cost(usage: Usage, price: Price | None) -> tuple[float | None, str]:
+    """The cost and its currency; None if neither the provider nor a price says it."""
+    if usage.cost is not None:
+        return usage.cost, usage.currency or "USD"
+    return (cost_of(usage, price), price.currency) if price else (None, "")
+
+
 def cost_of(usage: Usage, price: Price) -> float:
+    if price.long is not None and usage.input_tokens > price.above:
+        price = price.long
     fresh = max(0, usage.input_tokens - usage.cached_tokens - usage.cache_written_tokens)
     cost = (
         fresh * price.input

@@ -24,7 +24,7 @@ from crow.messages import (
     UserMessage,
 )
 from crow.model.base import Usage
-from crow.model.prices import cost_of
+from crow.model.prices import told_cost
 from crow.tokens import tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
 
@@ -78,7 +78,7 @@ def room_in(conversation: Conversation) -> Room | None:
     info = conversation.model.info
     if info.context_window is None:
         return None
-    reply = min(info.max_output or REPLY, info.context_window // 4)
+    reply = 0 if info.room_apart else min(info.max_output or REPLY, info.context_window // 4)
     return Room(info.context_window - reply, overhead(conversation))
 
 
@@ -109,15 +109,16 @@ def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | No
     info = conversation.model.info
     counted, _ = conversation.history.measured()
     tokens = estimate(conversation) if counted else int(estimate(conversation) * ratio)
-    price = info.price if asked else None
+    cost, currency = told_cost(asked, info.price) if asked else (None, "")
     conversation.journal.append(
         UsageReported(
             tokens,
             0,
             context_window=info.context_window,
-            cost=cost_of(asked, price) if asked and price else None,
-            currency=price.currency if price else "",
+            cost=cost,
+            currency=currency,
             estimated=True,
+            asked_tokens=asked.input_tokens + asked.output_tokens if asked else 0,
         )
     )
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from crow import events
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
-from crow.model.prices import cost_of
+from crow.model.prices import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import TurnIds
@@ -94,15 +94,15 @@ class Reply:
         return events.CallOpened(call_id, event.name, tool.kind, tool.title({}), quiet=quiet)
 
     def _usage(self, event: model.Usage) -> events.Event:
-        price = self._info.price
+        cost, currency = told_cost(event, self._info.price)
         return events.UsageReported(
             event.input_tokens,
             event.output_tokens,
             event.cached_tokens,
             event.cache_written_tokens,
             self._info.context_window,
-            cost=event.cost if event.cost is not None else cost_of(event, price) if price else None,
-            currency=event.currency or (price.currency if price else ""),
+            cost=cost,
+            currency=currency,
             reasoning_tokens=event.reasoning_tokens,
         )
 
