@@ -86,6 +86,8 @@ def joined(events: Sequence[ModelEvent]) -> list[Any]:
                 result[-1] = Said(before + text)
             case Thinking(text), Thinking(before):
                 result[-1] = Thinking(before + text)
+            case Thinking(text), _:  # how it came is asked for where it matters
+                result.append(Thinking(text))
             case CallBegan(index, name), _:
                 calls[index] = len(result)
                 result.append(Called(name, ""))

@@ -16,7 +16,7 @@ import pytest
 from crow.config.settings import Limits
 from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
-from crow.model.base import Done, Said, Waiting
+from crow.model.base import Done, Noticed, Said, Waiting
 from crow.model.script import Call
 from tests.model.asking import Called, ask_with_retries
 from tests.support.provider import Cut, Provider, Stall
@@ -40,6 +40,7 @@ class Fault:
     requests: int = 1
     waits: tuple[float, ...] | None = None
     server: Literal["there", "gone", "untrusted"] = "there"
+    kinds: tuple[str, ...] = ("openai", "anthropic")
 
 
 def fails(status: int, message: str, error: type[ModelError], *words: str, requests: int = 1) -> Fault:
@@ -277,6 +278,28 @@ FAULTS = [
         shown=(Said("Hello"),),
         error=ReplyBroken,
         words=("unknown", "'mystery'"),
+        kinds=("anthropic",),
+    ),
+    Fault(
+        "unknown finish reason of a reply that is whole",
+        lambda p: p.answer("Hello", finish="mystery"),
+        shown=(Said("Hello"), Noticed("house ended its reply for a reason unknown to Crow: mystery."), DONE),
+        kinds=("openai",),
+    ),
+    Fault(
+        "unknown finish reason and nothing else",
+        lambda p: [p.answer(finish="mystery") for _ in range(5)],
+        error=ReplyBroken,
+        words=("unknown", "'mystery'", "5 attempts"),
+        requests=5,
+        kinds=("openai",),
+    ),
+    Fault(
+        "a server that could not finish its reply",
+        lambda p: (p.answer(finish="insufficient_system_resource"), p.answer("Hello")),
+        shown=(Said("Hello"), DONE),
+        requests=2,
+        kinds=("openai",),
     ),
     Fault(
         "two calls interleaved by index",
@@ -310,8 +333,10 @@ def _error(dialect: Dialect, kind: str) -> bytes:
     return b'data: {"error":{"type":"%b","message":"too many of you"}}\n\n' % kind.encode()
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [pytest.param(fault, kind, id=f"{fault.name}-{kind}") for fault in FAULTS for kind in fault.kinds],
+)
 def test_fault(fault: Fault, kind: str) -> None:
     with Provider(key="sk-very-secret", tls=fault.server == "untrusted") as provider:
         dialect: Dialect = getattr(provider, kind)

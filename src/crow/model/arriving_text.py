@@ -5,6 +5,8 @@ Both classes take the events of a reply in the order they come, and give back wh
 
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from crow.model.base import CallBegan, CallGrew, ModelEvent, Said, Thinking
 
 OPENING, CLOSING = "<think>", "</think>"
@@ -54,13 +56,13 @@ class Halves:
             self._end_text(out)
         text, half = _split(text)
         if text:
-            out.append(type(event)(text))
+            out.append(replace(event, text=text))
         if half:
-            self._spoken = type(event)(half)
+            self._spoken = replace(event, text=half)
 
     def _end_text(self, out: list[ModelEvent]) -> None:
         if self._spoken is not None:
-            out.append(type(self._spoken)(_joined(self._spoken.text)))
+            out.append(replace(self._spoken, text=_joined(self._spoken.text)))
             self._spoken = None
 
 

@@ -17,7 +17,11 @@ def to_json(body: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:  # half a surrogate pair, as in a file name or a torn emoji: no UTF-8 can carry it
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps(body, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(kept: msgspec.Raw) -> Any:
+    return json.loads(bytes(kept))
 
 
 def tool_name(name: str) -> str:

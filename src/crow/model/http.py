@@ -192,6 +192,10 @@ class Http:
             remedy="Try again; if it stays, base_url or the server is at fault.",
         )
 
+    def ended_oddly(self, reason: str) -> str:
+        """A sentence for the person about a reply that is whole and ended for a reason that nobody knows."""
+        return f"{self.endpoint.provider} ended its reply for a reason unknown to Crow: {self._excerpt(reason)}."
+
     def complained(self, body: bytes) -> ModelError:
         """The error for a complaint that came where a reply should be."""
         said = complaint.read(body, self.endpoint.scrub)

@@ -56,5 +56,6 @@ class Learned:
                 and re.search(pattern.words, error.said, re.IGNORECASE)
             ):
                 self._names.add(name)
-                return pattern.notice.format(provider=self._provider, model=self._model, level=level)
+                notice = pattern.notice.format(provider=self._provider, model=self._model, level=level)
+                return notice if level or not pattern.of_level else ""
         return None

@@ -1,6 +1,7 @@
 """The stream of a chat completions reply, turned into our events."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -8,9 +9,32 @@ import msgspec
 
 from crow.errors import ModelError
 from crow.messages import StopReason
-from crow.model.arriving_text import Halves, TaggedThoughts
-from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Said, Thinking, Usage
+from crow.model.arriving_text import OPENING, Halves, TaggedThoughts
+from crow.model.base import (
+    CallBegan,
+    CallData,
+    CallGrew,
+    Done,
+    ModelEvent,
+    Noticed,
+    Said,
+    TextData,
+    Thinking,
+    ThoughtData,
+)
+from crow.model.encoding import to_json
 from crow.model.http import WHOLE, Http
+from crow.model.openai_chunks import (
+    CallDelta,
+    Choice,
+    Chunk,
+    Delta,
+    FunctionDelta,
+    ReasoningDetails,
+    chunk_decoder,
+    read_loosely,
+)
+from crow.model.openai_usage import read_usage
 from crow.model.sse import ServerEvent
 
 STOP_REASONS = {
@@ -18,61 +42,23 @@ STOP_REASONS = {
     "tool_calls": StopReason.END_TURN,
     "function_call": StopReason.END_TURN,
     "eos": StopReason.END_TURN,  # some local servers
+    "end_turn": StopReason.END_TURN,  # gateways that pass on another API's
+    "tool_use": StopReason.END_TURN,
+    "stop_sequence": StopReason.END_TURN,
     "length": StopReason.MAX_TOKENS,
+    "max_tokens": StopReason.MAX_TOKENS,
     "model_length": StopReason.MAX_TOKENS,  # Mistral: the window is full
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,  # Z.AI
     "content_filter": StopReason.REFUSAL,
     "refusal": StopReason.REFUSAL,
+    "sensitive": StopReason.REFUSAL,  # Z.AI
+    "safety": StopReason.REFUSAL,  # Google's own names
+    "recitation": StopReason.REFUSAL,
+    "prohibited_content": StopReason.REFUSAL,
 }
 
-
-# --- the wire, as tolerant as its speakers are inventive: everything may be missing or null
-
-
-class FunctionDelta(msgspec.Struct):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class CallDelta(msgspec.Struct):
-    index: int | None = None
-    id: str | None = None
-    function: FunctionDelta | None = None
-
-
-class Delta(msgspec.Struct):
-    content: str | list[Any] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
-    tool_calls: list[CallDelta] | None = None
-    function_call: FunctionDelta | None = None
-
-
-class Choice(msgspec.Struct):
-    delta: Delta | None = None
-    finish_reason: str | None = None
-    message: Delta | None = None
-    """The whole of it at once, from a server that does not stream."""
-
-
-class Chunk(msgspec.Struct):
-    choices: list[Choice] | None = None
-    usage: Any = None
-    error: Any = None
-
-
-class TokenDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class Tokens(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: TokenDetails | None = None
-    prompt_cache_hit_tokens: int | None = None  # DeepSeek
-
-
-chunk_decoder = msgspec.json.Decoder(Chunk)
+# The vendor failed in the middle, or its model wrote a call that was no call: another attempt may succeed.
+FAILED = re.compile(r"insufficient_system_resource|network_error|error|.*malformed_function_call", re.IGNORECASE)
 
 
 @dataclass
@@ -81,6 +67,7 @@ class OpenCall:
     id: str
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
+    extra_content: msgspec.Raw = field(default_factory=msgspec.Raw)
 
 
 class ReplyReader:
@@ -89,13 +76,15 @@ class ReplyReader:
     def __init__(self, connection: Http) -> None:
         self._http = connection
         self.done = False
-        self.thought_field = ""
         self._finish_reason = ""
         self._refused = False
         self._anything = False
+        self._spoke = False
         self._usage: Any = None
         self._calls: list[OpenCall] = []
         self._by_index: dict[int, OpenCall] = {}
+        self._details = ReasoningDetails()
+        self._extra_content = msgspec.Raw()
         self._halves: Halves | None = None
         self._tagged = TaggedThoughts()
         self._as_it_is = False
@@ -109,14 +98,16 @@ class ReplyReader:
         try:
             chunk = chunk_decoder.decode(arrived.data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            chunk = self._decode_torn(arrived, error)
-        if chunk.error or arrived.name == b"error":
+            chunk = self._decode_oddities(arrived, error)
+        if (chunk.error and _says_something(chunk.error)) or arrived.name == b"error":
             raise self._http.complained(arrived.data)
         if chunk.usage:
             self._usage = chunk.usage
         if chunk.choices:
-            # More than one choice is never asked for.
-            self._read_choice(chunk.choices[0], events)
+            for choice in chunk.choices:
+                if not choice.index:  # more than one is never asked for
+                    self._read_choice(choice, events, whole=arrived.name == WHOLE)
+                    break
         elif arrived.name == WHOLE:
             raise self._http.no_reply(arrived.data)
         return events if self._as_it_is else self._adjusted(events)
@@ -127,51 +118,96 @@ class ReplyReader:
             raise self._http.unreadable("an empty reply")
         if not self._finish_reason and not self.done:
             raise self._http.unreadable("a reply that stops in the middle")
-        stop_reason = STOP_REASONS.get((self._finish_reason or "stop").lower())
-        if stop_reason is None:
-            raise self._http.unreadable("a reply that ended for a reason unknown to Crow", repr(self._finish_reason))
-        if stop_reason is StopReason.END_TURN and not all(call.name for call in self._calls):
-            raise self._http.unreadable("a tool call without a name")
-        usage = self._read_usage()
-        end: list[ModelEvent] = [Done(StopReason.REFUSAL if self._refused else stop_reason)]
-        return self._adjusted([usage, *end] if usage else end)
+        end = self._end()
+        if usage := read_usage(self._usage):
+            end.insert(0, usage)
+        return self._adjusted([*self._kept(), *end])
 
-    def _read_choice(self, choice: Choice, events: list[ModelEvent]) -> None:
+    def _end(self) -> list[ModelEvent]:
+        reason = self._finish_reason or "stop"
+        stop_reason = STOP_REASONS.get(reason.lower())
+        if FAILED.fullmatch(reason):
+            raise self._http.unreadable("a reply that the server could not finish", repr(reason))
+        if stop_reason is None and not self._anything:
+            raise self._http.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
+        if stop_reason in (None, StopReason.END_TURN) and not all(call.name for call in self._calls):
+            raise self._http.unreadable("a tool call without a name")
+        if self._refused:
+            return [Done(StopReason.REFUSAL)]
+        if stop_reason is None:
+            return [Noticed(self._http.ended_oddly(reason)), Done(StopReason.END_TURN)]
+        return [Done(stop_reason)]
+
+    def _read_choice(self, choice: Choice, events: list[ModelEvent], *, whole: bool) -> None:
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
-        delta = choice.delta or self._whole(choice)
-        if delta is None:
-            return
+        if choice.usage:
+            self._usage = choice.usage
+        delta = choice.delta
+        if choice.message is not None and (whole or delta is None):
+            # Perplexity sends an empty delta beside a whole message, and in a stream the text so far beside each delta.
+            self.done = True
+            delta = choice.message
+        if delta is not None:
+            self._read_delta(delta, events)
+
+    def _read_delta(self, delta: Delta, events: list[ModelEvent]) -> None:
         if delta.reasoning_content:
-            self.thought_field = "reasoning_content"
-            events.append(Thinking(delta.reasoning_content))
+            events.append(Thinking(delta.reasoning_content, "reasoning_content"))
         elif delta.reasoning:
-            self.thought_field = "reasoning"
-            events.append(Thinking(delta.reasoning))
+            events.append(Thinking(delta.reasoning, "reasoning"))
+        if delta.reasoning_details:
+            self._read_details(delta, events)
         if delta.content:
             if isinstance(delta.content, str):
+                self._spoke = True
                 events.append(Said(delta.content))
             else:
                 events.extend(_read_parts(delta.content))
         if delta.refusal:
             self._refused = True
             events.append(Said(delta.refusal))
-        if delta.tool_calls:
-            for call in delta.tool_calls:
-                self._read_call(call, events)
-        elif delta.function_call:  # before there were tools
-            self._read_call(CallDelta(index=0, function=delta.function_call), events)
+        for call in delta.tool_calls or _older_calls(delta):
+            self._read_call(call, events)
+        if delta.extra_content:
+            self._extra_content = delta.extra_content
         if events:
             self._anything = True
 
-    def _whole(self, choice: Choice) -> Delta | None:
-        self.done = choice.message is not None
-        return choice.message
+    def _read_details(self, delta: Delta, events: list[ModelEvent]) -> None:
+        """A gateway's list of thoughts, beside their text or alone, and with seals that want to go back."""
+        for entry in delta.reasoning_details or ():
+            if isinstance(entry, dict):
+                details = cast("dict[str, Any]", entry)
+                if not delta.reasoning and not delta.reasoning_content:
+                    text = details.get("text") or details.get("summary")
+                    if isinstance(text, str) and text:
+                        events.append(Thinking(text, "reasoning_details"))
+                self._anything = True
+                self._details.add(details)
+
+    def _kept(self) -> list[ModelEvent]:
+        """What the vendor wants back with the thoughts, the text and the calls of this reply."""
+        kept: list[ModelEvent] = []
+        if details := self._details.joined():
+            kept.append(ThoughtData(_json({"reasoning_details": details})))
+        if self._spoke and _is_signature(self._extra_content):
+            kept.append(TextData(_json({"extra_content": self._extra_content})))
+        named = {entry.get("id") for entry in details}
+        for call in self._calls:
+            fields: dict[str, Any] = {"extra_content": call.extra_content} if call.extra_content else {}
+            if call.id and call.id in named:
+                fields["id"] = call.id
+            if fields and call.name:
+                kept.append(CallData(call.index, _json(fields)))
+        return kept
 
     def _read_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
         self._anything = True
         function = delta.function or FunctionDelta()
         call = self._find_call(delta, function)
+        if delta.extra_content and bytes(delta.extra_content) != b"null":
+            call.extra_content = delta.extra_content
         fragment = function.arguments or ""
         if not isinstance(fragment, str):  # the whole object at once, unquoted
             fragment = msgspec.json.encode(fragment).decode()
@@ -208,37 +244,23 @@ class ReplyReader:
         self._calls.append(call)
         return call
 
-    def _read_usage(self) -> Usage | None:
-        if self._usage is None:
-            return None
-        try:
-            tokens = msgspec.convert(self._usage, Tokens)
-        except msgspec.ValidationError:
-            return None  # a reply is not worth less because its bill is unreadable
-        details = tokens.prompt_tokens_details
-        cached = (details.cached_tokens if details else None) or tokens.prompt_cache_hit_tokens
-        return Usage(
-            input_tokens=tokens.prompt_tokens or 0,
-            output_tokens=tokens.completion_tokens or 0,
-            cached_tokens=cached or 0,
-        )
-
     def _adjusted(self, events: list[ModelEvent]) -> list[ModelEvent]:
         """The events as they can be shown, with what a piece of text alone does not tell."""
         if self._halves is not None:
             events = self._halves.take(events)
-        events = self._tagged.take(events)
+        events = [_tagged(event) for event in self._tagged.take(events)]
         self._as_it_is = self._tagged.settled and self._halves is None
         return events
 
-    def _decode_torn(self, arrived: ServerEvent, error: Exception) -> Chunk:
-        """The decoder takes no half of a character, as some servers send them; the standard library's does."""
+    def _decode_oddities(self, arrived: ServerEvent, error: Exception) -> Chunk:
+        """The decoder takes no half of a character and no value of another type, as some servers send them."""
         try:
-            chunk = msgspec.convert(json.loads(arrived.data), Chunk)
-        except (ValueError, RecursionError):
+            chunk = read_loosely(json.loads(arrived.data))
+        except (ValueError, TypeError, RecursionError):
             raise self._unreadable(arrived) from error
-        self._halves = self._halves or Halves()
-        self._as_it_is = False
+        if not isinstance(error, msgspec.ValidationError):
+            self._halves = self._halves or Halves()
+            self._as_it_is = False
         return chunk
 
     def _unreadable(self, arrived: ServerEvent) -> ModelError:
@@ -249,6 +271,37 @@ class ReplyReader:
         return self._http.unreadable("something that is no part of a reply", arrived.data)
 
 
+def _older_calls(delta: Delta) -> list[CallDelta]:
+    """A call in the form it had before there were tools; some servers send an empty one with every chunk."""
+    function = delta.function_call
+    return [CallDelta(index=0, function=function)] if function and (function.name or function.arguments) else []
+
+
+def _tagged(event: ModelEvent) -> ModelEvent:
+    """Thoughts that stood in the text go back there: their field is the tag."""
+    return Thinking(event.text, OPENING) if isinstance(event, Thinking) and not event.field else event
+
+
+def _says_something(error: Any) -> bool:
+    """False for an error whose every field is empty, as some servers send it with a good reply."""
+    return any(cast("dict[str, Any]", error).values()) if isinstance(error, dict) else True
+
+
+def _is_signature(extra: msgspec.Raw) -> bool:
+    """Whether it is Gemini's signature of a text. Of thoughts it is none: they are not sent back as text."""
+    match msgspec.json.decode(extra) if extra else None:
+        case {"google": {"thought_signature": str(), "thought": True}}:
+            return False
+        case {"google": {"thought_signature": str()}}:
+            return True
+        case _:
+            return False
+
+
+def _json(fields: dict[str, Any]) -> str:
+    return to_json(fields).decode()
+
+
 def _read_parts(parts: list[Any]) -> list[ModelEvent]:
     """Mistral's reasoning models send a list of typed parts where others send text."""
     events: list[ModelEvent] = []
@@ -256,9 +309,13 @@ def _read_parts(parts: list[Any]) -> list[ModelEvent]:
         match part:
             case {"type": "text", "text": str(text)} if text:
                 events.append(Said(text))
+            case str(text) if text:
+                events.append(Said(text))
+            case {"type": "thinking", "thinking": str(text)} if text:
+                events.append(Thinking(text, "content"))
             case {"type": "thinking", "thinking": [*thoughts]}:
-                texts = [thought.get("text") for thought in cast("list[dict[str, Any]]", thoughts)]
-                events.extend(Thinking(text) for text in texts if isinstance(text, str) and text)
+                texts = [thought.get("text") for thought in cast("list[Any]", thoughts) if isinstance(thought, dict)]
+                events.extend(Thinking(text, "content") for text in texts if isinstance(text, str) and text)
             case _:
                 pass
     return events

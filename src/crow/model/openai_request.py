@@ -2,11 +2,14 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, assert_never
+
+import msgspec
 
 from crow.messages import (
     AssistantMessage,
+    AssistantPart,
     Audio,
     Image,
     Message,
@@ -19,6 +22,7 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
+from crow.model.dialects import GEMINI, Dialect
 from crow.model.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,
@@ -37,21 +41,32 @@ TOOL_IMAGES = "What the tool calls above returned as images:"
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
-def encode(info: ModelInfo, request: ModelRequest, *, thought_field: str, usage: bool, limit_field: str) -> bytes:
-    body: Json = {
-        "model": info.model,
-        "messages": list(_messages(info, request, thought_field)),
-        "stream": True,
-    }
-    if usage:
+def encode(info: ModelInfo, request: ModelRequest, dialect: Dialect, learned: Container[str] = ()) -> bytes:
+    """`learned` has the names of what the model's server was found to refuse; see `openai.REFUSALS`."""
+    if "images" in learned:
+        info = msgspec.structs.replace(info, images=False)
+    writer = MessageWriter(info, dialect, learned)
+    body: Json = {"model": info.model, "messages": list(writer.write(request)), "stream": True}
+    if "stream_options" not in learned:
         body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if info.max_output:
-        body[limit_field] = info.max_output
-    if request.thought_level:
-        body["reasoning_effort"] = "none" if request.thought_level == "off" else request.thought_level
+        body[_limit_field(dialect, learned)] = info.max_output
+    if request.cache_key and dialect.cache_key and "prompt_cache_key" not in learned:
+        body["prompt_cache_key"] = request.cache_key
+    if "effort with tools" in learned and request.tools:
+        body["reasoning_effort"] = "none"
+    elif f"level {request.thought_level}" not in learned:
+        body |= dialect.level(info.model, request.thought_level)
+    if info.model.startswith(dialect.marked_models) and "cache_control" not in learned:
+        _mark(body)
     return to_json(body)
+
+
+def _limit_field(dialect: Dialect, learned: Container[str]) -> str:
+    learned_names = (name for name in ("max_tokens", "max_completion_tokens") if name in learned)
+    return next(learned_names, dialect.limit_field)
 
 
 def _tool(tool: ToolSpec) -> Json:
@@ -86,50 +101,211 @@ class CallIds:
         self._ids: dict[str, str] = {}
         self._taken: set[str] = set()
 
-    def of(self, call_id: str) -> str:
+    def of(self, call_id: str, wanted: str = "") -> str:
+        """`wanted` is the vendor's own id of the call, where it has to be that one; some vendors repeat theirs."""
         if call_id not in self._ids:
-            candidates = (sent_id(call_id, attempt) for attempt in itertools.count())
+            own = (sent_id(call_id, attempt) for attempt in itertools.count())
+            candidates = itertools.chain([wanted] if wanted else [], own)
             free = next(candidate for candidate in candidates if candidate not in self._taken)
             self._ids[call_id] = free
             self._taken.add(free)
         return self._ids[call_id]
 
 
-def _messages(info: ModelInfo, request: ModelRequest, thought_field: str) -> Iterator[Json]:
-    ids = CallIds()
-    if request.system:
-        yield {"role": "system", "content": request.system}
-    history = _with_current_thoughts(info.provider, request.messages)
-    spoken = (message for message in history if not isinstance(message, AssistantMessage) or _speaks(message))
-    for message in merge_users(_with_images_from_users(spoken)):
-        match message:
-            case UserMessage():
-                yield {"role": "user", "content": _user_content(info, message.parts)}
-            case AssistantMessage():
-                yield {"role": "assistant", **_assistant(message, thought_field, ids)}
-            case ToolMessage():
-                text = message.text if has_words(message.text) else NO_OUTPUT
-                yield {"role": "tool", "tool_call_id": ids.of(message.call_id), "content": text}
-            case _:
-                raise TypeError(message)
+class Kept(msgspec.Struct):
+    """What this wire keeps of a reply in `ProviderData`: what a vendor attached and wants back, byte for byte."""
+
+    extra_content: msgspec.Raw = msgspec.Raw()
+    """Of a call or of a text: Gemini's signature."""
+    reasoning_details: msgspec.Raw = msgspec.Raw()
+    """Of a thought: a gateway's list, with the seals of the model behind it."""
+    id: str = ""
+    """The vendor's id of a call that its reasoning details name."""
 
 
-def _with_current_thoughts(provider: str, messages: Sequence[Message]) -> Iterator[Message]:
-    """Keeps the thoughts that a model in the middle of its tool rounds needs: its own, since the last prompt."""
-    prompts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
-    last_prompt = prompts[-1] if prompts else -1
-    for place, message in enumerate(messages):
-        if isinstance(message, AssistantMessage):
-            yield AssistantMessage(
-                tuple(
-                    part
-                    for part in message.parts
-                    if not isinstance(part, Thought)
-                    or (place > last_prompt and part.origin == provider and not part.redacted)
-                )
-            )
-        else:
-            yield message
+_kept_decoder = msgspec.json.Decoder(Kept)
+
+
+class MessageWriter:
+    """Writes the messages of one request."""
+
+    def __init__(self, info: ModelInfo, dialect: Dialect, learned: Container[str]) -> None:
+        self._info = info
+        self._dialect = dialect
+        self._ids = CallIds()
+        self._thinks_back = "thoughts" not in learned
+        self._fills = self._thinks_back and (dialect.fills_thoughts or "missing thoughts" in learned)
+        self._signature = dialect.signature if GEMINI.search(info.model) else ""
+        if "signatures" in learned:
+            self._signature = dialect.signature or "call"
+        self._null_content = dialect.content_beside_calls and "null content" not in learned
+
+    def write(self, request: ModelRequest) -> Iterator[Json]:
+        if request.system:
+            yield {"role": "system", "content": request.system}
+        spoken = [message for message in request.messages if _speaks(message)]
+        current = _current_turn(spoken)
+        for message in merge_users(_with_images_from_users(spoken)):
+            match message:
+                case UserMessage():
+                    yield {"role": "user", "content": _user_content(self._info, message.parts)}
+                case AssistantMessage():
+                    yield self._assistant(message, is_current=id(message) in current)
+                case ToolMessage():
+                    text = message.text if has_words(message.text) else NO_OUTPUT
+                    yield {"role": "tool", "tool_call_id": self._ids.of(message.call_id), "content": text}
+                case _:
+                    raise TypeError(message)
+
+    def _assistant(self, message: AssistantMessage, *, is_current: bool) -> Json:
+        thoughts = [part for part in message.parts if isinstance(part, Thought) and self._is_own(part)]
+        encoded: Json = {"role": "assistant"}
+        content = self._content(message, thoughts, is_current=is_current)
+        if content or self._null_content or not message.calls:
+            encoded["content"] = content or None
+        if message.calls:
+            encoded["tool_calls"] = self._calls(message.calls)
+        for part in message.parts:
+            if isinstance(part, Text) and (extra := self._kept_of(part).extra_content):
+                encoded["extra_content"] = extra
+        if self._thinks_back:
+            encoded |= self._thought_fields(message, thoughts)
+        return encoded
+
+    # --- thoughts
+
+    def _is_own(self, thought: Thought) -> bool:
+        """Only the model that had a thought may get it back. Which one it was, older histories do not say."""
+        return (
+            thought.origin == self._info.provider
+            and thought.model in ("", self._info.model)
+            and not (thought.redacted or thought.signature)
+        )
+
+    def _field_of(self, thought: Thought) -> str:
+        return thought.field or self._dialect.thought_field
+
+    def _thought_fields(self, message: AssistantMessage, thoughts: Sequence[Thought]) -> Json:
+        fields: Json = {}
+        details: list[msgspec.Raw] = []
+        for thought in thoughts:
+            if kept := self._kept_of(thought).reasoning_details:
+                details.append(kept)
+            elif (field := self._field_of(thought)) in TEXT_FIELDS:
+                fields[field] = fields.get(field, "") + thought.text
+        if details:
+            fields["reasoning_details"] = details[0] if len(details) == 1 else _joined(details)
+        elif self._signature == "details" and message.calls:
+            fields["reasoning_details"] = [self._sentinel(message.calls[0])]
+        if self._fills and message.calls:
+            fields.setdefault("reasoning_content", BLANK_THOUGHT)
+        return fields
+
+    def _content(self, message: AssistantMessage, thoughts: Sequence[Thought], *, is_current: bool) -> str | list[Json]:
+        texts = [part.text for part in message.parts if isinstance(part, Text) and has_words(part.text)]
+        if self._thinks_back and any(self._field_of(thought) == "content" for thought in thoughts):
+            return [
+                {"type": "text", "text": part.text}
+                if isinstance(part, Text)
+                else {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
+                for part in message.parts
+                if (isinstance(part, Text) and has_words(part.text)) or (isinstance(part, Thought) and part in thoughts)
+            ]
+        # Thoughts that the model wrote into its text belong there, and its template looks for those of this turn only.
+        tagged = [thought for thought in thoughts if is_current and thought.field.startswith("<")]
+        return "\n\n".join([_tagged(thought) for thought in tagged] + texts)
+
+    # --- calls
+
+    def _calls(self, calls: Sequence[ToolCall]) -> list[Json]:
+        encoded = [self._call(call) for call in calls]
+        if self._signature == "call" and not any("extra_content" in call for call in encoded):
+            # Of calls that were made together only the first has one.
+            encoded[0]["extra_content"] = {"google": {"thought_signature": NO_SIGNATURE}}
+        return encoded
+
+    def _call(self, call: ToolCall) -> Json:
+        # The model's own text if it can be sent back at all: rewriting it would spoil the provider's cache.
+        arguments = call.arguments if call.arguments_object() else "{}"
+        kept = self._kept_of(call)
+        encoded: Json = {
+            "id": self._ids.of(call.id, kept.id),
+            "type": "function",
+            "function": {"name": tool_name(call.name), "arguments": arguments},
+        }
+        if kept.extra_content:
+            encoded["extra_content"] = kept.extra_content
+        return encoded
+
+    def _sentinel(self, call: ToolCall) -> Json:
+        return {
+            "type": "reasoning.encrypted",
+            "data": NO_SIGNATURE,
+            "id": self._ids.of(call.id),
+            "format": "google-gemini-v1",
+        }
+
+    def _kept_of(self, part: AssistantPart) -> Kept:
+        kept = part.kept
+        if kept is None or kept.provider != self._info.provider or kept.model != self._info.model:
+            return Kept()
+        try:
+            return _kept_decoder.decode(kept.data)
+        except (msgspec.DecodeError, UnicodeError):  # another wire's
+            return Kept()
+
+
+TEXT_FIELDS = ("reasoning_content", "reasoning")
+BLANK_THOUGHT = " "
+"""The least that is taken for a thought."""
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""Google's documented word for a call that was not made by the model that is asked."""
+
+
+def _current_turn(messages: Sequence[Message]) -> set[int]:
+    """Identities of the messages after the last prompt."""
+    current: set[int] = set()
+    for message in reversed(messages):
+        if isinstance(message, UserMessage):
+            break
+        current.add(id(message))
+    return current
+
+
+def _joined(lists: Sequence[msgspec.Raw]) -> list[Any]:
+    return [entry for entries in lists for entry in msgspec.json.decode(entries)]
+
+
+def _tagged(thought: Thought) -> str:
+    tag = thought.field
+    return f"{tag}\n{thought.text}\n</{tag.removeprefix('<')}"
+
+
+# --- what is cached only up to marks
+
+MARK = {"type": "ephemeral"}
+
+
+def _mark(body: Json) -> None:
+    """Marks what the next request will begin with: the instructions, the tools, and the end of this request and of the
+    one before. Four marks are as many as there may be."""
+    messages: list[Json] = body["messages"]
+    if tools := body.get("tools"):
+        tools[-1]["cache_control"] = MARK
+    ends = [place for place, message in enumerate(messages) if message["role"] in ("user", "tool")]
+    replies = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    before = [place for place in ends if replies and place < replies[-1]]
+    systems = [place for place, message in enumerate(messages) if message["role"] == "system"]
+    for place in {*systems[:1], *before[-1:], *ends[-1:]}:
+        _mark_message(messages[place])
+
+
+def _mark_message(message: Json) -> None:
+    content = message["content"]
+    if isinstance(content, str):
+        message["content"] = [{"type": "text", "text": content, "cache_control": MARK}]
+    elif content:
+        content[-1]["cache_control"] = MARK
 
 
 def _with_images_from_users(messages: Iterable[Message]) -> Iterator[Message]:
@@ -154,10 +330,15 @@ def _user_content(info: ModelInfo, parts: Sequence[UserPart]) -> str | list[Json
     match [_acceptable(info, part) for part in usable(parts)]:
         case []:
             return EMPTY_MESSAGE
-        case [Text(text)]:
-            return text  # the simplest servers understand nothing else
+        case [*parts] if texts := _all_texts(parts):
+            return "\n\n".join(texts)  # the simplest servers understand nothing else
         case several:
             return [_user_part(part) for part in several]
+
+
+def _all_texts(parts: Sequence[UserPart]) -> list[str]:
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return texts if len(texts) == len(parts) else []
 
 
 def _acceptable(info: ModelInfo, part: UserPart) -> UserPart:
@@ -183,27 +364,8 @@ def _user_part(part: UserPart) -> Json:
             assert_never(part)
 
 
-def _speaks(message: AssistantMessage) -> bool:
-    """False where nothing is left to send, as after a turn that only thought."""
+def _speaks(message: Message) -> bool:
+    """False for a reply of which nothing is left to send, as after a turn that only thought."""
+    if not isinstance(message, AssistantMessage):
+        return True
     return bool(message.calls) or any(isinstance(part, Text) and has_words(part.text) for part in message.parts)
-
-
-def _assistant(message: AssistantMessage, thought_field: str, ids: CallIds) -> Json:
-    text = "\n\n".join(part.text for part in message.parts if isinstance(part, Text) and has_words(part.text))
-    thoughts = "".join(part.text for part in message.parts if isinstance(part, Thought))
-    encoded: Json = {"content": text or None}
-    if message.calls:
-        encoded["tool_calls"] = [_call(call, ids.of(call.id)) for call in message.calls]
-    if thoughts:
-        encoded[thought_field] = thoughts
-    return encoded
-
-
-def _call(call: ToolCall, call_id: str) -> Json:
-    # The model's own text if it can be sent back at all: rewriting it would spoil the provider's cache.
-    arguments = call.arguments if call.arguments_object() else "{}"
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": tool_name(call.name), "arguments": arguments},
-    }
