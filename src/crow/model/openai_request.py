@@ -197,8 +197,8 @@ class MessageWriter:
             fields["reasoning_details"] = details[0] if len(details) == 1 else _joined(details)
         elif self._signature == "details" and message.calls:
             fields["reasoning_details"] = [self._sentinel(message.calls[0])]
-        if self._fills and message.calls:
-            fields.setdefault("reasoning_content", BLANK_THOUGHT)
+        if self._fills and message.calls and "reasoning_content" not in fields:
+            fields["reasoning_content"] = fields.pop("reasoning", BLANK_THOUGHT)
         return fields
 
     def _content(self, message: AssistantMessage, thoughts: Sequence[Thought], *, is_current: bool) -> str | list[Json]:
