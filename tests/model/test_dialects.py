@@ -309,7 +309,8 @@ def test_what_gateways_cache_for_models_that_want_marks(url: str, model: str) ->
     assert marks(sent) == ["tool read", "system 0", "user 5", "tool 7"]
     first = body(url, HELLO, model=model, tools=[READ])
     assert marks(first) == ["tool read", "system 0", "user 1"]
-    assert first["messages"][1]["content"] == [{"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}}]
+    (part,) = first["messages"][1]["content"]
+    assert part == {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}}
 
 
 @pytest.mark.parametrize(
@@ -344,13 +345,13 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         (400, "Unrecognized request argument supplied: stream_options", "stream_options"),
         (
             400,
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "max_completion_tokens",
         ),
         (422, "body.max_completion_tokens: Extra inputs are not permitted", "max_tokens"),
         (400, "property 'reasoning_content' is unsupported", "thoughts"),
-        (400, "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning' "
-            "is unsupported)]", "thoughts"),
+        (400, ("'messages.2' : for 'role:assistant' the following must be satisfied[(property 'reasoning' "
+            "is unsupported)]"), "thoughts"),
         (422, "body.messages.2.assistant.reasoning_content: Extra inputs are not permitted", "thoughts"),
         (
             400,
@@ -365,8 +366,8 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         (400, "Function call is missing a thought_signature in functionCall parts.", "signatures"),
         (
             400,
-            "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use "
-            "function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            ("Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use "
+            "function tools, use /v1/responses or set reasoning_effort to 'none'."),
             "effort with tools",
         ),
         (
@@ -382,7 +383,7 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         (422, "body.prompt_cache_key: Extra inputs are not permitted", "prompt_cache_key"),
         (400, "unknown field `cache_control`", "cache_control"),
         (404, "No endpoints found that support image input", "images"),
-        (400, "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`", "images"),
+        (400, "messages[1]: unknown variant `image_url`, expected `text`", "images"),
         (400, "Content blocks are expected to be either text or image_url type.", "images"),
         (400, "text content is empty", "null content"),
         (400, "temperature is too high", ""),
@@ -396,7 +397,8 @@ def test_what_a_refusal_teaches(status: int, said: str, learned: str) -> None:
     assert (notice is not None) == bool(learned)
     assert not learned or learned in memory
     if learned in ("images", "level xhigh", "effort with tools"):
-        assert notice and "house" in notice  # the person loses something
+        assert notice
+        assert "house" in notice
 
 
 @pytest.mark.parametrize(

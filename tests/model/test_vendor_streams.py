@@ -435,7 +435,7 @@ def test_stream(row: Row) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["insufficient_system_resource", "network_error", "error", "function_call_filter: MALFORMED_FUNCTION_CALL"]
+    "reason", ["insufficient_system_resource", "network_error", "error", "x: MALFORMED_FUNCTION_CALL"]
 )
 def test_an_end_that_is_worth_another_attempt(reason: str) -> None:
     with pytest.raises(ReplyBroken, match="could not finish"):
