@@ -4,7 +4,7 @@ Each adapter in `crow.model` turns these into its provider's JSON and nothing el
 """
 
 import enum
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -60,6 +60,11 @@ class Thought(Part, frozen=True, tag="thought"):
     kept: ProviderData | None = None
 
 
+UNREADABLE = "unreadable_arguments"
+"""The only argument of a call, as it is sent back to its model, whose arguments were no JSON object."""
+LONGEST_UNREADABLE = 2000
+
+
 class ToolCall(Part, frozen=True, tag="call"):
     id: str
     """Ours, unique in the session, whatever the provider called it."""
@@ -69,12 +74,30 @@ class ToolCall(Part, frozen=True, tag="call"):
     kept: ProviderData | None = None
 
     def arguments_object(self) -> dict[str, Any]:
-        """The arguments for providers that insist on an object; `{}` if the model wrote something else."""
-        try:
-            value = msgspec.json.decode(self.arguments or "{}")
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] -- JSON
+        """The arguments for providers that insist on an object: what the model wrote, or marked as no such thing."""
+        given = json_object(self.arguments)
+        return {UNREADABLE: _bounded(self.arguments)} if given is None else given
+
+    def arguments_text(self) -> str:
+        """The same as text: the model's own wherever it can be sent back, since another would spoil caches."""
+        if self.arguments and json_object(self.arguments) is not None:
+            return self.arguments
+        return msgspec.json.encode(self.arguments_object()).decode()
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Arguments as they stand; None if they are no JSON object. No text at all stands for no arguments."""
+    try:
+        value = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _bounded(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()
+    left_out = len(text) - LONGEST_UNREADABLE
+    return text if left_out <= 0 else f"{text[:LONGEST_UNREADABLE]}… ({left_out} more characters)"
 
 
 UserPart = Text | Image | Audio

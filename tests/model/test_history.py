@@ -2,8 +2,9 @@
 
 import base64
 import json
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from crow.config.settings import Limits, ModelSettings
@@ -247,11 +248,24 @@ def test_nothing_empty_is_sent(kind: str) -> None:
 
 
 @both
-@pytest.mark.parametrize("arguments", ["{path: a", "[1]", "null", '"text"', "", '{"a": 1} {', "\ud800"])
-def test_arguments_that_are_no_object_are_sent_as_none(kind: str, arguments: str) -> None:
+@pytest.mark.parametrize("arguments", ["{path: a", "[1]", "null", '"text"', '{"a": 1} {', "\ud800", "x" * 5000])
+def test_arguments_that_are_no_object_are_sent_back_as_such(kind: str, arguments: str) -> None:
     history: list[Message] = [
         UserMessage((Text("Hi"),)),
         AssistantMessage((ToolCall("c1", "read", arguments),)),
+        ToolMessage("c1", "Those are no arguments."),
+    ]
+    [call] = cast("AssistantMessage", decoded(kind, history)[1]).calls
+    text = arguments.replace("\ud800", "?")
+    text = text if len(text) <= 2000 else f"{text[:2000]}… (3000 more characters)"
+    assert msgspec.json.decode(call.arguments) == {"unreadable_arguments": text}
+
+
+@both
+def test_no_arguments_are_sent_as_an_empty_object(kind: str) -> None:
+    history: list[Message] = [
+        UserMessage((Text("Hi"),)),
+        AssistantMessage((ToolCall("c1", "read", ""),)),
         ToolMessage("c1", "Those are no arguments."),
     ]
     assert decoded(kind, history)[1] == AssistantMessage((ToolCall("c1", "read", "{}"),))

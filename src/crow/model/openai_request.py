@@ -225,13 +225,11 @@ class MessageWriter:
         return encoded
 
     def _call(self, call: ToolCall) -> Json:
-        # The model's own text if it can be sent back at all: rewriting it would spoil the provider's cache.
-        arguments = call.arguments if call.arguments_object() else "{}"
         kept = self._kept_of(call)
         encoded: Json = {
             "id": self._ids.of(call.id, kept.id),
             "type": "function",
-            "function": {"name": tool_name(call.name), "arguments": arguments},
+            "function": {"name": tool_name(call.name), "arguments": call.arguments_text()},
         }
         if kept.extra_content:
             encoded["extra_content"] = kept.extra_content

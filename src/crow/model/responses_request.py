@@ -155,9 +155,12 @@ def _spoken(info: ModelInfo, part: Text) -> Json:
 
 
 def _call(call: ToolCall) -> Json:
-    # The model's own text if it can be sent back at all: rewriting it would spoil the provider's cache.
-    arguments = call.arguments if call.arguments_object() else "{}"
-    return {"type": "function_call", "call_id": call.id, "name": tool_name(call.name), "arguments": arguments}
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": tool_name(call.name),
+        "arguments": call.arguments_text(),
+    }
 
 
 def _output(info: ModelInfo, message: ToolMessage) -> str | list[Json]:
