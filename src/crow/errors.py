@@ -137,8 +137,7 @@ class ModelRefusedKey(ModelError):
 
 
 class ModelRejected(ModelError):
-    positions: tuple[int, ...] = ()
-    """The messages of the request that the provider's words name."""
+    pass
 
 
 class ContextOverflow(ModelRejected):

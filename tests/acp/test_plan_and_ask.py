@@ -31,7 +31,7 @@ def test_a_plan_is_shown_whole_each_time_and_can_be_cleared(open_editor):
 
 
 def test_a_plan_that_makes_no_sense_is_a_result_for_the_model(open_editor):
-    crow = open_editor(script=call("plan", entries=[{"content": "x", "status": "done"}]) + DONE)
+    crow = open_editor(script=call("plan", entries=[{"content": "x", "status": "perhaps"}]) + DONE)
     crow.new_session()
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert crow.the_call()["status"] == "failed"

@@ -242,15 +242,18 @@ FAILING = {
         '{ call = "rm", arguments = { path = "a" } }',
         "There is no tool `rm`. The tools are: read, write, edit, find, search, terminal,",
     ),
-    "no arguments": ('{ call = "read" }', "missing required field `path`"),
-    "a wrong type": ('{ call = "read", arguments = { path = 7 } }', "Expected `str`"),
-    "a wrong number": ('{ call = "read", arguments = { path = "a", offset = 0 } }', "Expected `int` >= 1"),
+    "no arguments": ('{ call = "read" }', "- `path` is missing"),
+    "a wrong type": ('{ call = "read", arguments = { path = true } }', "- `path` must be text, not true"),
+    "a wrong number": (
+        '{ call = "read", arguments = { path = "a", offset = -3 } }',
+        "- `offset` must be at least 1, not -3",
+    ),
     "no JSON": ('{ call = "read", raw = \'{"path": \' }', "are not valid JSON"),
     "no object": ("{ call = \"read\", raw = '[1]' }", "must be a JSON object"),
     "half a character": ('{ call = "read", raw = \'{"path": "\\ud800"}\' }', "are not valid JSON"),
     "a missing file": ('{ call = "read", arguments = { path = "nowhere" } }', "nowhere does not exist."),
     "a null byte": ('{ call = "read", arguments = { path = "a\\u0000b" } }', "null character"),
-    "an empty path": ('{ call = "read", arguments = { path = "" } }', "Expected `str` of length >= 1"),
+    "an empty path": ('{ call = "read", arguments = { path = "" } }', "- `path` is empty"),
 }
 
 

@@ -218,7 +218,7 @@ def test_what_the_server_says_of_a_tool_that_destroys_is_shown(tmp_path):
 def test_missing_arguments_are_told_to_the_model_unasked(tmp_path):
     call, editor = one_call(tmp_path, good(), "add", a=1)
     assert editor.permissions == []
-    assert "lack: b" in shown(call)
+    assert "- `b` is missing" in shown(call)
 
 
 def test_a_prompt_of_a_server_that_is_still_starting_is_waited_for(tmp_path):

@@ -355,5 +355,5 @@ def test_a_tool_of_several_forms_and_odd_names_is_called_with_the_servers_own_na
     called, missing = editor.tool_calls().values()
     assert shown(called) == '```text\ncalled go with {"user id": "me"}\n```'
     assert '"user id": "me"' in shown(editor.permissions[0]["toolCall"])
-    assert f"lack: {given}" in shown(missing)
+    assert f"- `{given}` is missing" in shown(missing)
     editor.close()

@@ -50,12 +50,12 @@ def test_it_shows_everything_before_anything_is_done(tmp_path):
 @pytest.mark.parametrize(
     ("edits", "said"),
     [
-        ([], "length >= 1"),
+        ([], "- `edits` is empty"),
         ([{"old": "", "new": "x"}], "The edit has an empty `old`. To make a file or write all of it anew use `write`."),
         ([{"old": "one", "new": "one"}], "The edit changes nothing: `old` and `new` are the same."),
         ([{"old": "one", "new": "1"}, {"old": "", "new": "x"}], "Edit 2 has an empty `old`."),
-        ([{"old": "one"}], "missing required field `new`"),
-        ("one", "Expected `array`"),
+        ([{"old": "one"}], "- `edits[0].new` is missing"),
+        ("one", "- `edits` must be a list, not text"),
     ],
 )
 def test_arguments_that_make_no_sense(tmp_path, edits, said):

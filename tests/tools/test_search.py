@@ -211,6 +211,6 @@ def test_what_may_not_be_read_is_said(project):
 
 
 def test_arguments_that_do_not_fit(project):
-    for arguments in ({}, {"pattern": ""}, {"pattern": "x", "mode": "lines"}, {"pattern": "x", "context": -1}):
+    for arguments in ({}, {"pattern": ""}, {"pattern": "x", "mode": "colours"}, {"pattern": "x", "context": -1}):
         with pytest.raises(BadArguments):
             prepare(project, None, **arguments)

@@ -1,13 +1,14 @@
 """What a tool is. The few types here are all that a tool and its callers know of each other."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 
 from crow.actions import Deed, PermissionAnswer
 from crow.events import Event, Journal
-from crow.messages import ToolCall, ToolSpec
+from crow.messages import ToolCall, ToolSpec, json_object
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.schemas import schema_of
 from crow.visible import one_line
@@ -161,18 +162,83 @@ class NamesItsWait(Protocol):
 
 
 class BadArguments(Exception):
-    """The arguments do not fit the tool's schema; the message says how, in the schema's words."""
+    """The arguments do not fit the tool's schema; the message says how, and what would."""
 
 
-def arguments_object(call: ToolCall) -> dict[str, Any]:
-    """What the model wrote, read as JSON: BadArguments if it is none, or no object."""
-    try:
-        raw = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise BadArguments(f"The arguments of `{call.name}` are not valid JSON: {error}.") from None
-    if not isinstance(raw, dict):
-        raise BadArguments(f"The arguments of `{call.name}` must be a JSON object.")
-    return cast("dict[str, Any]", raw)
+class ReadCall(NamedTuple):
+    """A call whose arguments are complete, read once for all that follows: what is judged and shown is what runs."""
+
+    call: ToolCall
+    returned: str
+    """The arguments that the model gets back as its own: what it wrote, if that was an object."""
+    note: str = ""
+    """What the model is told of how they were read."""
+
+
+def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
+    """The call as its tool can read it. What cannot be read stays as it is: the tool says why."""
+    given = json_object(call.arguments)
+    if given is not None and is_plain(given, spec.schema):
+        return ReadCall(call, call.arguments)
+    from crow.tools.lenient.reading import read_leniently  # for those that are not as they should be
+
+    read = read_leniently(call, spec)
+    if read is None:
+        return ReadCall(call, call.arguments)
+    returned = read.arguments if given is None else call.arguments
+    return ReadCall(msgspec.structs.replace(call, arguments=read.arguments), returned, read.note)
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+def is_plain(given: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether arguments have the names and types that the schema asks for, so that nothing is left to be understood."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if any(name not in given for name in schema.get("required", ())):
+        return False
+    for name, value in given.items():
+        about = properties.get(name)
+        if about is None:
+            if properties and not schema.get("additionalProperties"):
+                return False
+        elif not _is_plain_value(value, about):
+            return False
+    return True
+
+
+def _is_plain_value(value: Any, schema: Mapping[str, Any]) -> bool:
+    kind = _TYPES.get(cast("str", schema.get("type"))) if isinstance(schema.get("type"), str) else None
+    if kind is None:
+        return True
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        return False
+    if "enum" in schema:
+        return value in schema["enum"]
+    if kind is dict:
+        return is_plain(value, schema)
+    if kind is list and isinstance(items := schema.get("items"), dict):
+        about = cast("dict[str, Any]", items)
+        return all(_is_plain_value(item, about) for item in cast("list[Any]", value))
+    return True
+
+
+def arguments_for(call: ToolCall, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a tool whose schema is another's, such as a server's: BadArguments if some are missing, or if
+    there is no reading them. Whether their values fit is for the other to say."""
+    given = json_object(call.arguments)
+    if given is not None and is_plain(given, schema):
+        return given
+    from crow.tools.lenient.reading import fit_call
+
+    return fit_call(call, schema, check_values=False).values
 
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
@@ -183,8 +249,6 @@ class ArgumentReader(Generic[Arguments]):
 
     def __init__(self, kind: type[Arguments]) -> None:
         self._kind = kind
-        self._known = frozenset(kind.__struct_encode_fields__)
-        self._optional = frozenset(field.encode_name for field in msgspec.structs.fields(kind) if not field.required)
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema that the model is given."""
@@ -192,14 +256,17 @@ class ArgumentReader(Generic[Arguments]):
 
     def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
         """The arguments, and the names of those that the tool does not know."""
-        given = arguments_object(call)
-        # Some hosts send every argument, with null for what is left out.
-        meant = {name: value for name, value in given.items() if value is not None or name not in self._optional}
+        given = json_object(call.arguments)
+        if given is not None and is_plain(given, self.schema()):
+            with contextlib.suppress(msgspec.ValidationError):
+                return msgspec.convert(given, self._kind), ()
+        from crow.tools.lenient.reading import fit_call, misfit
+
+        fitted = fit_call(call, self.schema())
         try:
-            arguments = msgspec.convert(meant, self._kind, strict=False)
+            return msgspec.convert(fitted.values, self._kind), tuple(fitted.unknown)
         except msgspec.ValidationError as error:
-            raise BadArguments(f"The arguments of `{call.name}` do not fit: {error}.") from None
-        return arguments, tuple(name for name in given if name not in self._known)
+            raise misfit(call, self.schema(), str(error)) from None
 
 
 def ignored_arguments(unknown: Sequence[str]) -> list[str]:

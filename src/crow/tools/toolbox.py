@@ -48,22 +48,35 @@ class Toolbox:
         return [tool.spec for tool in self.all()]
 
     def find(self, name: str) -> Tool:
-        found = self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)
-        return found or _UnknownTool(name, [tool.spec.name for tool in self.all()])
+        """The tool of that name, or the only one of those on offer that can be meant by it."""
+        if (found := self._find(name)) is not None:
+            return found
+        from crow.tools.lenient.tool_names import near, resolve  # for names that are not as they should be
+
+        known = [tool.spec.name for tool in self.all()]
+        meant = resolve(name, known)
+        found = self._find(meant) if meant is not None else None
+        return found or _UnknownTool(name, known, near(name, known))
+
+    def _find(self, name: str) -> Tool | None:
+        return self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)
 
 
 class _UnknownTool:
     kind = ToolKind.OTHER
 
-    def __init__(self, name: str, known: list[str]) -> None:
+    def __init__(self, name: str, known: list[str], near: list[str]) -> None:
         self.spec = ToolSpec(name, "", {})
         self._known = known
+        self._near = near
 
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Unknown tool {self.spec.name[:100]}"
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
-        raise BadArguments(f"There is no tool `{call.name[:100]}`. The tools are: {', '.join(self._known)}.")
+        near = " or ".join(f"`{name}`" for name in self._near)
+        meant = f" Is {near} meant?" if near else ""
+        raise BadArguments(f"There is no tool `{call.name[:100]}`.{meant} The tools are: {', '.join(self._known)}.")
 
 
 def failure(call: ToolCall, error: Exception) -> ToolResult:

@@ -13,10 +13,10 @@ import msgspec
 
 from crow import events
 from crow.markdown import language_of
-from crow.messages import ToolCall
+from crow.messages import ToolCall, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
-from crow.tools.base import AnnouncesItself, ShowsGrowth, Tool
+from crow.tools.base import AnnouncesItself, ReadCall, ShowsGrowth, Tool, read_call
 from crow.workspace.base import Workspace
 
 EVERY = 0.05
@@ -73,7 +73,11 @@ class ArrivingCall:
     def changes(self) -> tuple[DisplayBlock, ...]:
         """The changes that the person was shown of a call whose arguments are complete."""
         shown = tuple(block for block in self._shown.display if isinstance(block, DiffBlock))
-        return shown if shown and ToolCall(self._id, self.name, self.arguments).arguments_object() else ()
+        return shown if shown and json_object(self.arguments) else ()
+
+    def read(self) -> ReadCall:
+        """The call, once its arguments are complete."""
+        return read_call(ToolCall(self._id, self.name, self.arguments), self._tool.spec)
 
     def grow(self, fragment: str) -> events.Event | None:
         """What is to be told now; None if it is too early, or nothing new."""
@@ -84,9 +88,13 @@ class ArrivingCall:
         return self._preview()
 
     def last_preview(self) -> events.CallPreviewed | None:
-        """What the complete arguments say of the call and was not shown yet."""
-        arguments = ToolCall(self._id, self.name, self.arguments).arguments_object()
-        if not arguments:  # or not complete yet
+        """What the arguments say of the call and was not shown yet, if they are complete."""
+        return self.preview_of(self.read().call) if json_object(self.arguments) else None
+
+    def preview_of(self, call: ToolCall) -> events.CallPreviewed | None:
+        """What the arguments, as they were read, say of the call and was not shown yet."""
+        arguments = json_object(call.arguments)
+        if not arguments:
             return None
         title, locations = self._tool.title(arguments), self._locations(arguments)
         return self._changed(events.CallPreviewed(self._id, title, locations, self._shown.display))
@@ -95,6 +103,8 @@ class ArrivingCall:
         if self._tries <= 0 or self._arrived > LARGEST_ANNOUNCED:
             return None
         self._tries -= 1
+        if json_object(self.arguments) is None:  # what is only nearly JSON may go on
+            return None
         told = tool.announce(ToolCall(self._id, self.name, self.arguments))
         if told is not None:
             self._tries = 0
@@ -136,7 +146,8 @@ class ArrivingCall:
             return None
         arrived = cast("dict[str, Any]", value)
         # The last one may be half of what it will be: it can be shown growing, but names nothing yet.
-        known = dict(list(arrived.items())[:-1])
+        known = self._under_known_names(dict(list(arrived.items())[:-1]))
+        arrived = self._under_known_names(arrived)
         grown = self._growing(arrived) if self._growing is not None else None
         allowance = ADVANCE + SHARE * self._arrived - self._spent - ENVELOPE
         if grown and allowance < GLIMPSE:
@@ -144,6 +155,16 @@ class ArrivingCall:
         display = self._display(grown, SMALL if allowance >= SMALL else GLIMPSE)
         changed = tuple(Location(block.path) for block in display if isinstance(block, DiffBlock))[:1]
         return events.CallPreviewed(self._id, self._tool.title(known), self._locations(known) or changed, display)
+
+    def _under_known_names(self, arrived: dict[str, Any]) -> dict[str, Any]:
+        """Other names that a model has for the tool's arguments are understood here, too."""
+        schema = self._tool.spec.schema
+        properties = schema.get("properties", {})
+        if all(name in properties and _has_known_names(value, properties[name]) for name, value in arrived.items()):
+            return arrived
+        from crow.tools.lenient.shapes import reshaped
+
+        return reshaped(self.name, arrived, schema)
 
     def _display(self, grown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
         match grown:
@@ -173,6 +194,15 @@ class ArrivingCall:
     def _spelled(self, path: str) -> str:
         """Where it leads is found out once, when the call is judged, and not on the event loop."""
         return spelled(path, self._workspace.roots[0])
+
+
+def _has_known_names(value: Any, schema: dict[str, Any]) -> bool:
+    """Of the first object in a list; the others will be like it."""
+    first = cast("list[Any]", value)[0] if isinstance(value, list) and value else None
+    if not isinstance(first, dict):
+        return True
+    names = cast("dict[str, Any]", first).keys()
+    return names <= schema.get("items", {}).get("properties", dict.fromkeys(names)).keys()
 
 
 def _size(block: DisplayBlock) -> int:

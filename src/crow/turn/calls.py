@@ -8,12 +8,23 @@ from itertools import groupby
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from crow import events
 from crow.errors import StorageFailed, TurnCancelled
-from crow.messages import ToolCall
+from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Deny
 from crow.results import LOOKING, HiddenOutput, TextBlock, ToolResult
-from crow.tools.base import Action, AnnouncesItself, Delegates, Interruptible, Look, LooksFirst, NamesItsWait, Tool
+from crow.tools.base import (
+    Action,
+    AnnouncesItself,
+    Delegates,
+    Interruptible,
+    Look,
+    LooksFirst,
+    NamesItsWait,
+    Tool,
+)
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
@@ -37,6 +48,8 @@ class CallBatch:
         self._judged: dict[str, Action | Look] = {}
         """What each call would do, from the moment on in which somebody may be asked about it."""
         self._performed: dict[str, Action] = {}
+        self._notes: dict[str, str] = {}
+        """What the model is told of how the arguments of its calls were read."""
         self._settled: set[str] = set()
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
         """What was run, and what came of it, in the order in which it ended."""
@@ -87,16 +100,24 @@ class CallBatch:
 
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
-        calls = [ToolCall(id, call.name, call.arguments) for id, call in self._calls.items()]
-        for call in calls:
-            self._preview(call.id)
-            self._journal.append(events.CallRequested(call.id, call.name, call.arguments))
+        calls = [self._read(call) for call in self._calls.values()]
         for company, group in groupby(calls, self._company):
             if company:
                 await _all_of([partial(self._run, call) for call in group])
             else:
                 for call in group:
                     await self._run(call)
+
+    def _read(self, arrived: ArrivingCall) -> ToolCall:
+        """The call as it will be judged and run. The model gets back what it wrote, if that was an object."""
+        read = arrived.read()
+        if (preview := arrived.preview_of(read.call)) is not None:
+            self._journal.append(preview)
+        call = read.call
+        self._journal.append(events.CallRequested(call.id, call.name, read.returned))
+        if read.note:
+            self._notes[call.id] = read.note
+        return call
 
     def _company(self, call: ToolCall) -> str:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
@@ -114,6 +135,8 @@ class CallBatch:
             raise
         except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
             result = failure(call, error)
+        if (note := self._notes.get(call.id)) is not None:
+            result = replace(result, text=f"{result.text}\n{note}")
         self.outcomes.append((call, result))
         await self._settle({call.id: result})
 
@@ -160,7 +183,7 @@ async def allowed_action(
         verdict = await verdict_on(conversation, call, look)
         if isinstance(verdict, Deny):
             return Refusal(verdict, look)
-    with waiting(conversation, _named(tool.title(call.arguments_object())), call.id):
+    with waiting(conversation, _named(tool.title(json_object(call.arguments) or {})), call.id):
         if look is not None and isinstance(tool, LooksFirst):
             action = await tool.prepare_after(call, conversation.workspace, look)
         else:

@@ -8,7 +8,7 @@ import msgspec
 
 from crow.actions import Question
 from crow.errors import TurnCancelled
-from crow.messages import StopReason, ToolCall
+from crow.messages import StopReason, ToolCall, json_object
 from crow.results import CHANGING, ToolResult
 from crow.tools.base import Delegates
 from crow.turn.conversation import Conversation
@@ -89,7 +89,7 @@ class LoopGuard:
         return answer.text if answer is not None else ""
 
     def _named(self, call: ToolCall) -> str:
-        return f"“{one_line(self._conversation.tools.find(call.name).title(call.arguments_object()), 120)}”"
+        return f"“{one_line(self._conversation.tools.find(call.name).title(json_object(call.arguments) or {}), 120)}”"
 
 
 def _canonical(call: ToolCall) -> str:

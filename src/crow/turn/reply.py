@@ -19,8 +19,6 @@ class Reply:
     def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox) -> None:
         self.stop_reason = StopReason.END_TURN
         self.spoke = False
-        self.paused = False
-        """The provider waits for what it has said so far, to go on from there."""
         self._ids = ids
         self._info = info
         self._tools = tools
@@ -56,7 +54,7 @@ class Reply:
                     case model.Noticed():
                         yield events.Remark("warning", event.text)
                     case model.Done():
-                        self.stop_reason, self.paused = event.stop_reason, event.paused
+                        self.stop_reason = event.stop_reason
 
     def _said(self, event: model.Said) -> events.Event:
         self.spoke = True
@@ -93,7 +91,7 @@ class Reply:
         tool = self._tools.find(event.name)
         is_said = isinstance(tool, MaySpeakForItself) and tool.is_said_in_chat
         quiet = is_said or isinstance(tool, AnnouncesItself)
-        return events.CallOpened(call_id, event.name, tool.kind, tool.title({}), quiet=quiet)
+        return events.CallOpened(call_id, tool.spec.name, tool.kind, tool.title({}), quiet=quiet)
 
     def _usage(self, event: model.Usage) -> events.Event:
         cost, currency = told_cost(event, self._info.price)

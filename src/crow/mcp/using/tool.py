@@ -1,6 +1,5 @@
 """A server's tool as one of the session's own."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import tokens_of_tool
-from crow.tools.base import BadArguments, arguments_object
+from crow.tools.base import arguments_for
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 
@@ -65,11 +64,7 @@ class McpTool:
         return growing_change(with_real_names(arguments, self._real_names))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
-        arguments = with_real_names(arguments_object(call), self._real_names)
-        required: Sequence[str] = self.spec.schema.get("required", ())
-        missing = [name for name in required if self._real_names.get(name, name) not in arguments]
-        if missing:
-            raise BadArguments(f"The arguments of `{call.name}` lack: {', '.join(missing)}.")
+        arguments = with_real_names(arguments_for(call, self.spec.schema), self._real_names)
         changes = await changes_of(arguments, workspace)
         return McpAction(self, call.id, arguments, changes, workspace)
 

@@ -1,0 +1,375 @@
+"""Reads JSON as models write it when they do not write JSON: with one meaning, or not at all.
+
+Libraries that repair JSON close a string that was cut off and drop what
+they cannot place; half a file would be written, half a command run. Here a string without its end, an unfinished
+number or name, two different objects and a name that stands twice with two values are refused.
+"""
+
+import contextlib
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+DEEPEST = 64
+
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b\0]+|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
+_NAME = re.compile(r"[^\W\d][\w$-]*")
+_WORD = re.compile(r"[\w./~@$-][\w./~@$+-]*")
+_COLON = re.compile(r"[:：]|=>?")  # noqa: RUF001 -- the full-width one is meant
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nil": None}
+_NO_VALUES = frozenset({"nan", "infinity"})
+
+_WIDE = str.maketrans("｛｝［］，、；", "{}[],,;")  # noqa: RUF001 -- the full-width ones are meant
+_CLOSERS = {'"': '"', "'": "'", "`": "`", "“": "“”", "”": "”", "„": "“”", "‘": "’", "’": "’", "＂": "＂"}  # noqa: RUF001
+"""By the quote that opens a string: those that may close it."""
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
+_NO_ESCAPE = re.compile(r"\\(?:[^nrtbfu/\\\"'\n]|u(?![0-9a-fA-F]{4}))")
+_DRIVE_PATH = re.compile(r"""[A-Za-z]:(?:\\[^\\/:*?"<>|\r\n]+)+\\?""")
+_FOLDED_PATH = re.compile(r"[\w.@ -]+(?:\\[\w.@ -]+)+")
+_PATH_NAME = re.compile(r"path|file|dir|folder|cwd", re.IGNORECASE)
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
+
+_FIRST_MEMBER = re.compile(
+    r"""["'“][A-Za-z_]\w*["'”]\s*[:=：]\s*["'“\[{\d]|[A-Za-z_]\w*\s*[:=]\s*["'“]"""  # noqa: RUF001
+)
+_AFTER = re.compile(r"[\s\]})>;,.`\0]+|<[^<>\s]{1,40}>|<\|[^<>\s|]{1,40}\|>")
+_FOLLOWS_VALUE = re.compile(r"""\s*(?:,\s*["'][^"'\n]{1,60}["']\s*:|[}\]])""")
+"""After a string that is the value of a member."""
+_MORE_MEMBERS = re.compile(r"[\"'”’]\s*[:：]")  # noqa: RUF001
+
+
+class Unreadable(Exception):
+    """What was written has no meaning as JSON; the message says why."""
+
+
+class Ambiguous(Unreadable):
+    """What was written has more than one meaning."""
+
+
+class CutOff(Unreadable):
+    """What was written ends in the middle."""
+
+
+def read_json(text: str) -> Any:
+    """The value that the text stands for: Unreadable if there is none, or more than one."""
+    try:
+        return msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return read_nearly(text)
+
+
+def json_in(text: str, *openers: str) -> Any:
+    """The value of JSON that was written as a string; None if it does not begin like that, or is no JSON."""
+    if not text.lstrip().startswith(openers):
+        return None
+    try:
+        return read_json(text)
+    except (Unreadable, RecursionError):
+        return None
+
+
+def read_nearly(text: str) -> Any:
+    """The value that was meant; Unreadable if that is not certain."""
+    text = text.strip().strip("\ufeff\u200b\0").strip()
+    if not text:
+        return {}
+    try:
+        return _read(text)
+    except (Ambiguous, CutOff):
+        raise
+    except Unreadable as error:
+        for other in _otherwise(text):
+            try:
+                return _read(other)
+            except Unreadable:
+                pass
+        try:
+            return _read_with_inner_quotes(text)
+        except Unreadable:
+            raise error from None
+
+
+def _otherwise(text: str) -> Iterator[str]:
+    """The same text without an escaping that was put over all of it."""
+    if '\\"' in text:
+        with contextlib.suppress(ValueError):
+            yield json.loads(f'"{text}"', strict=False)
+    if re.match(r"[\[{\s]*&(?:quot|#34|#39|apos);", text):
+        yield html.unescape(text)
+
+
+def _read(text: str) -> Any:
+    fence = re.match(r"`{3,}[\w-]*\s*", text)
+    start = fence.end() if fence else 0
+    parser = _Parser(text, start)
+    if parser.peek() in ("{", "["):
+        value = parser.value("")
+    elif _begins_member(text, start):  # the first brace was left out
+        value = parser.members()
+    elif parser.peek() in _CLOSERS and (written := _only_string(text, start)) is not None:
+        return written
+    else:
+        parser = _Parser(text, _first_brace(text, start))
+        value = parser.value("")
+    return _checked_rest(value, text, parser.at)
+
+
+def _only_string(text: str, start: int) -> str | None:
+    """What stands between quotes, if that is all of the text."""
+    parser = _Parser(text, start)
+    written = parser.string("")
+    return None if text[parser.at :].strip(" \n\t`;") else written
+
+
+def _first_brace(text: str, start: int) -> int:
+    """Where the object begins, after what a model said before it."""
+    braces = [place for brace in "{｛" if (place := text.find(brace, start)) >= 0]  # noqa: RUF001
+    if not braces:
+        raise Unreadable("there is no object in it")
+    return min(braces)
+
+
+def _read_with_inner_quotes(text: str) -> Any:
+    """Reads an object in whose strings quotes stand that were not escaped.
+
+    They come in pairs, and the first one that can end the string does. An object that is not closed is not read: its
+    last string may have been cut off after any of its quotes.
+    """
+    parser = _Parser(text, _first_brace(text, 0), inner_quotes=True)
+    value = parser.value("")
+    if text[parser.at :].strip("` \n"):
+        raise Unreadable("there is more than one object")
+    return value
+
+
+def _begins_member(text: str, start: int) -> bool:
+    """Whether the text goes on with a name and its value, as it does where the first brace was left out."""
+    return _FIRST_MEMBER.match(text, start) is not None
+
+
+def _checked_rest(value: Any, text: str, at: int) -> Any:
+    """What follows the value may be words, or the same value again: then it was meant once."""
+    while True:
+        while (skipped := _AFTER.match(text, at)) is not None:
+            at = skipped.end()
+        brace = text.find("{", at)
+        if brace < 0:
+            if _MORE_MEMBERS.search(text, at):
+                raise Ambiguous("the object is closed before its last members")
+            return value
+        parser = _Parser(text, brace)
+        other = parser.value("")
+        if other != value and value != {}:
+            raise Ambiguous("there are two different objects: make a call of each")
+        value, at = other, parser.at
+
+
+class _Parser:
+    """Reads one value, by the rules of JSON and by those of the languages that models mix it up with."""
+
+    def __init__(self, text: str, at: int, *, inner_quotes: bool = False) -> None:
+        """`inner_quotes`: quotes in a string may stand as they are; then nothing else that is missing is added."""
+        self.text = text
+        self.at = at
+        self._inner_quotes = inner_quotes
+        self._open: list[str] = []
+        """The brackets that are open."""
+
+    def peek(self) -> str:
+        """The next character that means something, full-width brackets as plain ones; empty at the end."""
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return self.text[self.at : self.at + 1].translate(_WIDE)
+
+    def next_is(self, what: re.Pattern[str]) -> bool:
+        self.peek()
+        return what.match(self.text, self.at) is not None
+
+    def value(self, name: str) -> Any:
+        """`name`: of the member that it is the value of."""
+        match self.peek():
+            case "{":
+                self.at += 1
+                return self.members()
+            case "[":
+                self.at += 1
+                return self._items()
+            case "":
+                raise CutOff(f"there is no value for `{name[:60]}`" if name else "a value is missing")
+            case quote if quote in _CLOSERS:
+                return self.string(name)
+            case _:
+                return self._number_or_word()
+
+    def members(self) -> dict[str, Any]:
+        """The members of an object, up to its end."""
+        self._enter("{")
+        members: dict[str, Any] = {}
+        is_complete = False
+        while not self._ends("}", is_complete=is_complete):
+            if self.peek() in (",", ";"):
+                self.at += 1
+                is_complete = False
+                continue
+            if is_complete and self.peek() not in _CLOSERS:
+                raise self._unexpected("a comma")
+            name = self._name()
+            value = self.value(name)
+            if name in members and members[name] != value:
+                raise Ambiguous(f"`{name[:60]}` stands in it twice, with two values")
+            members[name] = value
+            is_complete = True
+        return members
+
+    def _name(self) -> str:
+        if self.peek() in _CLOSERS:
+            name = self.string("")
+        else:
+            found = _NAME.match(self.text, self.at)
+            if found is None:
+                raise self._unexpected("the name of an argument")
+            name = found[0]
+            self.at = found.end()
+        self.peek()
+        colon = _COLON.match(self.text, self.at)
+        if colon is None:
+            if self.at >= len(self.text):
+                raise CutOff(f"there is no value for `{name[:60]}`")
+            raise self._unexpected(f"a colon after `{name[:60]}`")
+        self.at = colon.end()
+        return name
+
+    def _items(self) -> list[Any]:
+        self._enter("[")
+        items: list[Any] = []
+        is_complete = False
+        while not self._ends("]", is_complete=is_complete):
+            if self.peek() == ",":
+                self.at += 1
+                is_complete = False
+                continue
+            if is_complete and not (self.peek() == "{" and isinstance(items[-1], dict)):
+                raise self._unexpected("a comma")
+            items.append(self.value(""))
+            is_complete = True
+        return items
+
+    def _enter(self, bracket: str) -> None:
+        self._open.append(bracket)
+        if len(self._open) > DEEPEST:
+            raise Unreadable("it is nested too deeply")
+
+    def _ends(self, closer: str, *, is_complete: bool) -> bool:
+        """Whether the innermost bracket is closed here, be it by the one around it, or by the end of the text."""
+        found = self.peek()
+        if found == "" and (not is_complete or self._inner_quotes):
+            raise CutOff("it ends where more was to come")
+        if found not in ("", "]", "}"):
+            return False
+        self._open.pop()
+        opener = "[" if found == "]" else "{"
+        if found == closer or (found and opener not in self._open):
+            if found != closer and closer == "]":
+                raise self._unexpected("a `]`")
+            self.at += 1
+        return True
+
+    def _number_or_word(self) -> Any:
+        if (number := _NUMBER.match(self.text, self.at)) is not None:
+            self.at = number.end()
+            if self.at >= len(self.text):
+                raise CutOff("it ends with a number that may go on")
+            return _number(number[0])
+        word = _WORD.match(self.text, self.at)
+        if word is None:
+            raise self._unexpected("a value")
+        written = word[0]
+        end = self.at = word.end()
+        if written.lower() in _WORDS:
+            return _WORDS[written.lower()]
+        if self.peek() not in (",", "}", "]", "") or written.lower() in _NO_VALUES or written[0] in "-.$+0123456789":
+            self.at = end - len(written)
+            raise self._unexpected("a value in quotes")
+        if end >= len(self.text):
+            raise CutOff("it ends with a word that may go on")
+        return written
+
+    def string(self, name: str) -> str:
+        quote = self.text[self.at]
+        if name and self._inner_quotes and quote in "\"'":
+            return self._string_with_inner_quotes(name, quote)
+        if quote in "\"'" and self.text.startswith(quote * 3, self.at):
+            quote *= 3
+            closers = (quote,)
+        else:
+            closers = tuple(_CLOSERS[quote])
+        begin = at = self.at + len(quote)
+        end_or_escape = re.compile("|".join([r"\\.", *map(re.escape, closers)]), re.DOTALL)
+        while (found := end_or_escape.search(self.text, at)) is not None:
+            at = found.end()
+            if found[0][0] != "\\":
+                self.at = at
+                return _unescaped(self.text[begin : found.start()], name, closers)
+        raise CutOff(f"the text of `{name[:60]}` has no closing quote" if name else "a text has no closing quote")
+
+    def _string_with_inner_quotes(self, name: str, quote: str) -> str:
+        begin = at = self.at + 1
+        inner = 0
+        while (found := re.compile(rf"\\.|{quote}", re.DOTALL).search(self.text, at)) is not None:
+            at = found.end()
+            if found[0] != quote:
+                continue
+            if inner % 2 == 0 and _FOLLOWS_VALUE.match(self.text, at):
+                self.at = at
+                return _unescaped(self.text[begin : found.start()], name, (quote,))
+            inner += 1
+        raise CutOff(f"the text of `{name[:60]}` has no closing quote")
+
+    def _unexpected(self, wanted: str) -> Unreadable:
+        seen = self.text[self.at : self.at + 20]
+        return Unreadable(f"at character {self.at + 1} there should be {wanted}, not {seen!r}")
+
+
+def _number(written: str) -> int | float:
+    try:
+        return float(written) if any(mark in written for mark in ".eE") else int(written)
+    except ValueError:
+        raise Unreadable("a number in it is too long") from None
+
+
+def _unescaped(raw: str, name: str, closers: tuple[str, ...]) -> str:
+    """What the characters between two quotes stand for. A backslash that escapes nothing is one that was meant."""
+    if "\\" not in raw:
+        return _whole(raw)
+    is_wrong = _NO_ESCAPE.search(raw) is not None
+    if _DRIVE_PATH.fullmatch(raw) or (is_wrong and _PATH_NAME.search(name) and _FOLDED_PATH.fullmatch(raw)):
+        return _whole(raw)
+
+    def meant(found: re.Match[str]) -> str:
+        escaped = found[1]
+        if len(escaped) == 5:
+            return chr(int(escaped[1:], 16))
+        if escaped in closers:
+            return escaped
+        if escaped == "b" and is_wrong:  # among `\d` and `\w` it is the edge of a word
+            return found[0]
+        return _ESCAPES.get(escaped, found[0])
+
+    return _whole(_ESCAPE.sub(meant, raw))
+
+
+def _whole(text: str) -> str:
+    if _HALF.search(text) is None:
+        return text
+    text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    if _HALF.search(text) is not None:
+        raise Unreadable("there is half a character in it")
+    return text
