@@ -132,11 +132,11 @@ def test_titles_are_the_command(tmp_path):
     ("arguments", "complaint"),
     [
         ({"command": " \n"}, "empty"),
-        ({"command": ""}, "length >= 1"),
+        ({"command": ""}, "`command` is empty"),
         ({"command": "a\0b"}, "null character"),
         ({"command": "x" * 100_001}, "write it to a file"),
-        ({"command": "true", "timeout": 3_600_001}, "<= 3600000"),
-        ({"command": "true", "timeout": 0}, "> 0"),
+        ({"command": "true", "timeout": 3_600_001}, "at most 3600000"),
+        ({"command": "true", "timeout": 0}, "more than 0"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(tmp_path, arguments, complaint):
