@@ -137,7 +137,8 @@ class ModelRefusedKey(ModelError):
 
 
 class ModelRejected(ModelError):
-    pass
+    positions: tuple[int, ...] = ()
+    """The messages of the request that the provider's words name."""
 
 
 class ContextOverflow(ModelRejected):

@@ -264,6 +264,18 @@ class OutputsPruned(Event, frozen=True, tag="outputs_pruned"):
     call_ids: tuple[str, ...]
 
 
+class HistorySimplified(Event, frozen=True, tag="history_simplified"):
+    """The provider refused the model's history as it was and took it without this: it is no longer sent.
+
+    Positions are those of messages in the history as it was, counted as in CompactionEnded.
+    """
+
+    thoughts: bool = False
+    """Thoughts, and whatever else only the provider that sent it understands."""
+    flattened: tuple[int, ...] = ()
+    """These messages are plain text from now on: calls, results and attachments in words."""
+
+
 class CompactionStarted(Event, frozen=True, tag="compaction_started"):
     compaction_id: str
     reason: str
@@ -433,6 +445,7 @@ SubagentEvent = (
     | CallSettled
     | ReplyEnded
     | OutputsPruned
+    | HistorySimplified
     | CompactionStarted
     | CompactionEnded
     | UsageReported

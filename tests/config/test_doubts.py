@@ -58,6 +58,13 @@ def test_a_key_that_the_type_has_no_use_for() -> None:
     assert list(doubts(parse_settings(text, "/c"))) == [
         'providers.p.base_url: without effect, as the type is "scripted"'
     ]
+    text = '[providers.p]\ntype = "scripted"\nscript = "x"\napi_key_command = "x"\nheaders = { a = "b" }\n'
+    assert [doubt.split(":")[0] for doubt in doubts(parse_settings(text, "/c"))] == [
+        "providers.p.api_key_command",
+        "providers.p.headers",
+    ]
+    text = '[providers.p]\ntype = "anthropic"\nwire = "chat"\n'
+    assert list(doubts(parse_settings(text, "/c"))) == ['providers.p.wire: without effect, as the type is "anthropic"']
 
 
 def test_the_check_names_all_that_cannot_work(tmp_path: Path) -> None:

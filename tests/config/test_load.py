@@ -166,7 +166,27 @@ MISTAKES = [
     ),
     (
         "[providers.anthropic]\ntype = 'anthropic'\napi_key = 'a'\napi_key_env = 'B'",
-        ": providers.anthropic: expected one of api_key, api_key_env and api_key_command, found api_key and api_key_env.",
+        ": providers.anthropic: expected one of api_key, api_key_env and api_key_command, not several.",
+    ),
+    (
+        "[providers.anthropic]\ntype = 'anthropic'\napi_key_header = 'a key'",
+        ": providers.anthropic.api_key_header: expected the name of a header, like api-key.",
+    ),
+    (
+        "[providers.anthropic]\ntype = 'anthropic'\nheaders = { 'a b' = 'x' }",
+        ": providers.anthropic.headers: expected the name of a header, found 'a b'.",
+    ),
+    (
+        "[providers.anthropic]\ntype = 'anthropic'\nheaders = { a = \"x\\ny\" }",
+        ": providers.anthropic.headers.a: expected plain ASCII text without line breaks.",
+    ),
+    (
+        "[providers.anthropic]\ntype = 'anthropic'\napi_key = 'a'\nheaders = { Authorization = 'Bearer b' }",
+        ": providers.anthropic.headers.Authorization: expected no header for a key beside a key.",
+    ),
+    (
+        "[providers.openai]\ntype = 'openai'\nwire = 'reponses'",
+        ': providers.openai.wire: expected "chat" or "responses", found "reponses" (did you mean "responses"?).',
     ),
     (
         "[providers.'a/b']\ntype = 'anthropic'",
@@ -374,3 +394,30 @@ def test_the_tools_that_rules_may_name_are_those_that_there_are():
         r'^NAME = "(\w+)"', "".join(path.read_text() for path in (source / "mcp/using").glob("*.py")), re.M
     )
     assert sorted(TOOLS) == sorted([*made, *named])
+
+
+def test_headers_keys_and_fields_of_a_provider(tmp_path: Path) -> None:
+    text = """
+        [providers.openai]
+        type = "openai"
+        wire = "chat"
+        api_key_command = "print-a-key --for openai"
+        api_key_header = "X-Key"
+        headers = { X-Team = "${TEAM}" }
+        extra_body = { provider = { order = ["a", "b"] }, top_k = 3 }
+        [providers.anthropic]
+        type = "anthropic"
+        headers = { Authorization = "Bearer ${TOKEN}" }
+    """
+    (tmp_path / "config.toml").write_text(text)
+    providers = load_settings(str(tmp_path)).providers
+    assert providers["openai"] == ProviderSettings(
+        type="openai",
+        base_url="https://api.openai.com/v1",
+        wire="chat",
+        api_key_command="print-a-key --for openai",
+        api_key_header="X-Key",
+        headers={"X-Team": "${TEAM}"},
+        extra_body={"provider": {"order": ["a", "b"]}, "top_k": 3},
+    )
+    assert providers["anthropic"].api_key_env == ""  # its header is the key

@@ -1,12 +1,15 @@
+import json
+from collections.abc import Container
 from typing import Any
 
 import pytest
 
 from crow.config.settings import Limits, ModelSettings
-from crow.errors import ModelRefusedKey, ReplyBroken
-from crow.messages import AssistantMessage, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
+from crow.errors import ModelRefusedKey
+from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
-from crow.model.base import Done, ModelRequest, Said, Thinking, ThinkingSealed, Usage
+from crow.model.anthropic_request import encode
+from crow.model.base import Done, ModelInfo, ModelRequest, Said, Thinking, ThinkingSealed, Usage
 from crow.model.script import Call, Think
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
 from tests.support.provider import Provider
@@ -72,9 +75,37 @@ def test_stop_reasons(finish: str, stop: StopReason) -> None:
 def test_a_pause_is_no_end() -> None:
     with Provider() as provider:
         provider.anthropic.answer("Hi", finish="pause_turn")
-        outcome = ask(model_of(provider))
-        assert isinstance(outcome.error, ReplyBroken)
-        assert "pause_turn" in str(outcome.error)
+        assert ask(model_of(provider)).events == [Said("Hi"), Done(StopReason.END_TURN, paused=True)]
+
+
+def test_a_paused_reply_goes_back_as_it_is() -> None:
+    said = (*HELLO, AssistantMessage((Text("Let me look."),)))
+    body = sent(model_info(), ModelRequest("", said, paused=True))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant"]
+    body = sent(model_info(), ModelRequest("", said))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+
+
+def test_the_reason_for_a_refusal_is_told() -> None:
+    details = {"category": "cyber", "explanation": "It looks like an attack on a live system."}
+    outcome = ask_for(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "I"}},
+        {"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}},
+        {"type": "message_stop"},
+    )
+    said, notice, done = outcome.events
+    assert (said, done) == (Said("I"), Done(StopReason.REFUSAL))
+    assert notice.text == "house says why it refused: It looks like an attack on a live system."
+
+
+def test_thoughts_are_counted_apart() -> None:
+    details = {"output_tokens": 20, "output_tokens_details": {"thinking_tokens": 12}}
+    outcome = ask_for(
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": details},
+        {"type": "message_stop"},
+    )
+    assert outcome.events == [Said("Hi"), Usage(output_tokens=20, reasoning_tokens=12), DONE]
 
 
 def test_markers_on_the_stable_prefix() -> None:
@@ -96,6 +127,139 @@ def test_markers_on_the_stable_prefix() -> None:
 
 
 READ_TOO = type(READ)("read_too", READ.description, READ.schema)
+
+
+def model_info(name: str = "claude-sonnet-5", **more: Any) -> ModelInfo:
+    return ModelInfo("house", name, max_output=64_000, **more)
+
+
+def sent(info: ModelInfo, request: ModelRequest, refused: Container[str] = ()) -> dict[str, Any]:
+    """What is written for this request, in this process."""
+    return json.loads(encode(info, request, refused=refused))
+
+
+def rounds(count: int, calls: int = 1) -> list[Message]:
+    """A prompt, and so many rounds of so many calls."""
+    messages: list[Message] = [*HELLO]
+    for number in range(count):
+        ids = [f"c{number}-{call}" for call in range(calls)]
+        messages.append(AssistantMessage(tuple(ToolCall(id, "read", "{}") for id in ids)))
+        messages += [ToolMessage(id, "x") for id in ids]
+    return messages
+
+
+def marked(body: dict[str, Any]) -> list[int]:
+    """The places of the markers among all blocks of the conversation."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    return [place for place, block in enumerate(blocks) if "cache_control" in block]
+
+
+@pytest.mark.parametrize(
+    ("history", "markers"),
+    [
+        (rounds(0), [0]),
+        (rounds(8), [16]),  # the last marker reaches as far back as there is anything
+        (rounds(9), [0, 18]),
+        (rounds(20), [22, 40]),
+        (rounds(2, calls=30), [60, 120]),  # where the request before ended, which 20 blocks do not reach
+        (rounds(1, calls=30), [0, 60]),
+    ],
+)
+def test_a_fourth_marker_where_the_look_back_would_end_too_soon(history: list[Message], markers: list[int]) -> None:
+    body = sent(model_info(), ModelRequest("Be brief.", history, [READ]))
+    assert marked(body) == markers
+    assert json.dumps(body).count("cache_control") == 2 + len(markers)
+
+
+def test_no_marker_on_a_thought() -> None:
+    history = rounds(10)
+    thought = Thought("Hm.", "house", "sealed")
+    history[3] = AssistantMessage((thought, ToolCall("c1-0", "read", "{}")))
+    body = sent(model_info(), ModelRequest("", history, [READ]))
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    assert blocks[3]["type"] == "thinking"
+    assert marked(body) == [2, 21]
+
+
+@pytest.mark.parametrize(("name", "eager"), [("claude-sonnet-5", True), ("kimi-k3", False)])
+def test_arguments_are_streamed_as_they_are_written(name: str, *, eager: bool) -> None:
+    request = ModelRequest("", HELLO, [READ])
+    assert sent(model_info(name), request)["tools"][0].get("eager_input_streaming", False) == eager
+    assert "eager_input_streaming" not in sent(model_info(name), request, {"eager_input_streaming"})["tools"][0]
+
+
+def test_what_a_copy_of_the_api_refuses_is_left_out_from_then_on() -> None:
+    with Provider() as provider:
+        provider.anthropic.fail(400, "tools.0.custom.eager_input_streaming: Extra inputs are not permitted")
+        provider.anthropic.fail(400, "thinking.adaptive.display: Extra inputs are not permitted")
+        provider.anthropic.answer("Hi")
+        provider.anthropic.answer("Hi")
+        model = model_of(provider, "claude-sonnet-5")
+        first, second = run(ask_all(model, *[ModelRequest("", HELLO, [READ])] * 2))
+        assert first.events == second.events == [Said("Hi"), DONE]
+        bodies = [request.body for request in provider.anthropic.requests]
+        assert ["eager_input_streaming" in body["tools"][0] for body in bodies] == [True, False, False, False]
+        assert ["display" in body["thinking"] for body in bodies] == [True, True, False, False]
+
+
+def test_a_level_that_is_refused_is_left_out_and_told() -> None:
+    with Provider() as provider:
+        provider.anthropic.fail(400, "This model does not support effort level 'xhigh'. Supported levels: high, low.")
+        provider.anthropic.answer("Hi")
+        model = model_of(provider, "claude-sonnet-5", thought_levels=["low", "xhigh"])
+        (outcome,) = run(ask_all(model, ModelRequest("", HELLO, thought_level="xhigh")))
+        notice, *rest = outcome.events
+        assert "xhigh" in notice.text
+        assert rest == [Said("Hi"), DONE]
+        assert "output_config" not in provider.anthropic.requests[1].body
+
+
+# --- thoughts
+
+CALLS = AssistantMessage((Thought("Hm.", "house", model="glm-5"), ToolCall("c1", "read", "{}")))
+
+
+def test_a_copy_that_seals_nothing_gets_its_thoughts_back() -> None:
+    history = (*HELLO, CALLS, ToolMessage("c1", "x"))
+    assert [
+        block["type"] for block in sent(model_info("glm-5"), ModelRequest("", history))["messages"][1]["content"]
+    ] == [
+        "thinking",
+        "tool_use",
+    ]
+    for name in ("glm-4.6", "claude-sonnet-5"):
+        body = sent(model_info(name), ModelRequest("", history))
+        assert [block["type"] for block in body["messages"][1]["content"]] == ["tool_use"]
+
+
+def test_a_copy_that_misses_a_thought_is_given_one() -> None:
+    with Provider() as provider:
+        complaint = "The `content[].thinking` in the thinking mode must be passed back to the API."
+        provider.anthropic.fail(400, complaint)
+        provider.anthropic.check = lambda request: None
+        provider.anthropic.answer("Hi")
+        model = model_of(provider, "deepseek-v4")
+        history = (*HELLO, AssistantMessage((ToolCall("c1", "read", "{}"),)), ToolMessage("c1", "x"))
+        (outcome,) = run(ask_all(model, ModelRequest("", history)))
+        assert outcome.events == [Said("Hi"), DONE]
+        content = provider.anthropic.requests[1].body["messages"][1]["content"]
+        assert [block["type"] for block in content] == ["thinking", "tool_use"]
+
+
+def test_no_message_ends_in_a_thought_and_calls_come_last() -> None:
+    sealed = Thought("Hm.", "house", "sealed")
+    history = (
+        *HELLO,
+        AssistantMessage((sealed,)),
+        *HELLO,
+        AssistantMessage((Text("Well."), sealed)),
+        *HELLO,
+        AssistantMessage((sealed, ToolCall("c1", "read", "{}"), Text("Now."), sealed)),
+        ToolMessage("c1", "x"),
+    )
+    messages = sent(model_info(), ModelRequest("", history))["messages"]
+    spoken = [[block["type"] for block in message["content"]] for message in messages if message["role"] == "assistant"]
+    assert spoken == [["text"], ["thinking", "text", "tool_use"]]
 
 
 def test_unknown_events_blocks_and_deltas_pass() -> None:

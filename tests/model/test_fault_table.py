@@ -273,18 +273,9 @@ FAULTS = [
     ),
     # replies that are whole, but odd
     Fault(
-        "unknown finish reason",
-        lambda p: p.answer("Hello", finish="mystery"),
-        shown=(Said("Hello"),),
-        error=ReplyBroken,
-        words=("unknown", "'mystery'"),
-        kinds=("anthropic",),
-    ),
-    Fault(
         "unknown finish reason of a reply that is whole",
         lambda p: p.answer("Hello", finish="mystery"),
         shown=(Said("Hello"), Noticed("house ended its reply for a reason unknown to Crow: mystery."), DONE),
-        kinds=("openai",),
     ),
     Fault(
         "unknown finish reason and nothing else",
@@ -292,7 +283,6 @@ FAULTS = [
         error=ReplyBroken,
         words=("unknown", "'mystery'", "5 attempts"),
         requests=5,
-        kinds=("openai",),
     ),
     Fault(
         "a server that could not finish its reply",

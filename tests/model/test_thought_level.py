@@ -1,5 +1,6 @@
 """How long a model is to think: what is known of it, and what is sent."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
-from crow.model.base import ModelRequest
+from crow.model.anthropic_request import encode
+from crow.model.base import ModelInfo, ModelRequest
 from tests.model.asking import HELLO, READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
@@ -104,13 +106,52 @@ def test_the_budget_leaves_room_for_an_answer(max_output: int, sent: dict[str, A
     assert sent_to_anthropic("high", max_output=max_output) == sent
 
 
-@pytest.mark.parametrize(("level", "effort"), [("low", "low"), ("high", "high")])
-def test_newer_models_of_the_messages_api_are_told_an_effort(level: str, effort: str) -> None:
-    fields = {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
-    assert sent_to_anthropic(level, "claude-sonnet-5") == fields
-    assert sent_to_anthropic("", "claude-sonnet-5") == {}
+SHOWN = {"type": "adaptive", "display": "summarized"}
 
 
+@pytest.mark.parametrize(
+    ("model", "level", "sent"),
+    [
+        ("claude-sonnet-5", "", {"thinking": SHOWN}),
+        ("claude-sonnet-5", "high", {"thinking": SHOWN, "output_config": {"effort": "high"}}),
+        ("claude-sonnet-5", "off", {"thinking": {"type": "disabled"}}),
+        ("claude-opus-4-7", "", {"thinking": SHOWN}),
+        ("claude-opus-4-8-20260528", "xhigh", {"thinking": SHOWN, "output_config": {"effort": "xhigh"}}),
+        ("claude-opus-5-5", "low", {"thinking": SHOWN, "output_config": {"effort": "low"}}),
+        ("claude-opus-4-6", "", {}),
+        ("claude-sonnet-4-6", "max", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
+        ("claude-opus-4-6", "off", {}),
+        ("claude-haiku-4-5-20251001", "", {}),
+        ("claude-opus-4-20250514", "low", budget(4_096)),
+        ("claude-3-7-sonnet-20250219", "low", budget(4_096)),
+        ("kimi-k3", "", {}),
+    ],
+)
+def test_each_model_of_the_messages_api_is_told_in_its_own_way(model: str, level: str, sent: dict[str, Any]) -> None:
+    info = ModelInfo("house", model, max_output=64_000)
+    body = json.loads(encode(info, ModelRequest("", HELLO, thought_level=level)))
+    assert {key: value for key, value in body.items() if key in THINKING} == sent
+
+
+@pytest.mark.parametrize(
+    ("model", "beta"),
+    [
+        ("claude-haiku-4-5", "interleaved-thinking-2025-05-14"),
+        ("claude-opus-4-1-20250805", "interleaved-thinking-2025-05-14"),
+        ("claude-3-7-sonnet-20250219", None),
+        ("claude-opus-4-6", None),
+        ("claude-sonnet-5", None),
+        ("glm-4.5", None),
+    ],
+)
+def test_models_with_budgets_may_think_between_their_tool_rounds(model: str, beta: str | None) -> None:
+    with Provider() as provider:
+        provider.anthropic.answer("Hi.")
+        run(ask_all(catalog.create(f"house/{model}", {"house": provider.anthropic.settings()}, Limits(), {}), ASKED))
+        assert provider.anthropic.requests[0].headers.get("anthropic-beta") == beta
+
+
+ASKED = ModelRequest("", HELLO)
 CALL = ToolCall("t1-c1", "read", '{"path":"a"}')
 RESULT = ToolMessage("t1-c1", "text")
 THOUGHT = Thought("Hm.", "house", seal("Hm."))

@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback that plays a model's provider, both dialects at once.
+"""A real HTTP server on the loopback that plays a model's provider, all dialects at once.
 
     with Provider() as provider:
         provider.openai.answer("Let me look.", Call("read", {"path": "a.py"}))
@@ -26,6 +26,7 @@ from crow.model.learning import LEARNED
 from tests.support.provider_anthropic import AnthropicDialect
 from tests.support.provider_dialect import Answer, Cut, Dialect, Pause, Request, Stall
 from tests.support.provider_openai import OpenAIDialect
+from tests.support.provider_responses import ResponsesDialect
 
 __all__ = ["Answer", "Cut", "Pause", "Provider", "Request", "Stall"]
 
@@ -48,6 +49,7 @@ class Provider:
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
         forget(self.url)
         self.openai = OpenAIDialect(f"{self.url}/v1", key)
+        self.responses = ResponsesDialect(f"{self.url}/v1", key)
         self.anthropic = AnthropicDialect(self.url, key)
 
     def __enter__(self) -> Self:
@@ -114,7 +116,9 @@ class Provider:
             connection.close()
 
     def _dialect(self, request: Request) -> Dialect:
-        return self.anthropic if "anthropic-version" in request.headers else self.openai
+        if "anthropic-version" in request.headers:
+            return self.anthropic
+        return self.responses if request.path == self.responses.path else self.openai
 
 
 def forget(url: str) -> None:

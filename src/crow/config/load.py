@@ -104,7 +104,7 @@ def _check_provider(key: str, name: str, provider: ProviderSettings) -> None:
         raise ValueError(f'{key}: expected a name without "/", as models are called provider/model')
     keys = [field for field in ("api_key", "api_key_env", "api_key_command") if getattr(provider, field)]
     if len(keys) > 1:
-        raise ValueError(f"{key}: expected one of api_key, api_key_env and api_key_command, found {' and '.join(keys)}")
+        raise ValueError(f"{key}: expected one of api_key, api_key_env and api_key_command, not several")
     _check_headers(key, provider, has_key=bool(keys))
     match provider.type:
         case "scripted":

@@ -1,5 +1,6 @@
 """The messages API, as Anthropic defined it."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from crow.config.settings import Limits, ProviderSettings
@@ -7,28 +8,63 @@ from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.anthropic_reply import ReplyReader
 from crow.model.anthropic_request import encode
+from crow.model.anthropic_thinking import thinking_headers
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.exchange import HttpModel, Lesson
 from crow.model.http import Http
+from crow.model.learning import Learned, RefusalPattern
+
+NOT_TAKEN = r".{0,80}(not support|unsupported|not permitted|not allowed|extra|unknown|unexpected|unrecognized|invalid)"
+REFUSALS = (
+    RefusalPattern("eager_input_streaming", "eager_input_streaming"),  # not everyone who speaks this wire knows it
+    RefusalPattern("cache_control", "cache_control" + NOT_TAKEN),
+    RefusalPattern("display", "display" + NOT_TAKEN),
+    RefusalPattern(
+        "effort",
+        "effort",
+        "{provider} does not take the thought level {level} for {model}: it was left out.",
+        of_level=True,
+    ),
+    RefusalPattern("missing thoughts", "thinking.{0,80}must be passed back|missing.{0,40}thinking block"),
+    RefusalPattern(
+        "thinking",
+        "(adaptive|enabled|extended) thinking" + NOT_TAKEN + "|thinking: Extra inputs|thinking.type" + NOT_TAKEN,
+        "{provider} does not let {model} be told how long to think: it decides by itself.",
+    ),
+    RefusalPattern(
+        "images",
+        "image.{0,80}(not support|unsupported|unknown variant)|(not support|unsupported|unknown variant).{0,80}image",
+        "{provider} takes no images for {model}: they were left out.",
+    ),
+)
+"""What is left out, or done differently, once a provider has refused it in these words."""
 
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
-    place = endpoint.find(info.provider, settings, environ)
+    place = _with_headers(endpoint.find(info.provider, settings, environ), thinking_headers(info.model))
     connection = Http(place, idle=limits.stream_idle, environ=environ)
-    return HttpModel(info, connection, MessagesWire(info), settings.extra_body)
+    return HttpModel(info, connection, MessagesWire(info, place), settings.extra_body)
+
+
+def _with_headers(place: endpoint.Endpoint, more: Mapping[str, str]) -> endpoint.Endpoint:
+    """A header that the person has set as well has both values."""
+    joined = {name: ",".join(filter(None, (place.headers.get(name), value))) for name, value in more.items()}
+    return dataclasses.replace(place, headers={**place.headers, **joined}) if joined else place
 
 
 class MessagesWire:
     path = "/messages"
 
-    def __init__(self, info: ModelInfo) -> None:
+    def __init__(self, info: ModelInfo, place: endpoint.Endpoint) -> None:
         self._info = info
+        self._learned = Learned(place, info.model)
 
     def encode(self, request: ModelRequest) -> bytes:
-        return encode(self._info, request)
+        return encode(self._info, request, refused=self._learned)
 
     def reader(self, connection: Http) -> ReplyReader:
         return ReplyReader(connection)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
-        return None
+        notice = self._learned.learn(error, REFUSALS, request.thought_level)
+        return None if notice is None else Lesson(self, notice)

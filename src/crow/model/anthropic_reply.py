@@ -8,7 +8,7 @@ import msgspec
 from crow.errors import ModelError
 from crow.messages import StopReason
 from crow.model.arriving_text import Halves
-from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Said, Thinking, ThinkingSealed, Usage
+from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Noticed, Said, Thinking, ThinkingSealed, Usage
 from crow.model.http import WHOLE, Http
 from crow.model.sse import ServerEvent
 
@@ -19,11 +19,17 @@ STOP_REASONS = {
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,  # cut short like by max_tokens, by the window itself
     "refusal": StopReason.REFUSAL,
-    # `pause_turn` belongs to tools that run at the provider, which Crow does not use: it counts as unknown.
+    "pause_turn": StopReason.END_TURN,  # see PAUSED
 }
+PAUSED = "pause_turn"
+"""Of a reply in which a tool runs at the provider, as a gateway may offer it: the reply is to be sent back."""
 
 
 # --- the wire; one struct for all events, since unknown types have to pass
+
+
+class OutputDetails(msgspec.Struct):
+    thinking_tokens: int | None = None
 
 
 class Tokens(msgspec.Struct):
@@ -31,6 +37,7 @@ class Tokens(msgspec.Struct):
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
 class Start(msgspec.Struct):
@@ -53,6 +60,7 @@ class Delta(msgspec.Struct):
     signature: str | None = None
     partial_json: str | None = None
     stop_reason: str | None = None
+    stop_details: Any = None
 
 
 class StreamEvent(msgspec.Struct):
@@ -69,6 +77,7 @@ class Whole(msgspec.Struct):
 
     content: list[Block]
     stop_reason: str | None = None
+    stop_details: Any = None
     usage: Any = None
 
 
@@ -82,6 +91,7 @@ class ReplyReader:
         self._http = connection
         self.done = False
         self._stop_reason = ""
+        self._stop_details: Any = None
         self._anything = False
         self._tokens: dict[str, int] = {}
         self._calls: dict[int, int] = {}
@@ -110,11 +120,22 @@ class ReplyReader:
         if not self._stop_reason:
             raise self._http.unreadable("a reply that stops in the middle")
         stop_reason = STOP_REASONS.get(self._stop_reason)
-        if stop_reason is None:
-            raise self._http.unreadable("a reply that ended for a reason unknown to Crow", repr(self._stop_reason))
-        usage = self._usage()
-        events: list[ModelEvent] = [usage, Done(stop_reason)] if usage else [Done(stop_reason)]
+        if stop_reason is None and not self._anything:
+            raise self._http.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
+        events: list[ModelEvent] = [usage] if (usage := self._usage()) else []
+        if notice := self._about_the_end(stop_reason):
+            events.append(Noticed(notice))
+        events.append(Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED))
         return events if self._halves is None else self._halves.take(events)
+
+    def _about_the_end(self, stop_reason: StopReason | None) -> str:
+        if stop_reason is None:
+            return self._http.ended_oddly(self._stop_reason)
+        match self._stop_details:
+            case {"explanation": str(why)} if stop_reason is StopReason.REFUSAL and why.strip():
+                return f"{self._http.endpoint.provider} says why it refused: {self._http.quoted(why)}"
+            case _:
+                return ""
 
     def _read_event(self, event: StreamEvent, arrived: ServerEvent, events: list[ModelEvent]) -> None:
         match event:
@@ -129,7 +150,7 @@ class ReplyReader:
             case StreamEvent(type="message_delta"):
                 self._count(event.usage)
                 if event.delta and event.delta.stop_reason:
-                    self._stop_reason = event.delta.stop_reason
+                    self._stop_reason, self._stop_details = event.delta.stop_reason, event.delta.stop_details
             case StreamEvent(type="message_stop"):
                 self.done = True
             case _ if event.type == "message" or arrived.name == WHOLE:
@@ -146,7 +167,7 @@ class ReplyReader:
         for index, block in enumerate(whole.content):
             self._open_block(index, block, events)
             self._close_block(index, events)
-        self._stop_reason = whole.stop_reason or "end_turn"
+        self._stop_reason, self._stop_details = whole.stop_reason or "end_turn", whole.stop_details
         self.done = True
 
     def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
@@ -204,10 +225,12 @@ class ReplyReader:
     def _count(self, usage: Any) -> None:
         """Counts come at the start and, cumulative, at the end: the later ones replace the earlier."""
         try:
-            said = msgspec.structs.asdict(msgspec.convert(usage or {}, Tokens))
+            tokens = msgspec.convert(usage or {}, Tokens)
         except msgspec.ValidationError:
             return  # a reply is not worth less because its bill is unreadable
-        self._tokens |= {name: count for name, count in said.items() if count is not None}
+        details = tokens.output_tokens_details
+        said = {**msgspec.structs.asdict(tokens), "thinking_tokens": details.thinking_tokens if details else None}
+        self._tokens |= {name: count for name, count in said.items() if isinstance(count, int)}
 
     def _usage(self) -> Usage | None:
         if not self._tokens:
@@ -220,4 +243,5 @@ class ReplyReader:
             output_tokens=self._tokens.get("output_tokens", 0),
             cached_tokens=cached,
             cache_written_tokens=written,
+            reasoning_tokens=self._tokens.get("thinking_tokens", 0),
         )

@@ -1,10 +1,10 @@
 """A history as the body of a messages request.
 
-The API insists on alternating roles, no empty text, every result in the message after its call, and at most four
-cache markers; what our history has more freedom in is brought into that form here.
+The API insists on alternating roles, no empty text, no thought at a message's end, every result in the message after
+its call, and at most four cache markers; what our history has more freedom in is brought into that form here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from typing import Any, assert_never
 
 from crow.messages import (
@@ -21,9 +21,9 @@ from crow.messages import (
     UserMessage,
     UserPart,
 )
-from crow.model.anthropic_thinking import thinking_fields
+from crow.model.anthropic_thinking import THOUGHTS, claude_version, thinking_fields
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
+from crow.model.encoding import EMPTY_MESSAGE, GO_ON, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
 
 Json = dict[str, Any]
 
@@ -33,39 +33,69 @@ DEFAULT_MAX_TOKENS = 8_192
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 CACHED = {"cache_control": {"type": "ephemeral"}}
+LOOK_BACK = 18
+"""Blocks before the last marker that the earlier one stands: the API looks 20 blocks back from each for what it has
+cached."""
+
+NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
+"""For servers that want a thought in every message with calls, also where there was none."""
 
 
-def encode(info: ModelInfo, request: ModelRequest) -> bytes:
-    messages = _alternating(info, request.messages)
+def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
+    """`refused` names what this provider is known not to take, see `crow.model.anthropic`."""
+    messages = _alternating(info, request, refused)
     body: Json = {
         "model": info.model,
         "max_tokens": info.max_output or DEFAULT_MAX_TOKENS,
         "messages": messages,
         "stream": True,
     }
-    # Markers where the stable prefix ends: the system prompt, the tools, and all of the conversation so far.
     if request.system:
-        body["system"] = [{"type": "text", "text": request.system, **CACHED}]
+        body["system"] = [{"type": "text", "text": request.system}]
     if request.tools:
-        tools = [_tool(tool) for tool in request.tools]
-        tools[-1] |= CACHED
-        body["tools"] = tools
-    if messages and messages[-1]["role"] == "user":
-        messages[-1]["content"][-1] |= CACHED
-    body |= thinking_fields(info, request.thought_level, body["max_tokens"], messages)
+        # Arguments are streamed as they are written; without this they come in large pieces.
+        eager = claude_version(info.model) is not None and "eager_input_streaming" not in refused
+        body["tools"] = [_tool(tool, {"eager_input_streaming": True} if eager else {}) for tool in request.tools]
+    if "cache_control" not in refused:
+        _mark_prefixes(body)
+    body |= thinking_fields(info, request.thought_level, body["max_tokens"], messages, refused)
     return to_json(body)
 
 
-def _tool(tool: ToolSpec) -> Json:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+def _tool(tool: ToolSpec, more: Json) -> Json:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema, **more}
 
 
-def _alternating(info: ModelInfo, messages: Sequence[Message]) -> list[Json]:
+def _mark_prefixes(body: Json) -> None:
+    """Markers where a prefix ends that will be sent again: the system prompt, the tools, and all of the conversation so
+    far; with an earlier one, where the request before this one ended if the API would not look back that far."""
+    for prefix in (body.get("system"), body.get("tools")):
+        if prefix:
+            prefix[-1] |= CACHED
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    ends: list[int] = []
+    end = -1
+    for message in body["messages"]:
+        end += len(message["content"])
+        if message["role"] == "user":
+            ends.append(end)
+    if not ends:
+        return
+    blocks[ends[-1]] |= CACHED
+    earlier = ends[-1] - LOOK_BACK
+    if earlier >= 0:
+        earlier = min(earlier, ends[-2]) if len(ends) > 1 else earlier
+        while earlier and blocks[earlier]["type"] in THOUGHTS:  # which take no marker
+            earlier -= 1
+        blocks[earlier] |= CACHED
+
+
+def _alternating(info: ModelInfo, request: ModelRequest, refused: Container[str]) -> list[Json]:
     """Messages of one role that follow each other become one; results come first, as they directly follow calls."""
     merged: list[Json] = []
-    for message in messages:
+    for message in request.messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        blocks = list(_blocks(info, message))
+        blocks = list(_blocks(info, message, refused))
         if not blocks:
             continue
         if merged and merged[-1]["role"] == role:
@@ -73,29 +103,45 @@ def _alternating(info: ModelInfo, messages: Sequence[Message]) -> list[Json]:
         else:
             merged.append({"role": role, "content": blocks})
     if merged and merged[0]["role"] == "assistant":
-        merged.insert(0, {"role": "user", "content": [{"type": "text", "text": EMPTY_MESSAGE}]})
+        merged.insert(0, _said_by_nobody(EMPTY_MESSAGE))
+    if merged and merged[-1]["role"] == "assistant" and not request.paused:
+        merged.append(_said_by_nobody(GO_ON))  # newer models take no beginning of their own reply
     return merged
 
 
-def _blocks(info: ModelInfo, message: Message) -> Iterator[Json]:
+def _said_by_nobody(text: str) -> Json:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def _blocks(info: ModelInfo, message: Message, refused: Container[str]) -> Iterator[Json]:
     match message:
         case UserMessage():
             parts = list(usable(message.parts)) or [Text(EMPTY_MESSAGE)]
-            yield from (_user_block(info, part) for part in parts)
+            yield from (_user_block(info, part, refused) for part in parts)
         case AssistantMessage():
-            for part in message.parts:
-                yield from _assistant_blocks(info.provider, part)
+            yield from _spoken(info, message, refused)
         case ToolMessage():
-            yield _result(info, message)
+            yield _result(info, message, refused)
         case _:
             raise TypeError(message)
 
 
-def _user_block(info: ModelInfo, part: UserPart) -> Json:
+def _spoken(info: ModelInfo, message: AssistantMessage, refused: Container[str]) -> list[Json]:
+    blocks = [block for part in message.parts for block in _assistant_blocks(info, part)]
+    while blocks and blocks[-1]["type"] in THOUGHTS:  # as after a cancel in mid-thought
+        blocks.pop()
+    if message.calls and blocks[-1]["type"] == "text":  # what follows a call is taken for the beginning of a reply
+        blocks.sort(key=lambda block: block["type"] == "tool_use")
+    if "missing thoughts" in refused and message.calls and not any(block["type"] in THOUGHTS for block in blocks):
+        blocks.insert(0, dict(NO_THOUGHT))
+    return blocks
+
+
+def _user_block(info: ModelInfo, part: UserPart, refused: Container[str]) -> Json:
     match part:
         case Text():
             return {"type": "text", "text": part.text}
-        case Image() if info.images and part.mime_type in IMAGE_TYPES:
+        case Image() if info.images and part.mime_type in IMAGE_TYPES and "images" not in refused:
             return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": part.data}}
         case Image() | Audio():  # the API takes no audio at all
             return {"type": "text", "text": left_out(part).text}
@@ -103,18 +149,18 @@ def _user_block(info: ModelInfo, part: UserPart) -> Json:
             assert_never(part)
 
 
-def _assistant_blocks(provider: str, part: AssistantPart) -> Iterator[Json]:
+def _assistant_blocks(info: ModelInfo, part: AssistantPart) -> Iterator[Json]:
     match part:
         case Text():
             if has_words(part.text):
                 yield {"type": "text", "text": part.text}
         case Thought():
-            # Without its own seal the API refuses the thought, and with it the whole request.
-            if part.origin == provider and part.signature:
-                if part.redacted:
-                    yield {"type": "redacted_thinking", "data": part.signature}
-                else:
-                    yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
+            if not _goes_back(info, part):
+                return
+            if part.redacted:
+                yield {"type": "redacted_thinking", "data": part.signature}
+            else:
+                yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case ToolCall():
             arguments = part.arguments_object()
             yield {"type": "tool_use", "id": part.id, "name": tool_name(part.name), "input": arguments}
@@ -122,10 +168,23 @@ def _assistant_blocks(provider: str, part: AssistantPart) -> Iterator[Json]:
             assert_never(part)
 
 
-def _result(info: ModelInfo, message: ToolMessage) -> Json:
+def _goes_back(info: ModelInfo, thought: Thought) -> bool:
+    """Whether the model had this thought and takes it back.
+
+    Without its own seal Claude refuses a thought, and with it the whole request. Others that speak this wire may seal
+    nothing, and want their thoughts all the same.
+    """
+    if thought.origin != info.provider or thought.model not in ("", info.model):
+        return False
+    if thought.signature:
+        return True
+    return bool(thought.model) and not thought.field and claude_version(info.model) is None
+
+
+def _result(info: ModelInfo, message: ToolMessage, refused: Container[str]) -> Json:
     text = [Text(message.text)] if has_words(message.text) or message.images else [Text(NO_OUTPUT)]
-    content = [_user_block(info, part) for part in usable([*text, *message.images])]
+    content = [_user_block(info, part, refused) for part in usable([*text, *message.images])]
     block: Json = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
-    if not message.ok:
+    if not message.ok and not message.images:  # an error may hold nothing but text
         block["is_error"] = True
     return block

@@ -51,6 +51,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """One of the model's levels; empty leaves it to the provider."""
     cache_key: str = ""
     """The same for all requests of a conversation: providers use it to find what they have read before."""
+    paused: bool = False
+    """The last message is a reply that the provider paused, see `Done.paused`: it goes back as it is."""
 
 
 # --- what a reply consists of, in the order it arrives
@@ -138,6 +140,8 @@ class Done(msgspec.Struct, frozen=True):
     """The last event of every reply that arrived whole."""
 
     stop_reason: StopReason
+    paused: bool = False
+    """The provider paused in the middle: it wants what it has said so far back, and then goes on."""
 
 
 ModelEvent = (

@@ -1,6 +1,8 @@
 """One request and its reply over HTTP: the loop that every wire format has in common."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import bisect
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
@@ -85,6 +87,7 @@ class HttpModel:
             except ModelRejected as error:
                 lesson = self._wire.learn(error, request)
                 if lesson is None or (shown and not lesson.reply):
+                    error.positions = messages_named(error.said, request, self._wire.encode)
                     raise
                 self._wire = lesson.wire
                 request = lesson.request or request
@@ -112,3 +115,30 @@ def _merged(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(ours, dict) and isinstance(value, dict)
         merged[name] = _merged(cast("dict[str, Any]", ours), cast("dict[str, Any]", value)) if both else value
     return merged
+
+
+NAMED = re.compile(r"\b(?:messages?|input)\W{1,3}(\d{1,6})\b|\bindex (\d{1,6})\b")
+"""How refusals name a message of the request: `messages.3.content.0`, `messages[3]`, `input[3]`, `at index 3`."""
+
+
+def messages_named(said: str, request: ModelRequest, encode: Callable[[ModelRequest], bytes]) -> tuple[int, ...]:
+    """The positions of our messages that the one of the request's body was made of which these words name.
+
+    A wire may write several messages as one, or one as several. How many a beginning of the history becomes tells
+    which; it is asked only after a refusal.
+    """
+    found = NAMED.search(said)
+    if found is None:
+        return ()
+    place = int(found[1] or found[2])
+
+    def written(count: int) -> int:
+        # As of a reply that goes on: nothing is added behind it.
+        beginning = msgspec.structs.replace(request, messages=request.messages[:count], paused=True)
+        body = msgspec.json.decode(encode(beginning))
+        return len(body.get("messages") or body.get("input") or ())
+
+    counts = range(1, len(request.messages) + 1)
+    first = bisect.bisect_right(counts, place, key=written)
+    last = bisect.bisect_right(counts, place + 1, key=written)
+    return tuple(range(first, min(last, len(request.messages))))

@@ -212,6 +212,10 @@ class Http:
             return complaint.in_stream(self.endpoint.provider, said, self.endpoint.key_name)
         return self._wrong_place("something that is no reply", body)
 
+    def quoted(self, said: str) -> str:
+        """What the provider said, fit to be shown to a person."""
+        return complaint.shortened(said, self.endpoint.scrub)
+
     def _excerpt(self, quoted: bytes | str) -> str:
         """The beginning of something unreadable, to give an idea of it."""
         text = quoted[:LONGEST_COMPLAINT]

@@ -39,7 +39,7 @@ class StreamEvent(msgspec.Struct):
     summary_index: int | None = None
     item_id: str | None = None
     item: Any = None
-    response: msgspec.Raw | None = None
+    response: msgspec.Raw = msgspec.Raw()
     """Left as it is until it matters: the first events repeat the whole request in it."""
 
 
@@ -169,7 +169,7 @@ class ReplyReader:
             case "response.output_item.done":
                 self._close(self._key(event), self._item(event.item), events)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
-                self._end(event.response or msgspec.Raw(b"{}"), event.type, events)
+                self._end(event.response, event.type, events)
             case _ if arrived.name == WHOLE:
                 self._read_whole(arrived, events)
             case _:

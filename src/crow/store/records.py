@@ -28,6 +28,7 @@ from crow.events import (
     FileChanging,
     FileWritten,
     HistoryCleared,
+    HistorySimplified,
     ModeTold,
     OptionChosen,
     OutputsPruned,
@@ -57,17 +58,17 @@ STORED: tuple[type[Event], ...] = (
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
-    *(BackgroundEnded, ProviderDataKept, ModeTold),
+    *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified),
 )
 
 OPTIONAL = frozenset(
     {
         *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
-        *(ProviderDataKept, ModeTold),
+        *(ProviderDataKept, ModeTold, HistorySimplified),
     }
 )
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but
-for what only the model or its provider misses."""
+for what only the model or its provider misses or minds."""
 
 FORMER_TEXT_TAG = "file_changing"
 """The former texts of changed files may be large and are wanted seldom: they have a table of their own."""

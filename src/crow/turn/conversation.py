@@ -8,7 +8,7 @@ import msgspec
 
 from crow.actions import Person
 from crow.config.settings import Limits
-from crow.events import Journal, ModeTold
+from crow.events import HistorySimplified, Journal, ModeTold
 from crow.messages import ToolSpec
 from crow.model.base import Model, ModelEvent, ModelRequest
 from crow.policy.base import Policy
@@ -49,10 +49,14 @@ class Conversation(msgspec.Struct):
     patience: float = 5.0
     """Seconds after which a wait is named to the person."""
 
-    def ask_model(self) -> AsyncGenerator[ModelEvent, None]:
-        messages = self.history.messages()
-        request = ModelRequest(self.system_prompt(), messages, self.tool_specs(), self.thought_level, self.cache_key)
-        return self.model.reply(request)
+    def ask_model(
+        self, without: HistorySimplified | None = None, *, paused: bool = False
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """`without`: the history is sent as it would be after this event. `paused`: the last reply is to go on."""
+        messages, tools = self.history.messages(without), self.tool_specs()
+        return self.model.reply(
+            ModelRequest(self.system_prompt(), messages, tools, self.thought_level, self.cache_key, paused)
+        )
 
     def tool_specs(self) -> list[ToolSpec]:
         """The tools that the next request offers: the same in every mode."""

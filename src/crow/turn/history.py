@@ -12,14 +12,24 @@ import msgspec
 
 from crow import events
 from crow.markdown import fence
-from crow.messages import Message, StopReason, Text, ToolCall, ToolMessage, UserMessage, UserPart
+from crow.messages import (
+    AssistantMessage,
+    Message,
+    StopReason,
+    Text,
+    Thought,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    UserPart,
+)
 from crow.turn.essentials import Essentials
 from crow.turn.growing import UNFINISHED, GrowingReply
+from crow.turn.simplifying import simplified, without_media
 
 __all__ = ["FAILED", "INTERRUPTED", "UNANSWERED", "UNFINISHED", "History"]
 
 INTERRUPTED = "[The user interrupted the reply above.]"
-MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
 FAILED = "[The reply above was cut off by an error.]"
 UNANSWERED = "[There was no reply to the message above.]"
 TAKEN_BACK = "[The user took back your last turn and its changes to files. Read a file again before you rely on it.]"
@@ -49,7 +59,8 @@ class _Turn:
 
     @property
     def answered(self) -> bool:
-        return bool(self.messages) and not isinstance(self.messages[-1], UserMessage)
+        spoken = [message for message in self.messages if not _only_thinks(message)]
+        return bool(spoken) and not isinstance(spoken[-1], UserMessage)
 
     def add(self, said: tuple[UserPart, ...]) -> None:
         last = self.messages[-1] if self.messages else None
@@ -61,7 +72,7 @@ class _Turn:
     def beginning(self, length: int) -> "_Turn":
         """Its first messages, to be put back one day: in little room, as what tools gave can be asked for again."""
         kept = _Turn(self.id)
-        kept.messages = [_without_media(_pruned(message)) for message in self.messages[:length]]
+        kept.messages = [without_media(_pruned(message)) for message in self.messages[:length]]
         kept.remark = self.remark
         kept.replaced = self.replaced
         return kept
@@ -142,14 +153,27 @@ class History:
                 self._undo(event.turn_id)
             case events.OutputsPruned():
                 self._prune(frozenset(event.call_ids))
+            case events.HistorySimplified():
+                self._simplify(event)
             case events.CompactionEnded(status="completed"):
                 self._replace_beginning(event.dropped, event.summary)
             case _:
                 pass  # seen by the person only
 
-    def messages(self) -> list[Message]:
-        """A history that can be sent as it is."""
-        return _joined(self.entries())
+    def messages(self, without: events.HistorySimplified | None = None) -> list[Message]:
+        """A history that can be sent as it is. `without`: as it would be after this event."""
+        entries = self.entries()
+        return _joined(simplified(entries, without) if without else entries)
+
+    def groups(self, without: events.HistorySimplified | None = None) -> list[list[int]]:
+        """For each of the messages, the places of the entries that it was made of."""
+        entries = self.entries()
+        return _groups(simplified(entries, without) if without else entries)
+
+    @property
+    def is_replying(self) -> bool:
+        """Whether something of a reply has come that has not ended."""
+        return self._reply is not None
 
     def entries(self) -> list[Message]:
         """The same, but prompts that got no answer stand by themselves: each can be summed up without the next."""
@@ -208,7 +232,7 @@ class History:
         for number, turn in enumerate(reversed(self._turns)):
             if number and turn.answered:
                 return  # an earlier turn whose pictures were taken
-            turn.messages = [_without_media(message) for message in turn.messages]
+            turn.messages = [without_media(message) for message in turn.messages]
 
     # --- what leaves the history
 
@@ -243,6 +267,13 @@ class History:
             for index, message in enumerate(turn.messages):
                 if isinstance(message, ToolMessage) and message.call_id in call_ids:
                     turn.messages[index] = _pruned(message)
+        self._measured = None
+
+    def _simplify(self, event: events.HistorySimplified) -> None:
+        self._close_reply()
+        messages = iter(simplified([message for turn in self._turns for message in turn.messages], event))
+        for turn in self._turns:
+            turn.messages = [next(messages) for _ in turn.messages]
         self._measured = None
 
     def _replace_beginning(self, dropped: int, summary: str) -> None:
@@ -290,23 +321,32 @@ class History:
         return entries + (self._reply.messages() if self._reply else [])
 
 
-def _joined(entries: list[Message]) -> list[Message]:
-    """No two of the person's messages side by side: many providers refuse that."""
-    messages: list[Message] = []
-    for entry in entries:
-        before = messages[-1] if messages else None
-        if isinstance(before, UserMessage) and isinstance(entry, UserMessage):
-            messages[-1] = UserMessage(before.parts + entry.parts)
+def _groups(entries: list[Message]) -> list[list[int]]:
+    """The entries that make up a message each: no two of the person's side by side, as many providers refuse that, and
+    none for a reply that was cut off before it had said anything."""
+    groups: list[list[int]] = []
+    for place, entry in enumerate(entries):
+        if _only_thinks(entry):
+            continue
+        if groups and isinstance(entry, UserMessage) and isinstance(entries[groups[-1][0]], UserMessage):
+            groups[-1].append(place)
         else:
-            messages.append(entry)
+            groups.append([place])
+    return groups
+
+
+def _joined(entries: list[Message]) -> list[Message]:
+    messages: list[Message] = []
+    for group in _groups(entries):
+        said = [entry for place in group if isinstance(entry := entries[place], UserMessage)]
+        several = UserMessage(tuple(part for entry in said for part in entry.parts))
+        messages.append(several if len(group) > 1 else entries[group[0]])
     return messages
+
+
+def _only_thinks(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) and all(isinstance(part, Thought) for part in message.parts)
 
 
 def _pruned(message: Message) -> Message:
     return msgspec.structs.replace(message, text=PRUNED, images=()) if isinstance(message, ToolMessage) else message
-
-
-def _without_media(message: Message) -> Message:
-    if not isinstance(message, UserMessage):
-        return message
-    return UserMessage(tuple(part if isinstance(part, Text) else Text(MEDIA_DROPPED) for part in message.parts))

@@ -1,17 +1,19 @@
 """The turn: ask the model, run what it calls for, ask again, until it has said what it had to say."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from crow import events
-from crow.errors import ContextOverflow, TurnCancelled
+from crow.errors import ContextOverflow, ModelRejected, TurnCancelled
 from crow.messages import StopReason, Text
+from crow.model.base import ModelEvent
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.guard import LoopGuard
 from crow.turn.prompt import Composer, unread
+from crow.turn.refusals import RefusalRecovery
 from crow.turn.reply import Reply
 from crow.turn.waits import Wait, waiting
 
@@ -30,6 +32,7 @@ async def run_turn(
     journal = conversation.journal
     await _take_prompt(conversation, ids, prompt, tuple(prompt) if typed else ())
     pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
+    recovery, paused = RefusalRecovery(conversation, keeper), False
     try:
         if conversation.prepare is not None:
             await conversation.prepare(ids)
@@ -40,9 +43,12 @@ async def run_turn(
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
                 try:
-                    await _follow(conversation, reply, calls, pace)
-                except ContextOverflow as overflow:
-                    await keeper.recover(overflow)
+                    stream = recovery.watched(conversation.ask_model(recovery.without, paused=paused))
+                    await _follow(conversation, reply, stream, calls, pace)
+                except ModelRejected as refusal:
+                    await recovery.recover(refusal)
+                    continue
+                if paused := reply.paused and not calls:
                     continue
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
@@ -68,10 +74,16 @@ async def run_turn(
     return StopReason.MAX_TURN_REQUESTS
 
 
-async def _follow(conversation: Conversation, reply: Reply, calls: CallBatch, pace: "_Pace") -> None:
+async def _follow(
+    conversation: Conversation,
+    reply: Reply,
+    stream: AsyncGenerator[ModelEvent, None],
+    calls: CallBatch,
+    pace: "_Pace",
+) -> None:
     with waiting(conversation, "the model's answer") as wait:
-        async with aclosing(reply.read(conversation.ask_model(), wait)) as stream:
-            async for event in stream:
+        async with aclosing(reply.read(stream, wait)) as events_of_reply:
+            async for event in events_of_reply:
                 conversation.journal.append(event)
                 calls.follow(event)
                 await pace.keep(wait)

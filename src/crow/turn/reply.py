@@ -19,6 +19,8 @@ class Reply:
     def __init__(self, ids: TurnIds, info: model.ModelInfo, tools: Toolbox) -> None:
         self.stop_reason = StopReason.END_TURN
         self.spoke = False
+        self.paused = False
+        """The provider waits for what it has said so far, to go on from there."""
         self._ids = ids
         self._info = info
         self._tools = tools
@@ -54,7 +56,7 @@ class Reply:
                     case model.Noticed():
                         yield events.Remark("warning", event.text)
                     case model.Done():
-                        self.stop_reason = event.stop_reason
+                        self.stop_reason, self.paused = event.stop_reason, event.paused
 
     def _said(self, event: model.Said) -> events.Event:
         self.spoke = True
