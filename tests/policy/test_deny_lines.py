@@ -132,6 +132,22 @@ sed -n 'p;e rm a' b
 compgen -C 'rm a'
 hash -p /bin/rm foo; foo
 rustup run nightly rm a
+env -S 'rm\_a'
+env -S'rm\_a'
+env --split-string='rm\_a'
+env --split-string 'rm\_a'
+env --sp='rm\_a'
+env --s 'rm\ta'
+env -vS 'rm\_a'
+env -iS'rm\_a'
+env -u X -S 'rm\va'
+env -S '-u X rm\_a'
+env -S 'A=b\_rm\_a'
+env -S $'A=b\nrm\fa'
+env -S '"rm" a'
+env -S 'env\_-S"rm\_a"'
+find . -exec env -S 'rm\_a' ';'
+sudo env -S 'rm\_a'
 """
 
 UNSURE = r"""
@@ -157,6 +173,18 @@ trap "$x" EXIT
 printf -v 'x[$(rm a)]' y
 test -v 'x[$(rm a)]'
 [ -v 'x[$(rm a)]' ]
+env -S 'r${x}m a'
+env -S 'r\\m a'
+env -S 'r\qm a'
+sed '1e r\x6d a' b
+sed 's/.*/r\x6d a/e' b
+sed 's,.*,r\o155 a,ge' b
+sed e b
+xargs -I{} r{} a
+xargs -I X rX a
+xargs -iX rX a
+xargs --replace rX{} a
+parallel r{} a ::: m
 [ -v $'x[\x24(rm a)]' ]
 [[ 'x[$(rm a)]' -eq 0 ]]
 unset 'x[$''(rm a)]'
@@ -213,6 +241,12 @@ ls $(cat list)
 bash -x rm-all.sh
 git status && ls -la
 echo 'confirm form'
+env -S 'ls a'
+env -S'A=b ls'
+env -S '"ls" a'
+sed 's/e/\1e/' b
+sed -n '/e/p' b
+xargs -I X ls X
 """
 
 

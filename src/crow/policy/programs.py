@@ -43,7 +43,6 @@ CODE_OPTIONS = {
     "runuser": "c",
     "script": "c",
     "flock": "c",
-    "env": "S",
     "npx": "c",
     "npm": "c",
     "compgen": "C",

@@ -28,6 +28,17 @@ _BLANK = re.compile(r"[\s=,:\[\]]+")
 _MARKS = re.compile(r"[!@+]")
 """What begins a command in texts of programs: git's aliases and vim's lines (`!rm x`), recipes of make (`@rm x`)."""
 _SED_RUNS = re.compile(r"(?:^|[;\n{}\d$/!])\s*e[ \t]+([^\n]+)")
+_SED_RUNS_TEXT = re.compile(
+    r"(?:^|[;\n{}\d$/!])\s*e\s*(?:\Z|[;\n}])|s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark)).){0,500}(?P=mark)"
+    r"(?:\\.|(?!(?P=mark)).){0,500}(?P=mark)[gpIiMm\d]*e",
+    re.DOTALL,
+)
+"""The text that is worked on is run: it is known only then."""
+_ENV_BLANK = re.compile(r"\\[_fnrtv]|\s")
+_ENV_STOP = re.compile(r"\\c.*", re.DOTALL)
+_ENV_READS = re.compile(r"\\(?![_fnrtv])|\$")
+"""What `env -S` reads in a way of its own, beside the blanks."""
+_REPLACES = re.compile(r"-[a-zA-Z0-9]*?[IiJ](.*)|--replace(?:=(.*))?", re.DOTALL)
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -116,9 +127,12 @@ def _inside(words: Words) -> _Inner:
     name, rest = programs.program(words[0].text), words[1:]
     if name in programs.WRAPPERS:
         added = (UNKNOWN,) if name in programs.FROM_INPUT else ()
-        inner.commands = [rest[start:] + added for start in _starts(rest, programs.WRAPPERS[name])]
+        wrapped = _filled_in(rest) if name == "xargs" else rest
+        inner.commands = [wrapped[start:] + added for start in _starts(wrapped, programs.WRAPPERS[name])]
     _add_runner(inner, name, rest)
-    if name in programs.CODE_OPTIONS:
+    if name == "env":
+        _add_env_string(inner, rest)
+    elif name in programs.CODE_OPTIONS:
         _add_option_code(inner, rest, programs.CODE_OPTIONS[name])
     if name in programs.CODE_WORDS:
         _add_code_words(inner, name, rest)
@@ -134,6 +148,10 @@ def _add_special(inner: _Inner, name: str, rest: Words) -> None:
         inner.commands = [rest[at + 1 :] for at, word in enumerate(rest) if word.text in _FIND_RUNS]
     elif name == "sed":
         inner.lines = [code for word in rest for code in _SED_RUNS.findall(word.text)]
+        # Sed has escapes of its own (`r\\x6d`), and may run what it has put together.
+        inner.complete = not any("\\" in code for code in inner.lines) and not any(
+            _SED_RUNS_TEXT.search(word.text) for word in rest
+        )
     elif name == "hash":
         inner.commands = [rest[at + 1 : at + 2] for at, word in enumerate(rest) if word.text.startswith("-")]
     elif name in ("source", "."):
@@ -187,12 +205,40 @@ def _starts(rest: Words, plain_before: int) -> Iterator[int]:
 
 
 def _add_option_code(inner: _Inner, rest: Words, letter: str) -> None:
-    long = {"c": "--c", "S": "--split-string", "C": "--command"}[letter]
+    long = {"c": "--c", "C": "--command"}[letter]
     for at, word in enumerate(rest):
         if word.text.startswith(long):
             inner.add_code((Word(word.text.partition("=")[2], word.known), *rest[at + 1 :]))
         elif word.text.startswith("-") and not word.text.startswith("--") and letter in word.text:
             inner.add_code((Word(word.text.partition(letter)[2], word.known), *rest[at + 1 :]))
+
+
+def _add_env_string(inner: _Inner, rest: Words) -> None:
+    """`env -S 'A=b rm\\_x'`: the value is cut into further words of `env`, by rules that are not the shell's."""
+    for at, word in enumerate(rest):
+        if word.text.startswith("--s"):
+            _, _, value = word.text.partition("=")
+        elif word.text.startswith("-") and not word.text.startswith("--") and "S" in word.text:
+            _, _, value = word.text.partition("S")
+        else:
+            continue
+        words = (Word(value, word.known), *rest[at + 1 :])
+        inner.complete = inner.complete and not any(_ENV_READS.search(word.text) for word in words)
+        plain = [Word(_ENV_BLANK.sub(" ", _ENV_STOP.sub("", word.text)), word.known) for word in words]
+        inner.add_code((Word("env"), *plain))
+
+
+def _filled_in(rest: Words) -> Words:
+    """`xargs -I X rX a`: words in which something is replaced by what is read are not known."""
+    for at, word in enumerate(rest):
+        if not word.known or not word.text.startswith("-"):
+            continue
+        if match := _REPLACES.fullmatch(word.text):
+            given = match[1] or match[2]
+            begin = at + 1 if given or word.text[-1] not in "IJ" else at + 2
+            mark = given or ("{}" if begin == at + 1 else "".join(word.text for word in rest[at + 1 : begin])) or "{}"
+            return rest[:begin] + tuple(UNKNOWN if mark in word.text else word for word in rest[begin:])
+    return rest
 
 
 def _add_code_words(inner: _Inner, name: str, rest: Words) -> None:
