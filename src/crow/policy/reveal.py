@@ -29,11 +29,13 @@ _MARKS = re.compile(r"[!@+]")
 """What begins a command in texts of programs: git's aliases and vim's lines (`!rm x`), recipes of make (`@rm x`)."""
 _SED_RUNS = re.compile(r"(?:^|[;\n{}\d$/!])\s*e[ \t]+([^\n]+)")
 _SED_RUNS_TEXT = re.compile(
-    r"(?:^|[;\n{}\d$/!])\s*e\s*(?:\Z|[;\n}])|s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark)).){0,500}(?P=mark)"
-    r"(?:\\.|(?!(?P=mark)).){0,500}(?P=mark)[gpIiMm\d]*e",
+    r"(?:^|[;\n{}\d$/!])\s*e\s*(?:\Z|[;\n}])|s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark))[^\\]){0,999}(?P=mark)"
+    r"(?:\\.|(?!(?P=mark))[^\\]){0,999}(?P=mark)[gpIiMm\d]*e",
     re.DOTALL,
 )
 """The text that is worked on is run: it is known only then."""
+_LONGEST_SED = 2000
+"""Characters of a script that are looked at."""
 _ENV_BLANK = re.compile(r"\\[_fnrtv]|\s")
 _ENV_STOP = re.compile(r"\\c.*", re.DOTALL)
 _ENV_READS = re.compile(r"\\(?![_fnrtv])|\$")
@@ -150,7 +152,7 @@ def _add_special(inner: _Inner, name: str, rest: Words) -> None:
         inner.lines = [code for word in rest for code in _SED_RUNS.findall(word.text)]
         # Sed has escapes of its own (`r\\x6d`), and may run what it has put together.
         inner.complete = not any("\\" in code for code in inner.lines) and not any(
-            _SED_RUNS_TEXT.search(word.text) for word in rest
+            len(word.text) > _LONGEST_SED or _SED_RUNS_TEXT.search(word.text) for word in rest
         )
     elif name == "hash":
         inner.commands = [rest[at + 1 : at + 2] for at, word in enumerate(rest) if word.text.startswith("-")]
