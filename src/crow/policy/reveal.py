@@ -29,12 +29,12 @@ _MARKS = re.compile(r"[!@+]")
 """What begins a command in texts of programs: git's aliases and vim's lines (`!rm x`), recipes of make (`@rm x`)."""
 _SED_RUNS = re.compile(r"(?:^|[;\n{}\d$/!])\s*e[ \t]+([^\n]+)")
 _SED_RUNS_TEXT = re.compile(
-    r"(?:^|[;\n{}\d$/!])\s*e\s*(?:\Z|[;\n}])|s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark))[^\\]){0,999}(?P=mark)"
-    r"(?:\\.|(?!(?P=mark))[^\\]){0,999}(?P=mark)[gpIiMm\d]*e",
+    r"(?:^|[;\n{}\d$/!])\s*e\s*(?:\Z|[;\n}])|s(?P<mark>[^\w\s\\])(?:\\.|(?!(?P=mark))[^\\]){0,300}(?P=mark)"
+    r"(?:\\.|(?!(?P=mark))[^\\]){0,300}(?P=mark)[gpIiMm\d]*e",
     re.DOTALL,
 )
 """The text that is worked on is run: it is known only then."""
-_LONGEST_SED = 2000
+_LONGEST_SED = 600
 """Characters of a script that are looked at."""
 _ENV_BLANK = re.compile(r"\\[_fnrtv]|\s")
 _ENV_STOP = re.compile(r"\\c.*", re.DOTALL)
@@ -228,6 +228,7 @@ def _add_env_string(inner: _Inner, rest: Words) -> None:
         inner.complete = inner.complete and not any(_ENV_READS.search(word.text) for word in words)
         plain = [Word(_ENV_BLANK.sub(" ", _ENV_STOP.sub("", word.text)), word.known) for word in words]
         inner.add_code((Word("env"), *plain))
+        return  # a further one is read as a word of that line
 
 
 def _filled_in(rest: Words) -> Words:
