@@ -174,6 +174,19 @@ def test_git_in_the_repository_of_the_root_goes(scene):
     assert not fired.exists()
 
 
+def test_a_repository_that_a_line_would_add_is_not_obeyed(scene):
+    """Git takes it for a submodule from then on, and looks into it."""
+    lines = ["git add -A && git status", "git add . ; git add -A", "git add vendor && git diff", "git commit -am x"]
+    crow, fired = scene(reply(*map(run, lines)) + reply(run("git add -A", background=True), run("git status")))
+    plant_nested(crow.workspace / "vendor/x", fired)
+    git(crow.workspace / "vendor/x", "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "first")
+    fired.unlink(missing_ok=True)
+    crow.new_session()
+    crow.prompt("go")
+    assert not fired.exists(), "the planted program ran"
+    assert len(crow.permissions) == len(lines) + 1
+
+
 def test_git_in_a_worktree_and_in_a_folder_of_a_repository_goes(scene, tmp_path):
     crow, _ = scene(reply(run("git status")) * 2, repository=False)
     main = tmp_path / "main"

@@ -11,7 +11,7 @@ from crow.policy.hazards import is_same_anywhere, setting, why_not_listed
 from crow.policy.places import Budget, Place, forbidden_path
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
 from crow.policy.repositories import planted_repository
-from crow.policy.submodules import planted_submodule
+from crow.policy.submodules import changes_index, planted_submodule, untracked_repository
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -43,6 +43,8 @@ class CommandContext(msgspec.Struct):
     folders: list[str]
     """Where it may be running: where the line began, and where a `cd` may have led."""
     budget: Budget
+    after_others: bool = False
+    """Another program than git runs before it in the line, and may bring a repository."""
 
 
 def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: CommandContext) -> str | None:
@@ -75,9 +77,19 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
             return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
         if why := planted_repository(folder, context.place.roots):
             return why
-        if (program(words[0]) == "git" or "git" in words) and (why := planted_submodule(folder)):
+        if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
             return why
     return None
+
+
+def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContext) -> str | None:
+    if why := planted_submodule(folder):
+        return why
+    if not changes_index(words):
+        return None
+    if context.after_others:
+        return "it could add a repository that something before it in the line has brought, and git would obey that"
+    return untracked_repository(folder, words)
 
 
 def _means_another(pattern: CommandPattern, folders: Sequence[str]) -> str | None:

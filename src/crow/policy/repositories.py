@@ -3,7 +3,9 @@ configuration names programs to run: so a folder that looks like a git directory
 covers git only in the repository that the workspace's own folder belongs to.
 """
 
+import io
 import os
+import stat
 from collections.abc import Sequence
 
 from crow.paths import is_inside
@@ -82,12 +84,33 @@ def _led_astray(folder: str, git: str, roots: Sequence[str]) -> str | None:
 
 def target_of_git_file(folder: str, git: str) -> str | None:
     """Where a `.git` file leads; None if it cannot be read."""
+    text = read_start(git, 5000)
+    if text is None:
+        return None
+    return os.path.realpath(os.path.join(folder, os.fsdecode(text).removeprefix("gitdir:").strip()))
+
+
+def read_start(path: str, most: int) -> bytes | None:
+    """The first bytes of a file; None if it cannot be read, or is none: a pipe would keep whoever opens it waiting."""
     try:
-        with open(git, "rb") as file:
-            text = os.fsdecode(file.read(5000))
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
-    return os.path.realpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
+    with open(fd, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        try:
+            return _read_whole(file, most)
+        except OSError:
+            return None
+
+
+def _read_whole(file: io.FileIO, most: int) -> bytes:
+    pieces: list[bytes] = []
+    while most > 0 and (piece := file.read(most)):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
 
 
 def repository_of(folder: str) -> tuple[str, str] | None:

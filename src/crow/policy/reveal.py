@@ -34,8 +34,8 @@ _SED_RUNS_TEXT = re.compile(
     re.DOTALL,
 )
 """The text that is worked on is run: it is known only then."""
-_LONGEST_SED = 600
-"""Characters of a script that are looked at."""
+_LONGEST_SED = 2000
+"""Characters of all its words that are looked at."""
 _ENV_BLANK = re.compile(r"\\[_fnrtv]|\s")
 _ENV_STOP = re.compile(r"\\c.*", re.DOTALL)
 _ENV_READS = re.compile(r"\\(?![_fnrtv])|\$")
@@ -151,9 +151,9 @@ def _add_special(inner: _Inner, name: str, rest: Words) -> None:
     elif name == "sed":
         inner.lines = [code for word in rest for code in _SED_RUNS.findall(word.text)]
         # Sed has escapes of its own (`r\\x6d`), and may run what it has put together.
-        inner.complete = not any("\\" in code for code in inner.lines) and not any(
-            len(word.text) > _LONGEST_SED or _SED_RUNS_TEXT.search(word.text) for word in rest
-        )
+        is_long = sum(len(word.text) for word in rest) > _LONGEST_SED
+        runs_text = is_long or any(_SED_RUNS_TEXT.search(word.text) for word in rest)
+        inner.complete = not runs_text and not any("\\" in code for code in inner.lines)
     elif name == "hash":
         inner.commands = [rest[at + 1 : at + 2] for at, word in enumerate(rest) if word.text.startswith("-")]
     elif name in ("source", "."):

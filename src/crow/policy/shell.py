@@ -14,6 +14,7 @@ from crow.policy.plain import NotPlain, PlainCommand, read_plain
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, SUBCOMMANDS, TO_THE_LETTER, program
 from crow.policy.refusing import mentions, strikes
 from crow.policy.reveal import Revealed
+from crow.policy.submodules import is_git_alone
 
 
 class NotCovered(Exception):
@@ -42,6 +43,7 @@ def coverage(line: str, patterns: Sequence[CommandPattern], place: Place) -> lis
     for command in read_line(line):
         covering.append(_covering(command, patterns, context))
         context.folders = _folders_after(command, context.folders)
+        context.after_others = context.after_others or not is_git_alone(command.words)
     return covering
 
 

@@ -2,15 +2,18 @@
 a submodule, and obey the configuration of the repository that lies there, which names programs to run.
 
 A true submodule keeps its configuration in the `.git` of the repository that it belongs to, where nothing is written
-unasked. So the index is searched for those that do not; it is read once for each of its states.
+unasked. So the index is searched for those that do not; it is read once for each of its states. A command that changes
+the index may make a submodule of any repository that lies in the project: before one, the folders are searched.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from crow.paths import is_inside
-from crow.policy.repositories import repository_of, target_of_git_file
+from crow.policy.programs import program
+from crow.policy.repositories import read_start, repository_of, target_of_git_file
+from crow.policy.tables import names
 
 _GITLINK = b"\x00\x00\xe0\x00"
 """An entry's mode, 24 bytes behind its beginning."""
@@ -20,12 +23,127 @@ _LONGEST_NAME = 4096
 _LARGEST = 32 * 1024 * 1024
 _MOST_FOUND = 500
 _DEEPEST = 5
+_MOST_FOLDERS = 2_000
+_MOST_ENTRIES = 20_000
+_LARGEST_IGNORE = 20_000
+_INDEXING = names(
+    "add stage checkout switch restore reset merge rebase cherry-pick revert pull stash am apply read-tree mv"
+)
+"""Sub-commands of git that may put a repository into the index which was none of its entries."""
+_COMMIT_TAKES = names("--all --include --only --patch --interactive --pathspec-from-file")
+_DEPENDENCIES = names("node_modules .venv venv target __pycache__ .tox .nox .mypy_cache .next dist build")
+"""Folders with many others in them that are not searched if the repository ignores them: git adds nothing from there."""
+_PATTERN = frozenset("*?[:\\")
 
 
 def planted_submodule(folder: str) -> str | None:
     """Why git, run there, would obey a repository that may have been planted below its own; None if it would not."""
     found = repository_of(folder)
     return _planted(*found, _DEEPEST) if found is not None else None
+
+
+def changes_index(words: Sequence[str]) -> bool:
+    """Whether a command may add a repository to git's index, as far as its words can tell."""
+    order = _order(words)
+    if order is None:
+        return False
+    if order[0].startswith("-"):  # which word is the sub-command cannot be told
+        return not _INDEXING.isdisjoint(order) or "commit" in order
+    return order[0] in _INDEXING or (order[0] == "commit" and _commit_adds(order[1:]))
+
+
+def is_git_alone(words: Sequence[str]) -> bool:
+    """Whether a command is git, and brings no further repository."""
+    return program(words[0]) == "git" and "clone" not in words and "worktree" not in words
+
+
+def _order(words: Sequence[str]) -> Sequence[str] | None:
+    """What git is told to do, also behind a runner; None if the command is not git, or nothing is said."""
+    at = next((at for at, word in enumerate(words) if program(word) == "git"), len(words))
+    return words[at + 1 :] or None
+
+
+def _commit_adds(words: Sequence[str]) -> bool:
+    """Whether `git commit` takes more than what was added before."""
+    is_value = False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word.startswith("--"):
+            option, equals, _ = word.partition("=")
+            if any(known.startswith(option) for known in _COMMIT_TAKES):
+                return True
+            is_value = not equals and option in ("--message", "--file", "--author", "--date", "--reuse-message")
+        elif word.startswith("-"):
+            letters = word[1:]
+            end = next((at for at, letter in enumerate(letters) if letter in "mCFct"), len(letters))
+            if not set("aiop").isdisjoint(letters[:end]):
+                return True
+            is_value = end == len(letters) - 1
+        else:
+            return True
+    return False
+
+
+def untracked_repository(folder: str, words: Sequence[str]) -> str | None:
+    """Why a command that changes the index, run there, may make git obey another repository; None if it cannot."""
+    found = repository_of(folder)
+    if found is None:
+        return None
+    top, git = found
+    ignored = _ignored(top)
+    left = [_MOST_FOLDERS, _MOST_ENTRIES]
+    for start in _added(folder, top, _order(words) or ()):
+        if reason := _search(start, top, _common(git), ignored, left):
+            return reason
+    return None
+
+
+def _added(folder: str, top: str, order: Sequence[str]) -> list[str]:
+    """The folders from which on `git add` takes something; all of the repository if that cannot be told."""
+    paths = [word for word in order[1:] if not word.startswith("-")]
+    if order[:1] != ("add",) or not paths or any(not _PATTERN.isdisjoint(path) for path in paths):
+        return [top]
+    starts = [os.path.normpath(os.path.join(folder, path)) for path in paths]
+    return starts if all(os.path.lexists(start) for start in starts) else [top]
+
+
+def _search(start: str, top: str, common: str, ignored: frozenset[str], left: list[int]) -> str | None:
+    waiting = [start] if os.path.isdir(start) and not os.path.islink(start) else []
+    while waiting:
+        folder = waiting.pop()
+        left[0] -= 1
+        try:
+            with os.scandir(folder) as entries:
+                inside = list(entries)
+        except OSError:
+            return f"`{folder}` cannot be searched for repositories that git would obey"
+        left[1] -= len(inside)
+        if min(left) < 0:
+            return f"`{top}` is too large to be searched for repositories that git would obey"
+        git = next((entry for entry in inside if entry.name.casefold() == ".git"), None)
+        if git is not None and folder != top:
+            target = target_of_git_file(folder, git.path) if git.is_file(follow_symlinks=False) else None
+            if target is None or not is_inside(target, common):
+                return f"`{folder}` is a repository of its own, and git would obey its configuration"
+            continue
+        waiting += [
+            entry.path
+            for entry in inside
+            if entry is not git and entry.name not in ignored and entry.is_dir(follow_symlinks=False)
+        ]
+    return None
+
+
+def _ignored(top: str) -> frozenset[str]:
+    """Those folders of dependencies that the repository ignores wherever they lie."""
+    text = read_start(os.path.join(top, ".gitignore"), _LARGEST_IGNORE + 1)
+    if text is None or len(text) > _LARGEST_IGNORE:
+        return frozenset()
+    lines = [line.strip() for line in os.fsdecode(text).splitlines()]
+    if any(line.startswith("!") for line in lines):
+        return frozenset()
+    return _DEPENDENCIES & {line.removesuffix("/") for line in lines}
 
 
 def _planted(top: str, git: str, depth: int) -> str | None:
@@ -48,11 +166,8 @@ def _planted(top: str, git: str, depth: int) -> str | None:
 
 def _common(git: str) -> str:
     """The `.git` that a worktree's shares with others."""
-    try:
-        with open(os.path.join(git, "commondir"), "rb") as file:
-            return os.path.realpath(os.path.join(git, os.fsdecode(file.read(_LONGEST_NAME)).strip()))
-    except OSError:
-        return os.path.realpath(git)
+    text = read_start(os.path.join(git, "commondir"), _LONGEST_NAME)
+    return os.path.realpath(os.path.join(git, os.fsdecode(text).strip()) if text is not None else git)
 
 
 def _submodules(git: str) -> tuple[str, ...] | None:
@@ -78,8 +193,9 @@ def _names_in(path: str, changed: int, size: int, inode: int) -> tuple[str, ...]
     """`changed` and `inode` tell the file's states apart."""
     if size > _LARGEST:
         return None
-    with open(path, "rb") as file:
-        index = file.read(_LARGEST)
+    index = read_start(path, _LARGEST)
+    if index is None:
+        return None
     found = list(_places(index))
     if len(found) > _MOST_FOUND or (found and int.from_bytes(index[4:8]) > 3):  # from 4 on, names are not whole
         return None

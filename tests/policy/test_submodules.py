@@ -1,0 +1,96 @@
+"""What git may take for a submodule: a command that changes its index is covered only if it can add no repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from crow.policy import submodules
+from tests.policy.support import Workshop, allow, word
+
+RULES = [allow(command) for command in ("git *", "git checkout *", "git pull", "npm test *", "git clone *", "ls *")]
+
+
+@pytest.fixture
+def project(tmp_path) -> Workshop:
+    return Workshop.build(tmp_path)
+
+
+def plant(folder: str) -> None:
+    Path(folder, ".git").mkdir(parents=True)
+
+
+def judged(project: Workshop, line: str) -> str:
+    return word(project.policy(*RULES).judge(project.line(line)))
+
+
+ADDING = """\
+git add -A
+git add .
+git add vendor
+git add 'v*'
+git add src
+git add -u
+git add src/app.py vendor
+git add nothing-there
+git commit -am x
+git commit -qa
+git commit --all -m x
+git commit vendor
+git checkout main
+git pull
+git add -A && git status
+git status && git add .
+"""
+
+
+@pytest.mark.parametrize("line", ADDING.splitlines())
+def test_not_covered_while_a_repository_lies_there(project, line):
+    assert judged(project, line) == "go"
+    plant(f"{project.root}/vendor/x")
+    plant(f"{project.root}/src/y")
+    assert judged(project, line) == "ask"
+
+
+@pytest.mark.parametrize(
+    "line", ["git add src", "git add a.txt && git commit -m add", "git commit -m x", "git commit -qm 'a b' --amend"]
+)
+def test_covered_if_it_adds_nothing_of_the_repository(project, line):
+    plant(f"{project.root}/vendor/x")
+    assert judged(project, line) == "go"
+
+
+@pytest.mark.parametrize("line", ["npm test && git add -A", "ls; git add .", "git clone https://a.b/c && git add ."])
+def test_what_another_program_may_have_brought_is_not_added(project, line):
+    assert judged(project, line) == "ask"
+    assert judged(project, line.partition("git add")[0] + "git status") == "go"
+
+
+def test_a_true_submodule_is_no_other_repository(project):
+    Path(project.root, ".git/modules/x").mkdir(parents=True)
+    Path(project.root, "vendor/x").mkdir(parents=True)
+    Path(project.root, "vendor/x/.git").write_text("gitdir: ../../.git/modules/x\n")
+    assert judged(project, "git add -A") == "go"
+    Path(project.root, "vendor/x/.git").write_text("gitdir: ../../src\n")
+    assert judged(project, "git add -A") == "ask"
+
+
+def test_a_large_project_is_not_searched_to_its_end(project, monkeypatch):
+    monkeypatch.setattr(submodules, "_MOST_FOLDERS", 8)
+    assert judged(project, "git add -A") == "go"
+    for number in range(9):
+        Path(project.root, f"node_modules/{number}").mkdir(parents=True)
+    assert judged(project, "git add -A") == "ask"
+    assert judged(project, "git add src/app.py") == "go"
+    Path(project.root, ".gitignore").write_text("node_modules/\n")
+    assert judged(project, "git add -A") == "go"
+    Path(project.root, ".gitignore").write_text("node_modules/\n!node_modules/1\n")
+    assert judged(project, "git add -A") == "ask"
+
+
+@pytest.mark.parametrize("name", ["index", "commondir"])
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(project, name):
+    os.mkfifo(Path(project.root, ".git", name))
+    assert judged(project, "git status") == ("ask" if name == "index" else "go")
+    os.mkfifo(Path(project.root, "src/.git"))
+    assert judged(project, "git add -A") == "ask"
