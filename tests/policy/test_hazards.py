@@ -7,6 +7,7 @@ import pytest
 
 from crow.policy.hazards import why_not_listed
 from crow.policy.option_table import TABLE, Covered
+from tests.policy.support import allow, word
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "permissions.md"
 
@@ -93,6 +94,66 @@ def test_a_remote_that_lies_on_this_machine_is_not_asked(tmp_path):
     (tmp_path / "bare.git").mkdir()
     assert why_not_listed(("git", "remote", "show", "bare"), 2, [str(tmp_path)]) is not None
     assert why_not_listed(("git", "remote", "show", "origin"), 2, [str(tmp_path)]) is None
+
+
+SAID_BY_A_FILE = """\
+patch -p1
+patch a.txt b.diff
+git apply a.diff
+git am a.mbox
+ar x a.a
+jar xf a.jar
+uudecode a.uu
+7za x a.7z
+unar a.rar
+unrar x a.rar
+gunzip AGENTS.md.gz
+bunzip2 a.bz2
+xz -d a.xz
+hg import a.diff
+docker cp a b
+python -m zipfile -e a.zip .
+gcc a.c
+gcc -E a.c
+gcc-12 a.c
+g++-12 a.c
+clang++ a.cc
+cc a.c
+x86_64-linux-gnu-gcc a.c
+rustc a.rs
+"""
+
+
+@pytest.mark.parametrize("line", SAID_BY_A_FILE.splitlines())
+def test_where_a_file_says_what_is_read_or_written_only_exact_words_are_covered(shop, line):
+    first, second, *_ = line.split()
+    for rule in (f"{first} *", f"{first} {second} *"):
+        assert word(shop.policy(allow(rule)).judge(shop.line(line))) == "ask", rule
+    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "go"
+    assert shop.policy().judge(shop.line(line)).session.label == f"Allow `{line}` for this session"
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        *((f"{name} *", f"{name} {word} env") for name in ("npm", "pnpm") for word in ("run", "test")),
+        *((f"npm {word} *", f"npm {word} env") for word in ("run", "run-script", "exec")),
+        ("npm run *", "npm run --silent env"),
+        ("yarn *", "yarn run env"),
+        ("yarn run *", "yarn run env"),
+        ("yarn run *", "yarn run tsc"),
+        ("bun run *", "bun run env"),
+        ("deno run *", "deno run a.ts"),
+    ],
+)
+def test_a_runner_of_scripts_prints_no_environment(shop, rule, line):
+    assert word(shop.policy(allow(rule)).judge(shop.line(line))) == "ask"
+    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "go"
+
+
+@pytest.mark.parametrize("line", ["npm run environment", "npm run env:check", "pnpm run build", "npm test unit"])
+def test_a_runner_of_scripts_runs_those_of_the_package(shop, line):
+    assert word(shop.policy(allow("npm *"), allow("pnpm *")).judge(shop.line(line))) == "go"
 
 
 def rows() -> list[str]:

@@ -100,7 +100,7 @@ LABELS = [
             "yarn dlx x",
         )
     ),
-    ("c++ -c a.cc", "`c++ …`"),
+    ("c++ -c a.cc", "`c++ -c a.cc`"),
 ]
 ONLY_ONCE = [
     *("echo $x", "echo $(ls)", "ls > x", "FOO=1 ls", "ls &", "ls *.py", "(ls)", "ls 'x", "cat <<E", "echo hi!"),

@@ -113,7 +113,7 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
     while start < len(words):
         name = program(words[start])
         if name in EXACT_ONLY or (name, *words[start + 1 : start + 2]) in EXACT_PHRASES:
-            return f"`{name}` runs or writes what its words say, so that only a rule without `*` covers it"
+            return f"`{name}` runs, reads or writes what words or files say, so that only a rule without `*` covers it"
         length = _chooses(words[start:])
         if length and not _spells_choice(words[start + length : max(first, start + length)], name):
             chooser = " ".join(words[start : start + length])
@@ -127,7 +127,7 @@ def _leaves_program_open(words: tuple[str, ...], first: int) -> str | None:
 def _chooses(words: tuple[str, ...]) -> int:
     """How many words say that the next one is what is run; 0 if the program is no such."""
     chosen = (program(words[0]), *words[1:])
-    return next((length for length in (1, 2) if chosen[:length] in CHOOSERS), 0)
+    return next((length for length in (2, 1) if chosen[:length] in CHOOSERS), 0)
 
 
 def _runs_script(words: tuple[str, ...], length: int) -> bool:

@@ -84,7 +84,7 @@ def _compile(entry: Covered) -> _Compiled:
 
 
 _NO_OPTIONS = _compile(Covered(""))
-_NUMBERED = names("python pip gcc clang perl ruby node")
+_NUMBERED = names("python pip perl ruby node")
 _SYSTEM = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 _SETTING = re.compile(r"[-+@]|[\w.-]+[+:?]?=|[A-Za-z][\w.-]*:(?!//)")
 """An option, a file of options, a variable (`SHELL=x`), a goal (`exec:java`)."""

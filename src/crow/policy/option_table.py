@@ -738,7 +738,6 @@ _RUNS_SCRIPTS = (
     "pnpm test",
     "pnpm run",
     "yarn test",
-    "yarn run",
     "yarn start",
     "pnpm start",
 )
@@ -748,10 +747,12 @@ _TOOLS = (
             phrase,
             flags="s" if phrase.startswith("npm") else "",
             long="--silent --if-present" if phrase.startswith("npm") else "",
-            refused=r"[@+]|[\w.-]+[+:?]?=",
+            # `npm run env` prints the environment, whatever the package says.
+            refused=r"env\Z|[@+]|[\w.-]+[+:?]?=",
             passes_on=True,
             examples=(f"{phrase} x",),
             counterexamples=(
+                f"{phrase} env",
                 f"{phrase} --script-shell=./x",
                 f"{phrase} --script-s ./x",
                 f"{phrase} -- --x",
@@ -896,35 +897,6 @@ _TOOLS = (
         long="--check --list-different --ignore-unknown --log-level --no-color",
         examples=("prettier --check x",),
         counterexamples=("prettier -w x", "prettier --write x", "prettier --plugin x y", "prettier --config x y"),
-    ),
-    *(
-        Covered(
-            name,
-            flags="cSEvw",
-            valued="IDULl",
-            shapes=r"-(g\d?|ggdb\d?|O([0-3sgz]|fast)?|std=[\w+]+|W[\w=+-]*|fPIC|fPIE|fopenmp|fsyntax-only|fsanitize=\w+"
-            r"|fno-[a-z-]+|m32|m64|m(arch|tune)=[\w.-]+|pthread|pedantic|pedantic-errors|shared|static)",
-            refused="@",
-            examples=(f"{name} -c -Wall -O2 a.c", f"{name} -Iinclude a.c"),
-            counterexamples=(
-                f"{name} -o x y",
-                f"{name} -Wl,-plugin,./e a.c",
-                f"{name} -wrapper ./x a.c",
-                f"{name} -fplugin=./x a.c",
-                f"{name} -specs=x a.c",
-                f"{name} -B. a.c",
-                f"{name} -x c a",
-                f"{name} -MF x a.c",
-                f"{name} @x",
-                f"{name} -save-temps a.c",
-                f"{name} -fuse-ld=x a.c",
-                f"{name} -Xclang -load a.c",
-                f"{name} -mllvm -load=x a.c",
-                f"{name} -fdump-tree-all a.c",
-                f"{name} -include x a.c",
-            ),
-        )
-        for name in ("gcc", "g++", "cc", "c++", "clang", "clang++")
     ),
     *(
         Covered(

@@ -5,7 +5,13 @@ import re
 
 from crow.policy.tables import names, phrases
 
-_VERSION = re.compile(r"(?<=[a-z])[-.]?\d[\d.]*$")
+_VERSION = re.compile(r"(?<=[a-z+])[-.]?\d[\d.]*$")
+_COMPILERS = names(
+    """
+    gcc g++ cc c++ clang clang++ cpp tcc icc icpc icx icpx nvcc gfortran rustc swiftc ghc as ld nasm yasm
+    """
+)
+"""They include whatever their input names, and print it, or what is wrong with it."""
 
 
 def program(name: str) -> str:
@@ -14,7 +20,8 @@ def program(name: str) -> str:
     plain = _VERSION.sub("", base)
     if plain.startswith("g") and plain[1:] in _GNU:
         return plain[1:]  # as they are called where the system has its own
-    return plain
+    target, _, tool = plain.rpartition("-")
+    return tool if target.count("-") and tool in _COMPILERS else plain  # `x86_64-linux-gnu-gcc`
 
 
 _GNU = names("find sort sed tar awk xargs env timeout nice nohup stdbuf chroot shuf split make date")
@@ -83,17 +90,23 @@ EXACT_ONLY = (
         vi vim vim.tiny vim-tiny vim.basic vimdiff nvim view ex ed emacs nano sqlite psql mysql mariadb mongosh
         redis-cli gpg openssl hyperfine elixir iex m4 dc bc r rscript opam stack mise coverage conda mamba
         micromamba rails timeit pdb trace cprofile profile runpy code doctest
-        cp mv install rsync scp wget tar bsdtar unzip cpio 7z ps printenv yq
+        cp mv install rsync scp sftp ftp lftp wget aria2c axel yt-dlp youtube-dl ps printenv yq
+        tar bsdtar star pax unzip cpio bsdcpio 7z 7za 7zr 7zz p7zip ar jar rar unrar unar unp aunpack dtrx ouch rpm2cpio
+        rpm2archive cabextract unsquashfs uudecode unshar munpack ripmime patch gpatch zipfile tarfile
+        gzip gunzip pigz unpigz bzip bunzip pbzip xz unxz zstd unzstd lzma unlzma lz unlz lzip uncompress brotli
         """
     )
+    | _COMPILERS
 )
 """Never covered by a rule that ends in `*`: a word may name what is run, or change what the rest of the line means; or
-a folder that is named lets something protected be written; or everybody's environment is printed."""
+a folder that is named, or what a file says, lets something protected be written; or everybody's environment is printed,
+or files that no word names."""
 
 EXACT_PHRASES: frozenset[tuple[str, ...]] = phrases(
     """
     docker+run docker+exec podman+run podman+exec kubectl+exec kubectl+run rustup+run uv+tool mix+run git+bisect
-    git+submodule git+filter-branch git+config git+hook git+update-index
+    git+submodule git+filter-branch git+config git+hook git+update-index git+apply git+am git+checkout-index
+    git+fast-import git+quiltimport hg+import hg+unbundle svn+patch docker+cp podman+cp kubectl+cp
     """
 )
 """The same, for sub-commands."""
@@ -102,7 +115,8 @@ CHOOSERS: frozenset[tuple[str, ...]] = frozenset((shell,) for shell in SHELLS) |
     """
     python pypy ipython perl ruby node nodejs deno bun php lua luajit julia tclsh osascript groovy scala awk
     mawk nawk java dotnet tsx ts-node uv+run poetry+run pdm+run hatch+run pipx+run pipenv+run npm+exec npm+x pnpm+exec
-    pnpm+dlx yarn+exec yarn+dlx bundle+exec direnv+exec nix+run nix+shell go+run
+    pnpm+dlx yarn+exec yarn+dlx yarn+run yarn+node bun+run bun+x bun+exec deno+run dotnet+exec bundle+exec direnv+exec
+    nix+run nix+shell go+run
     """
 )
 """The word after these says what is run. A rule with `*` covers them only if it spells that word out, as in
@@ -121,7 +135,7 @@ HARMLESS = names(
 
 SUBCOMMANDS = names(
     """
-    git npm pnpm yarn bun cargo go pip uv poetry pdm hatch conda dotnet mvn gradle gh glab rustup apt apt-get brew dnf
+    git hg svn jj npm pnpm yarn bun cargo go pip uv poetry pdm hatch conda dotnet mvn gradle gh glab rustup apt apt-get brew dnf
     systemctl terraform helm bundle gem rails mix composer swift flutter dart deno nix just task make tox nox
     """
 )
