@@ -12,7 +12,7 @@ from crow.acp import workspace as client
 from crow.acp.connection import Call
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.workspace.base import Document
 from crow.workspace.excerpt import Wanted
 from crow.workspace.place import ResolvedPath
@@ -396,6 +396,39 @@ def test_a_write_that_the_editor_refuses_is_not_made_on_disk(path, answer, reaso
     play(editor, run)
     assert path.read_text() == "one\ntwo\n"
     assert not new.exists()
+
+
+@pytest.mark.parametrize("text", ["one\r\ntwo\r\n", "\ufeffone\n", "x" * (client.LARGEST_SENT + 1)])
+def test_after_a_refused_write_nothing_is_written_that_the_editor_is_not_asked_about(path, text):
+    editor = Troubled(path.parent)
+    editor.on_write = deny
+    new, latin = path.parent / "new.txt", path.parent / "latin.txt"
+    latin.write_bytes(b"gr\xfc\xdfe\n")
+
+    async def run(workspace: ClientWorkspace) -> None:
+        with pytest.raises(WorkspaceError, match="the editor refused it"):
+            await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
+        with pytest.raises(WorkspaceError, match=r"new\.txt was not written: the editor refused to write another file"):
+            await workspace.write_document(ResolvedPath(str(new)), text, None)
+        with pytest.raises(WorkspaceError, match="refused to write another file"):
+            await workspace.write_document(ResolvedPath(str(latin)), "größe\n", await read(workspace, latin))
+
+    play(editor, run)
+    assert not new.exists()
+    assert latin.read_bytes() == b"gr\xfc\xdfe\n"
+
+
+def test_a_large_file_that_the_editor_refuses_is_not_searched_on_the_disk(path):
+    editor = Troubled(path.parent)
+    path.write_text("one\n" * (client.LARGEST_SENT // 4 + 1))
+
+    async def run(workspace: ClientWorkspace) -> None:
+        assert await workspace.unsaved_text(ResolvedPath(str(path))) is None
+        editor.on_read = deny
+        with pytest.raises(EditorRefused, match="the editor refused it"):
+            await workspace.unsaved_text(ResolvedPath(str(path)))
+
+    play(editor, run)
 
 
 @pytest.mark.parametrize("answer", [fail, deny, deny_by_parameters])

@@ -5,6 +5,7 @@ keeps every byte; else straight to disk, as long as the buffer holds no change o
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
@@ -81,6 +82,8 @@ class ClientWorkspace(LocalWorkspace):
         """The files that were read or written through the editor, the last one at the end."""
         self._has_refused = False
         """The editor said no to a file that is there: what it does not show from now on, it will not show."""
+        self._has_refused_to_write = False
+        """The same for writing: from now on nothing is written that it is not asked about."""
 
     async def read_text(self, path: ResolvedPath) -> str:
         document = await self.read_document(path)
@@ -114,13 +117,21 @@ class ClientWorkspace(LocalWorkspace):
         return tuple(reversed(self._known)) if self._reads else ()
 
     async def unsaved_text(self, path: ResolvedPath) -> str | None:
-        if not self._reads or not self.contains(path.real) or (await self.stat(path)).size > LARGEST_SENT:
+        if not self._reads or not self.contains(path.real):
+            return None
+        if (await self.stat(path)).size > LARGEST_SENT:
+            await self._ask_whether_shown(path)
             return None
         document = (await self._look(path)).document
         if document is None or not document.unsaved:
             return None
         self._note_known(path)
         return document.text
+
+    async def _ask_whether_shown(self, path: ResolvedPath) -> None:
+        """EditorRefused if the editor will not show a file that is too large to be sent: it is asked for one line."""
+        with contextlib.suppress(TimeoutError):
+            await self._ask_for_buffer(path, Document(path.real, ""), (1, 1))
 
     def _note_known(self, path: ResolvedPath) -> None:
         self._known.pop(path.real, None)
@@ -141,7 +152,7 @@ class ClientWorkspace(LocalWorkspace):
             return await self._write_through(path, text, look)
         if look.document is not None and look.document.unsaved:
             raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
-        return await self._write_to_disk(path, text, look)
+        return await self._write_unasked(path, text, look)
 
     async def remove(self, path: ResolvedPath, before: Document) -> None:
         look = await self._look_again(path, before)
@@ -262,6 +273,18 @@ class ClientWorkspace(LocalWorkspace):
         """In another encoding than the file has: no editor can be told which."""
         if look.document is not None and look.document.unsaved:
             raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
+        return await self._write_unasked(path, text, look, like)
+
+    async def _write_unasked(
+        self, path: ResolvedPath, text: str, look: FileState, like: Document | None = None
+    ) -> Document:
+        """To disk, past an editor that could not keep the text as it is: not past one that refuses to write."""
+        if self._has_refused_to_write and self.contains(path.real):
+            told = (
+                f"{shown(path.real)} was not written: the editor refused to write another file, and cannot be asked "
+                "about this one, since its size, encoding or line ends might not survive."
+            )
+            raise WorkspaceError(told, remedy="Only the user can allow it.")
         return await self._write_to_disk(path, text, look, like)
 
     async def _write_to_disk(
@@ -276,7 +299,7 @@ class ClientWorkspace(LocalWorkspace):
         if not await self._is_quiet(path):
             if look.document is not None and look.document.unsaved:
                 raise FileChanged(f"{shown(path.real)} changes all the time. Nothing was written.")
-            return await self._write_to_disk(path, text, look)
+            return await self._write_unasked(path, text, look)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
         await self._expect_on_disk(path, look.saved)
         mark = MARK if look.buffer is not None and look.buffer.startswith(MARK) else ""
@@ -290,6 +313,7 @@ class ClientWorkspace(LocalWorkspace):
             if _cannot(error) and not (look.document is not None and look.document.unsaved):
                 after = await self._write_to_disk(path, text, look)
                 return msgspec.structs.replace(after, remarks=(*after.remarks, WRITTEN_TO_DISK))
+            self._has_refused_to_write = True
             raise _refused_to_write(path, error) from None
         except ConnectionLost:
             raise WorkspaceError(f"{shown(path.real)} was not written: the editor is gone.") from None
