@@ -1,5 +1,7 @@
 """Which paths are secrets, and which are protected."""
 
+import os
+
 import pytest
 
 from crow.policy.paths import is_protected, is_secret
@@ -33,12 +35,16 @@ PROTECTED = """
 /w/.grok/settings.json /w/AGENT.md /w/.rules /w/.mvn/extensions.xml /w/.yarn/releases/yarn.js /home/me/.tmux.conf
 /home/me/.local/bin/git /home/me/.config/nushell/env.nu
 /w/.yarnrc.yml /w/.ripgreprc /home/me/.config/opencode/x /home/me/.config/goose/config.yaml
+/w/.hg/hgrc /w/.jj/repo/config.toml /w/.devcontainer.json /w/lefthook.yaml /w/lefthook.toml /w/lefthook-local.yml
+/w/.lefthook.json /w/.lefthook-local/pre-commit/x /w/.config/lefthook.yml /w/.pre-commit-config.yml /w/.buildkite/x.yml
+/w/.gitpod.yml /w/.lldbinit /w/.gdbinit /w/.gvimrc /w/.vimrc /w/.aiassistant/rules/x /w/.continuerules /w/.idx/dev.nix
+/w/.augment-guidelines /w/.augment/rules/x /w/.pdbrc /w/.ghci /w/.lintstagedrc.json /w/mise.toml /w/.svn/x /w/.cirrus.yml
 /w/.env /w/server.key /w/.g\u200cit/config /w/x/../.git/config /home/me/.config/git/config
 """
 UNPROTECTED = """
 /w/src/app.py /w/.gitignore /w/.gitattributes /w/git/config /w/.github/CODEOWNERS /w/.github/dependabot.yml /w/README.md
 /w/docs/AGENTS.md.txt /w/workflows/ci.yml /w/bashrc /w/deploy/x.service /w/.env.example /w/crontab /w/vscode/x
-/w/.gitx/y /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
+/w/.gitx/y /w/lefthook/x /w/src/idx/a.py /w/docs/lefthook.md /w/hg/hgrc /w/.hgignore /w/mise/x /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
 """
 
 
@@ -82,3 +88,42 @@ def test_what_becomes_a_git_directory_by_its_last_part(tmp_path):
     (tmp_path / "refs").mkdir()
     assert is_protected(f"{tmp_path}/objects/x")
     assert is_protected("/" + "a/" * 150), "too deep to be looked at"
+
+
+HOOKS = [
+    ("[core]\n\thooksPath = tools/hooks\n", "tools/hooks/pre-commit", "tools/x"),
+    ('[core] HOOKSPATH="tools/hooks" ; of the team\n', "tools/hooks/lib/a.sh", "tools/hooks-of-mine"),
+    ('[remote "core"]\n\turl = x\n[core]\nbare = false\nhookspath = ./tools/\\\nhooks/\n', "tools/hooks/x", "tools/y"),
+    ("[core]\n\thooksPath = .\n", "pre-commit", "src/pre-commit"),
+    ("[core]\n\thooksPath = linked\n", "tools/hooks/x", "tools/x"),
+    ("[include]\n\tpath = ../shared.conf\n", "tools/hooks/x", "tools/x"),
+    ("[include]\n\tpath = ../shared.conf\n", "shared.conf", "other.conf"),
+    ("[core]\n\thooksPath = Tools/Hooks\n", "tools/hooks/x", "tools/x"),
+    ('[includeIf "onbranch:x"]\n\tpath = more\n', "tools/hooks/x", "tools/x"),
+    ("[core]\n\thooksPath = ROOT/tools/hooks\n", "tools/hooks/x", "tools/x"),
+    ("[core]\n\thooksPath = vendor/x/hooks\n", "vendor/x/hooks/pre-push", "vendor/x/y"),
+]
+
+
+@pytest.mark.parametrize(("config", "hook", "other"), HOOKS)
+def test_hooks_that_git_is_told_of_are_protected(tmp_path, monkeypatch, config, hook, other):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    root = tmp_path / "work"
+    for name in (".git", "tools/hooks", "vendor/x/.git"):
+        (root / name).mkdir(parents=True)
+    (root / "linked").symlink_to("tools/hooks")
+    (root / "shared.conf").write_text("[core]\n\thooksPath = tools/hooks\n")
+    (root / ".git/more").write_text("[include]\n\tpath = more\n[core]\n\thooksPath = tools/hooks\n")
+    assert not is_protected(f"{root}/{hook}")
+    (root / ".git/config").write_text(config.replace("ROOT", str(root)))
+    assert is_protected(f"{root}/{hook}")
+    assert not is_protected(f"{root}/{other}")
+
+
+def test_hooks_that_the_person_has_for_every_repository_are_protected(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".gitconfig").write_text("[core]\n\thooksPath = team/hooks\n")
+    (tmp_path / "work/.git").mkdir(parents=True)
+    os.mkfifo(tmp_path / "work/.git/config")
+    assert is_protected(f"{tmp_path}/work/team/hooks/pre-commit")
+    assert not is_protected(f"{tmp_path}/work/team/x")

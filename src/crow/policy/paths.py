@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from crow.paths import is_inside
+from crow.policy.hooks import is_obeyed_by_git
 from crow.policy.repositories import is_in_git_directory
 from crow.policy.tables import names
 
@@ -24,10 +25,14 @@ _START_UP_FILES = names(
     """
     .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .inputrc .zshrc .zshenv .zprofile .zlogin
     .zlogout .kshrc .mkshrc .shrc .cshrc .tcshrc .login .logout .xprofile .xinitrc .xsession .xsessionrc
-    .pam_environment .tmux.conf .curlrc .gdbinit .rprofile .xonshrc
+    .pam_environment .tmux.conf .screenrc .curlrc .wgetrc .mailrc .gdbinit .lldbinit .pdbrc .perldb .rprofile .octaverc
+    .xonshrc .irbrc .pryrc .ghci .ocamlinit .iex.exs .psqlrc .sqliterc
     """
 )
-_PROTECTED_NAMES = _START_UP_FILES | {
+_HOOK_MANAGERS = frozenset(
+    f"lefthook{local}.{ending}" for local in ("", "-local") for ending in ("yml", "yaml", "toml", "json", "jsonc")
+)
+_PROTECTED_NAMES = _START_UP_FILES | _HOOK_MANAGERS | {
     ".gitconfig",
     ".gitlab-ci.yml",
     ".pre-commit-config.yaml",
@@ -53,6 +58,8 @@ _PROTECTED_NAMES = _START_UP_FILES | {
     ".clinerules",
     ".roorules",
     ".goosehints",
+    ".continuerules",
+    ".augment-guidelines",
     ".roomodes",
     ".mcp.jsonc",
     "agent.md",
@@ -64,11 +71,29 @@ _PROTECTED_NAMES = _START_UP_FILES | {
     "jenkinsfile",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
-    "lefthook.yml",
-    ".lefthook.yml",
+    ".woodpecker.yml",
+    ".woodpecker.yaml",
+    ".cirrus.yml",
+    ".cirrus.star",
+    "appveyor.yml",
+    ".appveyor.yml",
+    ".pre-commit-config.yml",
+    "prek.toml",
+    ".overcommit.yml",
+    ".simple-git-hooks.json",
+    "simple-git-hooks.json",
     "bunfig.toml",
+    ".hgrc",
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
     # what editors run when a folder is opened
+    ".devcontainer.json",
+    ".gitpod.yml",
     ".exrc",
+    ".gvimrc",
+    ".ideavimrc",
     ".nvimrc",
     ".nvim.lua",
     ".vimrc",
@@ -77,13 +102,21 @@ _PROTECTED_NAMES = _START_UP_FILES | {
 }
 _PROTECTED_ENDINGS = (".code-workspace",)
 """Of names of files."""
-_PROTECTED_BEGINNINGS = (".aider", ".roorules-", ".clinerules-")
+_PROTECTED_BEGINNINGS = (
+    ".aider",
+    ".roorules-",
+    ".clinerules-",
+    ".lefthook",
+    ".huskyrc",
+    ".lintstagedrc",
+    "lint-staged.config.",
+)
 """Of names of files and folders, such as `.aider.conf.yml`."""
 _PROTECTED_FOLDERS = names(
     """
-    .git .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer .circleci .woodpecker .githooks .mvn .yarn
-    .vs .fleet .run .helix .emacs.d .cody .grok .serena
-    .agent .agents .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy .codeium .codex
+    .git .hg .jj .sl .svn .bzr .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer .circleci .woodpecker .buildkite .semaphore
+    .teamcity .tekton .githooks .mvn .yarn .mise .idx .vs .fleet .run .helix .emacs.d .cody .grok .serena
+    .agent .agents .aiassistant .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy .codeium .codex
     .continue .copilot .crush .cursor .factory .gemini .goose .iflow .junie .kilocode .kimi .kiro .neovate .opencode
     .openhands .pi .qoder .qwen .roo .rovodev .tabnine .trae .vibe .warp .windsurf .zencoder
     """
@@ -112,6 +145,10 @@ _PROTECTED_BRANCHES = (
     (".config", "zed"),
     (".config", "nvim"),
     (".config", "git"),
+    (".config", "hg"),
+    (".config", "jj"),
+    (".config", "mise"),
+    (".config", "direnv"),
     (".config", "fish"),
     (".config", "systemd"),
     (".config", "autostart"),
@@ -155,7 +192,8 @@ def is_protected(path: str, private: Sequence[str] = ()) -> bool:
         return True
     if _PROTECTED_SYSTEM.fullmatch(folded) is not None or is_secret(path, private):
         return True
-    return is_in_git_directory(os.path.normpath(path))
+    path = os.path.normpath(path)
+    return is_in_git_directory(path) or is_obeyed_by_git(path)
 
 
 def _folded(path: str) -> str:

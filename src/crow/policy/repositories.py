@@ -90,6 +90,12 @@ def target_of_git_file(folder: str, git: str) -> str | None:
     return os.path.realpath(os.path.join(folder, os.fsdecode(text).removeprefix("gitdir:").strip()))
 
 
+def common_directory(git: str) -> str:
+    """The `.git` that a worktree's shares with others."""
+    text = read_start(os.path.join(git, "commondir"), 5000)
+    return os.path.realpath(os.path.join(git, os.fsdecode(text).strip()) if text is not None else git)
+
+
 def read_start(path: str, most: int) -> bytes | None:
     """The first bytes of a file; None if it cannot be read, or is none: a pipe would keep whoever opens it waiting."""
     try:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from crow.paths import is_inside
 from crow.policy.programs import program
-from crow.policy.repositories import read_start, repository_of, target_of_git_file
+from crow.policy.repositories import common_directory, read_start, repository_of, target_of_git_file
 from crow.policy.tables import names
 
 _GITLINK = b"\x00\x00\xe0\x00"
@@ -94,7 +94,7 @@ def untracked_repository(folder: str, words: Sequence[str]) -> str | None:
     ignored = _ignored(top)
     left = [_MOST_FOLDERS, _MOST_ENTRIES]
     for start in _added(folder, top, _order(words) or ()):
-        if reason := _search(start, top, _common(git), ignored, left):
+        if reason := _search(start, top, common_directory(git), ignored, left):
             return reason
     return None
 
@@ -157,17 +157,11 @@ def _planted(top: str, git: str, depth: int) -> str | None:
         if not os.path.lexists(inner):
             continue  # nothing lies there, or this is no entry
         target = target_of_git_file(path, inner) if os.path.isfile(inner) else None
-        if target is None or not is_inside(target, _common(git)):
+        if target is None or not is_inside(target, common_directory(git)):
             return f"`{path}` is a repository of its own, and git would obey its configuration"
         if reason := _planted(path, target, depth - 1):
             return reason
     return None
-
-
-def _common(git: str) -> str:
-    """The `.git` that a worktree's shares with others."""
-    text = read_start(os.path.join(git, "commondir"), _LONGEST_NAME)
-    return os.path.realpath(os.path.join(git, os.fsdecode(text).strip()) if text is not None else git)
 
 
 def _submodules(git: str) -> tuple[str, ...] | None:
