@@ -38,13 +38,14 @@ PROTECTED = """
 /w/.hg/hgrc /w/.jj/repo/config.toml /w/.devcontainer.json /w/lefthook.yaml /w/lefthook.toml /w/lefthook-local.yml
 /w/.lefthook.json /w/.lefthook-local/pre-commit/x /w/.config/lefthook.yml /w/.pre-commit-config.yml /w/.buildkite/x.yml
 /w/.gitpod.yml /w/.lldbinit /w/.gdbinit /w/.gvimrc /w/.vimrc /w/.aiassistant/rules/x /w/.continuerules /w/.idx/dev.nix
-/w/.augment-guidelines /w/.augment/rules/x /w/.pdbrc /w/.ghci /w/.lintstagedrc.json /w/mise.toml /w/.svn/x /w/.cirrus.yml
+/w/.augment-guidelines /w/.augment/rules/x /w/.pdbrc /w/.ghci /w/.lintstagedrc.json /w/mise.toml /w/.cirrus.yml
 /w/.env /w/server.key /w/.g\u200cit/config /w/x/../.git/config /home/me/.config/git/config
 """
 UNPROTECTED = """
 /w/src/app.py /w/.gitignore /w/.gitattributes /w/git/config /w/.github/CODEOWNERS /w/.github/dependabot.yml /w/README.md
 /w/docs/AGENTS.md.txt /w/workflows/ci.yml /w/bashrc /w/deploy/x.service /w/.env.example /w/crontab /w/vscode/x
-/w/.gitx/y /w/lefthook/x /w/src/idx/a.py /w/docs/lefthook.md /w/hg/hgrc /w/.hgignore /w/mise/x /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
+/w/lefthook/x /w/src/idx/a.py /w/docs/lefthook.md /w/hg/hgrc /w/.hgignore /w/mise/x
+/w/.gitx/y /w/src/jenkinsfile.py /w/local/bin/git /w/code-workspace /w/runs/x
 """
 
 

@@ -80,14 +80,15 @@ def _settings(path: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=64)
 def _read_settings(path: str, changed: int, size: int, inode: int) -> tuple[tuple[str, str], ...]:
-    """The sections and values of the settings that matter. `changed`, `size` and `inode` tell the file's states apart."""
+    """The sections and values of the settings that matter. All but the path only tell the file's states apart."""
     text = os.fsdecode(read_start(path, _LARGEST) or b"").replace("\\\n", "")
     found: list[tuple[str, str]] = []
     section = ""
     for line in text.splitlines():
+        begin = 0
         if match := _SECTION.match(line):
-            section, line = match[1].casefold(), line[match.end() :]
-        if (match := _SETTING.match(line)) and (section, match[1].casefold()) in _WANTED:
+            section, begin = match[1].casefold(), match.end()
+        if (match := _SETTING.match(line, begin)) and (section, match[1].casefold()) in _WANTED:
             found.append((section, _unquoted(match[2])))
     return tuple(found)
 

@@ -32,7 +32,8 @@ _START_UP_FILES = names(
 _HOOK_MANAGERS = frozenset(
     f"lefthook{local}.{ending}" for local in ("", "-local") for ending in ("yml", "yaml", "toml", "json", "jsonc")
 )
-_PROTECTED_NAMES = _START_UP_FILES | _HOOK_MANAGERS | {
+_PROTECTED_NAMES = _START_UP_FILES | {
+    *_HOOK_MANAGERS,
     ".gitconfig",
     ".gitlab-ci.yml",
     ".pre-commit-config.yaml",
@@ -114,11 +115,12 @@ _PROTECTED_BEGINNINGS = (
 """Of names of files and folders, such as `.aider.conf.yml`."""
 _PROTECTED_FOLDERS = names(
     """
-    .git .hg .jj .sl .svn .bzr .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer .circleci .woodpecker .buildkite .semaphore
-    .teamcity .tekton .githooks .mvn .yarn .mise .idx .vs .fleet .run .helix .emacs.d .cody .grok .serena
-    .agent .agents .aiassistant .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy .codeium .codex
-    .continue .copilot .crush .cursor .factory .gemini .goose .iflow .junie .kilocode .kimi .kiro .neovate .opencode
-    .openhands .pi .qoder .qwen .roo .rovodev .tabnine .trae .vibe .warp .windsurf .zencoder
+    .git .hg .jj .sl .svn .bzr .ssh .gnupg .vscode .idea .zed .husky .crow .cargo .devcontainer .circleci
+    .woodpecker .buildkite .semaphore .teamcity .tekton .githooks .mvn .yarn .mise .idx .vs .fleet .run .helix
+    .emacs.d .cody .grok .serena
+    .agent .agents .aiassistant .aider .amazonq .amp .antigravity .augment .claude .cline .clinerules .codebuddy
+    .codeium .codex .continue .copilot .crush .cursor .factory .gemini .goose .iflow .junie .kilocode .kimi .kiro
+    .neovate .opencode .openhands .pi .qoder .qwen .roo .rovodev .tabnine .trae .vibe .warp .windsurf .zencoder
     """
 )
 """Most are folders of other agents: what lies there tells them what to do, and what to run, as the person."""

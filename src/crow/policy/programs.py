@@ -135,8 +135,8 @@ HARMLESS = names(
 
 SUBCOMMANDS = names(
     """
-    git hg svn jj npm pnpm yarn bun cargo go pip uv poetry pdm hatch conda dotnet mvn gradle gh glab rustup apt apt-get brew dnf
-    systemctl terraform helm bundle gem rails mix composer swift flutter dart deno nix just task make tox nox
+    git hg svn jj npm pnpm yarn bun cargo go pip uv poetry pdm hatch conda dotnet mvn gradle gh glab rustup apt apt-get
+    brew dnf systemctl terraform helm bundle gem rails mix composer swift flutter dart deno nix just task make tox nox
     """
 )
 """Programs whose second word says what is done: an "always" keeps it."""

@@ -32,7 +32,7 @@ _INDEXING = names(
 """Sub-commands of git that may put a repository into the index which was none of its entries."""
 _COMMIT_TAKES = names("--all --include --only --patch --interactive --pathspec-from-file")
 _DEPENDENCIES = names("node_modules .venv venv target __pycache__ .tox .nox .mypy_cache .next dist build")
-"""Folders with many others in them that are not searched if the repository ignores them: git adds nothing from there."""
+"""Folders with many others in them, not searched where the repository ignores them: git adds nothing from there."""
 _PATTERN = frozenset("*?[:\\")
 
 
