@@ -104,9 +104,9 @@ class Provider:
                 if not self._tls and lines.peek(1)[:1] == TLS_HANDSHAKE:
                     connection.sendall(b"HTTP/1.1 400 This is no TLS port\r\n\r\n")
                     return
-                while not self._stopping.is_set() and (request := _read_request(lines)):
+                while not self._stopping.is_set() and (request := read_request(lines)):
                     answer = self._dialect(request).respond(request)
-                    if not _send(connection, answer, self._stopping):
+                    if not send_answer(connection, answer, self._stopping):
                         return
         except OSError:
             pass  # the client left, or did not trust us
@@ -127,7 +127,7 @@ def forget(url: str) -> None:
         del LEARNED[known]
 
 
-def _read_request(lines: Any) -> Request | None:
+def read_request(lines: Any) -> Request | None:
     start = lines.readline().split()
     if len(start) != 3:
         return None
@@ -139,7 +139,7 @@ def _read_request(lines: Any) -> Request | None:
     return Request(start[0].decode(), start[1].decode(), headers, json.loads(body) if body else None)
 
 
-def _send(connection: socket.socket, answer: Answer, stopping: threading.Event) -> bool:
+def send_answer(connection: socket.socket, answer: Answer, stopping: threading.Event) -> bool:
     """False if the connection is of no further use."""
     streamed = answer.status == 200
     headers = {"content-type": "text/event-stream" if streamed else "application/json", **answer.headers}

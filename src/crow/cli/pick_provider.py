@@ -120,7 +120,7 @@ def _vendor(name: str) -> Candidate:
         title=vendor.title if address == vendor.base_url else f"{vendor.title} at {address}",
         provider=ProviderSettings(type=vendor.type, base_url=address),
         needs_key=True,
-        key_variable=vendor.key_variable,
+        key_variable=vendor.variable_in(os.environ) or vendor.key_variable,
         keys_page=vendor.keys_page,
         first_model=vendor.default_model,
     )

@@ -81,7 +81,7 @@ def _problem(found: Discovery) -> str:
 
 
 def _keys_set() -> list[str]:
-    variables = (vendor.key_variable for vendor in VENDORS.values())
+    variables = (name for vendor in VENDORS.values() for name in vendor.key_variables)
     return [variable for variable in variables if os.environ.get(variable, "").strip()]
 
 

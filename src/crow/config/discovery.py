@@ -36,9 +36,9 @@ def from_environment(settings: Settings, environ: Mapping[str, str]) -> Discover
     """Everything that can be known without asking anyone on the network."""
     providers = dict(settings.providers)
     for name, vendor in VENDORS.items():
-        if name not in providers and environ.get(vendor.key_variable, "").strip():
+        if name not in providers and (variable := vendor.variable_in(environ)):
             providers[name] = ProviderSettings(
-                type=vendor.type, base_url=vendor_address(name, environ), api_key_env=vendor.key_variable
+                type=vendor.type, base_url=vendor_address(name, environ), api_key_env=variable
             )
     default, chosen_by = _default(settings, providers, environ)
     name = split_model(default)[0]
@@ -50,9 +50,9 @@ def from_environment(settings: Settings, environ: Mapping[str, str]) -> Discover
 
 
 async def discover(settings: Settings, environ: Mapping[str, str]) -> Discovery:
-    """The same; and, if no model is known yet, what the servers on this machine offer."""
+    """The same; and, if no model is known for certain yet, what the servers on this machine offer."""
     known = from_environment(settings, environ)
-    if known.default:
+    if known.default and not _is_tentative(known):
         return known
     return await add_local_servers(known, environ)
 
@@ -64,10 +64,11 @@ async def add_local_servers(known: Discovery, environ: Mapping[str, str]) -> Dis
     from crow.config.probe import probe
 
     found = await probe(servers)
-    default, chosen_by = known.default, known.chosen_by
+    default, chosen_by, is_open = known.default, known.chosen_by, not known.default or _is_tentative(known)
     for name, models in found.items():
         usable = [model for model in models if can_chat(model)]
-        if not default and usable:
+        if is_open and usable:
+            is_open = False
             default, chosen_by = f"{name}/{usable[0]}", f"the server at 127.0.0.1:{servers[name]}"
     return Discovery(
         providers=known.providers | {name: local_provider(servers[name]) for name in found},
@@ -75,6 +76,12 @@ async def add_local_servers(known: Discovery, environ: Mapping[str, str]) -> Dis
         default=default,
         chosen_by=chosen_by,
     )
+
+
+def _is_tentative(known: Discovery) -> bool:
+    """Whether the default is there only because of a key that may not be meant for models at all."""
+    vendor = VENDORS.get(split_model(known.default)[0])
+    return vendor is not None and vendor.key_has_other_uses and known.chosen_by in vendor.key_variables
 
 
 def _default(settings: Settings, providers: dict[str, ProviderSettings], environ: Mapping[str, str]) -> tuple[str, str]:
@@ -95,7 +102,7 @@ def first_model(name: str, provider: ProviderSettings) -> str:
     if provider.models:
         return next(iter(provider.models))
     vendor = VENDORS.get(name)
-    return vendor.default_model if vendor and vendor.base_url == provider.base_url else ""
+    return vendor.default_model if vendor and _everywhere(vendor.base_url) == _everywhere(provider.base_url) else ""
 
 
 def without_a_model(found: Discovery, environ: Mapping[str, str]) -> str:
@@ -139,8 +146,21 @@ def split_model(name: str) -> tuple[str, str]:
 
 
 def vendor_address(name: str, environ: Mapping[str, str]) -> str:
-    """Where the key in the vendor's variable is meant for: OpenAI's may belong to a gateway."""
-    return (name == "openai" and environ.get("OPENAI_BASE_URL")) or VENDORS[name].base_url
+    """Where the key in the vendor's variable is meant for: OpenAI's may belong to a gateway, Amazon's to a region."""
+    if name == "openai" and environ.get("OPENAI_BASE_URL"):
+        return environ["OPENAI_BASE_URL"]
+    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or ""
+    if name == "bedrock" and re.fullmatch(r"[a-z0-9-]+", region):
+        return _REGION.sub(region, VENDORS[name].base_url)
+    return VENDORS[name].base_url
+
+
+_REGION = re.compile(r"(?<=//bedrock-mantle\.)[a-z0-9-]+(?=\.api\.aws/)")
+
+
+def _everywhere(address: str) -> str:
+    """An address without the region in it: the models are the same in all of them."""
+    return _REGION.sub("", address)
 
 
 def local_provider(port: int) -> ProviderSettings:

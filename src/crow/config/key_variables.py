@@ -16,5 +16,5 @@ def variables_of(provider: ProviderSettings) -> set[str]:
 
 def key_variables(providers: Iterable[ProviderSettings], web: WebSettings) -> set[str]:
     configured = {web.api_key_env}.union(*map(variables_of, providers))
-    vendors = {vendor.key_variable for vendor in VENDORS.values()}
+    vendors = {name for vendor in VENDORS.values() for name in vendor.key_variables}
     return {name for name in configured if name} | vendors | {MCP_TOKEN, ALLOW}

@@ -1,5 +1,6 @@
 """The vendors Crow knows by name: where they answer, which variable holds their key, which model to begin with."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -14,6 +15,18 @@ class Vendor(msgspec.Struct, frozen=True):
     """Chosen when nothing else says which: good at code, and a name that outlives a release where there is one."""
     keys_page: str
     """Where a person gets a key."""
+    other_variables: tuple[str, ...] = ()
+    """Further names of the variable, under which people have the same key."""
+    key_has_other_uses: bool = False
+    """The variable is set by people who never meant it for a model: a server on this machine goes before it."""
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        return (self.key_variable, *self.other_variables)
+
+    def variable_in(self, environ: Mapping[str, str]) -> str:
+        """The variable that holds a key; empty if none does."""
+        return next((name for name in self.key_variables if environ.get(name, "").strip()), "")
 
 
 VENDORS: dict[str, Vendor] = {
@@ -80,6 +93,115 @@ VENDORS: dict[str, Vendor] = {
         key_variable="XAI_API_KEY",
         default_model="grok-4.5",
         keys_page="https://console.x.ai",
+    ),
+    "moonshot": Vendor(
+        title="Moonshot",
+        type="openai",
+        base_url="https://api.moonshot.ai/v1",
+        key_variable="MOONSHOT_API_KEY",
+        default_model="kimi-k3",
+        keys_page="https://platform.moonshot.ai/console/api-keys",
+    ),
+    "zai": Vendor(
+        title="Z.AI",
+        type="openai",
+        base_url="https://api.z.ai/api/paas/v4",
+        key_variable="ZAI_API_KEY",
+        default_model="glm-5.3",
+        keys_page="https://z.ai/manage-apikey/apikey-list",
+        other_variables=("ZHIPU_API_KEY",),
+    ),
+    "cerebras": Vendor(
+        title="Cerebras",
+        type="openai",
+        base_url="https://api.cerebras.ai/v1",
+        key_variable="CEREBRAS_API_KEY",
+        default_model="gpt-oss-120b",
+        keys_page="https://cloud.cerebras.ai",
+    ),
+    "minimax": Vendor(
+        title="MiniMax",
+        type="anthropic",
+        base_url="https://api.minimax.io/anthropic/v1",
+        key_variable="MINIMAX_API_KEY",
+        default_model="MiniMax-M3",
+        keys_page="https://platform.minimax.io/user-center/basic-information/interface-key",
+    ),
+    "kimi": Vendor(
+        title="Kimi for Coding",
+        type="anthropic",
+        base_url="https://api.kimi.com/coding/v1",
+        key_variable="KIMI_API_KEY",
+        default_model="kimi-for-coding",
+        keys_page="https://www.kimi.com/coding/docs",
+    ),
+    "alibaba": Vendor(
+        title="Alibaba Cloud Model Studio",
+        type="openai",
+        base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        key_variable="DASHSCOPE_API_KEY",
+        default_model="qwen3.8-max",
+        keys_page="https://modelstudio.console.alibabacloud.com",
+    ),
+    "together": Vendor(
+        title="Together AI",
+        type="openai",
+        base_url="https://api.together.xyz/v1",
+        key_variable="TOGETHER_API_KEY",
+        default_model="moonshotai/Kimi-K3",
+        keys_page="https://api.together.ai/settings/api-keys",
+    ),
+    "fireworks": Vendor(
+        title="Fireworks AI",
+        type="openai",
+        base_url="https://api.fireworks.ai/inference/v1",
+        key_variable="FIREWORKS_API_KEY",
+        default_model="accounts/fireworks/models/glm-5p3",
+        keys_page="https://app.fireworks.ai/settings/users/api-keys",
+    ),
+    "vercel": Vendor(
+        title="Vercel AI Gateway",
+        type="openai",
+        base_url="https://ai-gateway.vercel.sh/v1",
+        key_variable="AI_GATEWAY_API_KEY",
+        default_model="anthropic/claude-sonnet-4.5",
+        keys_page="https://vercel.com/ai-gateway",
+    ),
+    "nvidia": Vendor(
+        title="NVIDIA",
+        type="openai",
+        base_url="https://integrate.api.nvidia.com/v1",
+        key_variable="NVIDIA_API_KEY",
+        default_model="openai/gpt-oss-120b",
+        keys_page="https://build.nvidia.com",
+        key_has_other_uses=True,
+    ),
+    "ollama-cloud": Vendor(
+        title="Ollama's cloud",
+        type="openai",
+        base_url="https://ollama.com/v1",
+        key_variable="OLLAMA_API_KEY",
+        default_model="gpt-oss:120b",
+        keys_page="https://ollama.com/settings/keys",
+        key_has_other_uses=True,
+    ),
+    "bedrock": Vendor(
+        title="Amazon Bedrock",
+        type="openai",
+        base_url="https://bedrock-mantle.us-east-1.api.aws/v1",
+        key_variable="AWS_BEARER_TOKEN_BEDROCK",
+        default_model="openai.gpt-oss-120b",
+        keys_page="https://console.aws.amazon.com/bedrock/home#/api-keys",
+        key_has_other_uses=True,
+    ),
+    "huggingface": Vendor(
+        title="Hugging Face",
+        type="openai",
+        base_url="https://router.huggingface.co/v1",
+        key_variable="HF_TOKEN",
+        default_model="openai/gpt-oss-120b",
+        keys_page="https://huggingface.co/settings/tokens",
+        key_has_other_uses=True,
     ),
 }
 """In the order in which their variables are looked for."""

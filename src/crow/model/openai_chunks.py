@@ -63,7 +63,7 @@ def _choice(fields: dict[str, Any]) -> Choice:
     return Choice(
         index=_number(fields.get("index")),
         delta=_delta(cast("dict[str, Any]", delta)) if isinstance(delta, dict) else None,
-        finish_reason=_text(fields.get("finish_reason")),
+        finish_reason=text_of(fields.get("finish_reason")),
         message=_delta(cast("dict[str, Any]", message)) if isinstance(message, dict) else None,
         usage=fields.get("usage"),
     )
@@ -72,11 +72,11 @@ def _choice(fields: dict[str, Any]) -> Choice:
 def _delta(fields: dict[str, Any]) -> Delta:
     content, details = fields.get("content"), fields.get("reasoning_details")
     return Delta(
-        content=cast("list[Any]", content) if isinstance(content, list) else _text(content),
-        reasoning_content=_text(fields.get("reasoning_content")),
-        reasoning=_text(fields.get("reasoning")),
+        content=cast("list[Any]", content) if isinstance(content, list) else text_of(content),
+        reasoning_content=text_of(fields.get("reasoning_content")),
+        reasoning=text_of(fields.get("reasoning")),
         reasoning_details=_objects(details),
-        refusal=_text(fields.get("refusal")),
+        refusal=text_of(fields.get("refusal")),
         tool_calls=[_call(call) for call in _objects(fields.get("tool_calls"))],
         function_call=_function(fields.get("function_call")),
         extra_content=_raw(fields.get("extra_content")),
@@ -86,7 +86,7 @@ def _delta(fields: dict[str, Any]) -> Delta:
 def _call(fields: dict[str, Any]) -> CallDelta:
     return CallDelta(
         index=_number(fields.get("index")),
-        id=_text(fields.get("id")),
+        id=text_of(fields.get("id")),
         function=_function(fields.get("function")),
         extra_content=_raw(fields.get("extra_content")),
     )
@@ -98,7 +98,7 @@ def _function(value: Any) -> FunctionDelta | None:
     fields = cast("dict[str, Any]", value)
     arguments = fields.get("arguments")
     whole = isinstance(arguments, dict)
-    return FunctionDelta(_text(fields.get("name")), cast("dict[str, Any]", arguments) if whole else _text(arguments))
+    return FunctionDelta(text_of(fields.get("name")), cast("dict[str, Any]", arguments) if whole else text_of(arguments))
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -107,7 +107,8 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return [cast("dict[str, Any]", one) for one in several if isinstance(one, dict)]
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
+    """The text that something stands for; None if it is none."""
     match value:
         case str():
             return value
@@ -118,7 +119,7 @@ def _text(value: Any) -> str | None:
         case {"text": str(text)} | {"content": str(text)}:
             return text
         case [*several]:
-            return "".join(filter(None, map(_text, cast("list[Any]", several)))) or None
+            return "".join(filter(None, map(text_of, several))) or None
         case _:
             return None
 

@@ -33,6 +33,7 @@ from crow.model.openai_chunks import (
     ReasoningDetails,
     chunk_decoder,
     read_loosely,
+    text_of,
 )
 from crow.model.openai_usage import read_usage
 from crow.model.sse import ServerEvent
@@ -314,8 +315,8 @@ def _read_parts(parts: list[Any]) -> list[ModelEvent]:
             case {"type": "thinking", "thinking": str(text)} if text:
                 events.append(Thinking(text, "content"))
             case {"type": "thinking", "thinking": [*thoughts]}:
-                texts = [thought.get("text") for thought in cast("list[Any]", thoughts) if isinstance(thought, dict)]
-                events.extend(Thinking(text, "content") for text in texts if isinstance(text, str) and text)
+                texts = [text_of(thought) for thought in thoughts]
+                events.extend(Thinking(text, "content") for text in texts if text)
             case _:
                 pass
     return events
