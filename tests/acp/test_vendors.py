@@ -1,4 +1,4 @@
-"""Nothing but a key in the environment: two prompts, each with a tool round, to vendors that refuse what they do not like."""
+"""Nothing but a key in the environment: two prompts, each with a tool round, to vendors that refuse a lot."""
 
 from pathlib import Path
 from typing import Any

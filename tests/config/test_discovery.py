@@ -260,3 +260,39 @@ def test_probing_imports_no_http_library() -> None:
     )
     said = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert (said.stdout, said.stderr) == ("\n", "")
+
+
+# --- vendors with habits of their own
+
+
+def test_a_key_under_its_other_name() -> None:
+    known = from_environment(Settings(), {"ZHIPU_API_KEY": "k"})
+    assert known.providers["zai"].api_key_env == "ZHIPU_API_KEY"
+    assert (known.default, known.chosen_by) == ("zai/glm-5.3", "ZHIPU_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("environ", "region"),
+    [({}, "us-east-1"), ({"AWS_REGION": "eu-west-3"}, "eu-west-3"), ({"AWS_REGION": "evil.example/"}, "us-east-1")],
+)
+def test_amazons_address_is_that_of_the_region(environ: dict[str, str], region: str) -> None:
+    known = from_environment(Settings(), {"AWS_BEARER_TOKEN_BEDROCK": "k", **environ})
+    assert known.providers["bedrock"].base_url == f"https://bedrock-mantle.{region}.api.aws/v1"
+    assert known.default == "bedrock/openai.gpt-oss-120b"
+
+
+def test_a_server_on_this_machine_goes_before_a_key_with_other_uses() -> None:
+    with ModelServer("qwen3-coder") as server:
+        local = {"CROW_LOCAL_SERVERS": f"mine={server.port}"}
+        assert found(Settings(), {"HF_TOKEN": "hf_1", **local}).default == "mine/qwen3-coder"
+        assert found(Settings(), {"MISTRAL_API_KEY": "k", **local}).default == "mistral/mistral-medium-latest"
+    assert found(Settings(), {"HF_TOKEN": "hf_1", **NO_SERVERS}).default == "huggingface/openai/gpt-oss-120b"
+
+
+def test_the_documentation_names_every_vendor() -> None:
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    for name, vendor in VENDORS.items():
+        variables = " or ".join(f"`{variable}`" for variable in vendor.key_variables)
+        assert f"| `{name}` | {variables} | `{vendor.default_model}` |" in page

@@ -49,8 +49,8 @@ def decode_openai(body: dict[str, Any]) -> list[Message]:
         content = message["content"]
         match message["role"]:
             case "user":
-                texts: list[str] = content.split("\n\n") if isinstance(content, str) else []
-                parts: list[Any] = [{"type": "text", "text": text} for text in texts] or content
+                texts = [{"type": "text", "text": text} for text in str(content).split("\n\n")]
+                parts: list[Any] = texts if isinstance(content, str) else content
                 messages.append(UserMessage(tuple(_decode_openai_part(part) for part in parts)))
             case "assistant":
                 thoughts = [Thought(message[f], "house") for f in ("reasoning_content",) if f in message]

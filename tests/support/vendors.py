@@ -149,7 +149,8 @@ class ChatVendor(Vendor):
         return [event(chunk) for chunk in chunks] + usage + [event("[DONE]")]
 
     def chunk(self, delta: Json, finish: str | None = None) -> Json:
-        return {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {"id": "x", "object": "chat.completion.chunk", "choices": [choice]}
 
     def thought(self, text: str) -> list[Json]:
         return [{"reasoning_content": text}]

@@ -63,9 +63,9 @@ class Mistral(ChatVendor):
     def check_reply(self, message: Json, number: int, *, is_current: bool) -> None:
         for call in message.get("tool_calls", []):
             insist(re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]), "tool_call_id")
-        content = message.get("content")
-        insist(content, "content")
-        insist(content[0] == {"type": "thinking", "thinking": [{"type": "text", "text": thought_of(number)}]}, "thinking")
+        insist(message.get("content"), "content")
+        thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought_of(number)}]}
+        insist(message["content"][0] == thinking, "thinking")
 
     def reply(self, body: Json) -> list[bytes]:
         return super().reply(body | {"stream_options": {}})  # the usage comes unasked
@@ -111,10 +111,8 @@ class Moonshot(DeepSeek):
     def check_reply(self, message: Json, number: int, *, is_current: bool) -> None:
         insist("content" not in message or message["content"], "text content is empty")
         if message.get("tool_calls"):
-            insist(
-                message.get("reasoning_content") == thought_of(number),
-                f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {number}",
-            )
+            said = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"
+            insist(message.get("reasoning_content") == thought_of(number), said)
 
     def check_more(self, body: Json) -> None:
         insist(body.get("temperature", 1) == 1, "invalid temperature: only 1 is allowed for this model")
@@ -144,8 +142,11 @@ class OpenRouter(ChatVendor):
 
     def thought(self, text: str) -> list[Json]:
         pieces = [text[:3], text[3:]]
-        details = [{"type": "reasoning.text", "text": piece, "format": "google-gemini-v1", "index": 0} for piece in pieces]
-        sealed = {"type": "reasoning.encrypted", "data": f"seal{self.replies}", "id": f"call_{self.replies}", "index": 0}
+        details = [
+            {"type": "reasoning.text", "text": piece, "format": "google-gemini-v1", "index": 0} for piece in pieces
+        ]
+        reply = self.replies
+        sealed = {"type": "reasoning.encrypted", "data": f"seal{reply}", "id": f"call_{reply}", "index": 0}
         deltas = [
             {"content": "", "reasoning": piece, "reasoning_details": [entry]}
             for piece, entry in zip(pieces, details, strict=True)
@@ -167,7 +168,7 @@ class OpenRouter(ChatVendor):
 
 
 class Groq(ChatVendor):
-    """Has another name for thoughts, and refuses everybody else's; checks its models' calls before it passes them on."""
+    """Has another name for thoughts, and refuses everybody else's; looks at calls before it passes them on."""
 
     name = "groq"
     host = "api.groq.com"
@@ -227,7 +228,7 @@ class Cerebras(Groq):
     more_fields = frozenset({"prompt_cache_key"})
 
     def complaint(self, said: str) -> Any:
-        return {"message": said, "type": "invalid_request_error", "param": "validation_error", "code": "wrong_api_format"}
+        return {"message": said, "type": "invalid_request_error", "param": "x", "code": "wrong_api_format"}
 
 
 class ZAI(ChatVendor):
@@ -244,7 +245,8 @@ class ZAI(ChatVendor):
         return {"error": {"code": "1210", "message": said}}
 
     def check_reply(self, message: Json, number: int, *, is_current: bool) -> None:
-        insist(message.get("reasoning_content", thought_of(number)) == thought_of(number), "reasoning_content was changed")
+        thought = thought_of(number)
+        insist(message.get("reasoning_content", thought) == thought, "reasoning_content was changed")
 
     def check_more(self, body: Json) -> None:
         told = body.get("thinking", {}) == {"type": "enabled", "clear_thinking": False}

@@ -156,7 +156,7 @@ VENDORS: dict[str, Vendor] = {
         type="openai",
         base_url="https://api.fireworks.ai/inference/v1",
         key_variable="FIREWORKS_API_KEY",
-        default_model="accounts/fireworks/models/glm-5p3",
+        default_model="accounts/fireworks/models/kimi-k3",
         keys_page="https://app.fireworks.ai/settings/users/api-keys",
     ),
     "vercel": Vendor(

@@ -62,6 +62,7 @@ FAMILIES = (
     _family(r"gemma-?3-?(270m|1b|:1b)", images=False),  # the small ones are text only
     _family(r"gemma-?3", 131_072),
     _family(r"llama-?4"),
+    _family(r"kimi-for-coding", 262_144),
     _family(r"openrouter/auto$", 200_000),  # any model may answer: the smallest of those that usually do
     _family(r"(llava|pixtral|moondream|internvl)"),
     _family(r"vl(-|:|$)"),  # qwen2.5-vl, deepseek-vl

@@ -96,9 +96,8 @@ def _function(value: Any) -> FunctionDelta | None:
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
-    arguments = fields.get("arguments")
-    whole = isinstance(arguments, dict)
-    return FunctionDelta(text_of(fields.get("name")), cast("dict[str, Any]", arguments) if whole else text_of(arguments))
+    name, arguments = text_of(fields.get("name")), fields.get("arguments")
+    return FunctionDelta(name, cast("Any", arguments) if isinstance(arguments, dict) else text_of(arguments))
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
