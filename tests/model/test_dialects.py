@@ -350,8 +350,14 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         ),
         (422, "body.max_completion_tokens: Extra inputs are not permitted", "max_tokens"),
         (400, "property 'reasoning_content' is unsupported", "thoughts"),
-        (400, ("'messages.2' : for 'role:assistant' the following must be satisfied[(property 'reasoning' "
-            "is unsupported)]"), "thoughts"),
+        (
+            400,
+            (
+                "'messages.2' : for 'role:assistant' the following must be satisfied[(property 'reasoning' "
+                "is unsupported)]"
+            ),
+            "thoughts",
+        ),
         (422, "body.messages.2.assistant.reasoning_content: Extra inputs are not permitted", "thoughts"),
         (
             400,
@@ -366,8 +372,10 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         (400, "Function call is missing a thought_signature in functionCall parts.", "signatures"),
         (
             400,
-            ("Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use "
-            "function tools, use /v1/responses or set reasoning_effort to 'none'."),
+            (
+                "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use "
+                "function tools, use /v1/responses or set reasoning_effort to 'none'."
+            ),
             "effort with tools",
         ),
         (
