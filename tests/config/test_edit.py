@@ -40,6 +40,16 @@ def test_the_model_goes_behind_the_files_heading() -> None:
     assert changed("# about the mode\nmode = 'ask'\n").startswith('model = "anthropic/m"\n# about the mode\n')
 
 
+def test_a_key_takes_the_place_of_the_command_that_printed_one() -> None:
+    before = (
+        '[providers.anthropic]\ntype = "anthropic"\napi_key_command = "print-it"  # hourly\nheaders = { a = "b" }\n'
+    )
+    after = '[providers.anthropic]\napi_key = "sk-1"\ntype = "anthropic"\nheaders = { a = "b" }\n'
+    assert changed(before) == f'model = "anthropic/m"\n{after}'
+    command = {"type": "anthropic", "api_key_command": "print-it"}
+    assert changed(before, command) == f'model = "anthropic/m"\n{before}'
+
+
 def test_a_providers_table_is_changed_in_place() -> None:
     before = """\
 model = "anthropic/old"

@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+import msgspec
+
 from crow.cli.editors import shown_command
 from crow.cli.pick_model import is_listed, named, pick_model
 from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
@@ -84,12 +86,13 @@ def _ask(candidate: Candidate, model: str) -> tuple[ProviderSettings, str]:
 
 
 def _ready_connection(candidate: Candidate) -> ProviderSettings | None:
-    """What can be tried without asking for a key: one that is in a variable, or none where none should be needed."""
+    """What can be tried without asking for a key: one that is in a variable, or that a command prints, or none where
+    none should be needed."""
     variable = candidate.key_variable
     if variable and os.environ.get(variable, "").strip():
         if confirm(f"The variable {variable} is set. Use it, and store only its name?"):
             return _connection(candidate, api_key_env=variable)
-    elif not candidate.may_need_key:
+    elif candidate.provider.api_key_command or not candidate.may_need_key:
         return candidate.provider
     return None
 
@@ -117,12 +120,7 @@ def _with_key(candidate: Candidate, key: str) -> ProviderSettings:
 
 
 def _connection(candidate: Candidate, *, api_key: str = "", api_key_env: str = "") -> ProviderSettings:
-    return ProviderSettings(
-        type=candidate.provider.type,
-        base_url=candidate.provider.base_url,
-        api_key=api_key,
-        api_key_env=api_key_env,
-    )
+    return msgspec.structs.replace(candidate.provider, api_key=api_key, api_key_env=api_key_env, api_key_command="")
 
 
 # --- the model
@@ -195,6 +193,7 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
         del connection["base_url"]
     connection |= {"api_key": provider.api_key} if provider.api_key else {}
     connection |= {"api_key_env": provider.api_key_env} if provider.api_key_env else {}
+    connection |= {"api_key_command": provider.api_key_command} if provider.api_key_command else {}
     try:
         text = read_file(path).decode()
     except FileNotFoundError:
@@ -211,6 +210,8 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
     kept = "the key is stored there, for your eyes only" if provider.api_key else "no key is stored there"
     if provider.api_key_env:
         kept = f"the key stays in the variable {provider.api_key_env}, which your editor must see too"
+    if provider.api_key_command:
+        kept = "the key is printed by the command that is there"
     print(f"Crow will use {full_name}. Saved in {path}; {kept}.")
     crow = shown_command(os.environ)
     print(f'Next: {crow} setup zed (or another editor), or try it here: {crow} run "hello"')

@@ -11,7 +11,7 @@ from crow.config.load import parse_settings
 from crow.config.toml import parse_toml, toml_key, toml_string
 from crow.errors import ConfigError
 
-CONNECTION_KEYS = ("type", "base_url", "api_key", "api_key_env")
+CONNECTION_KEYS = ("type", "base_url", "api_key", "api_key_env", "api_key_command")
 """The keys of a provider that say how to reach it: they are replaced together."""
 
 _VALUE = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
