@@ -403,7 +403,12 @@ def test_reasoning_goes_back_with_what_followed_it() -> None:
         },
         json.loads(kept("So.")),
         {"type": "function_call", "call_id": "t1-c1", "name": "read", "arguments": '{"path": "a"}'},
-        {"type": "function_call", "call_id": "t1-c2", "name": "read", "arguments": "{}"},
+        {
+            "type": "function_call",
+            "call_id": "t1-c2",
+            "name": "read",
+            "arguments": '{"unreadable_arguments":"{broken"}',
+        },
         {"type": "function_call_output", "call_id": "t1-c1", "output": "text of a"},
         {"type": "function_call_output", "call_id": "t1-c2", "output": "(no output)"},
         json.loads(kept("There.")),
