@@ -37,7 +37,8 @@ def test_several_matches_are_refused_with_their_lines():
     told = refusal("a\nb\na\n\na\n", TextEdit("a\n", "c\n"))
     assert told == (
         "The edit is ambiguous: its old text occurs 3 times, at lines 1, 3, 5. "
-        "Add lines around it until it is unique, or set `all` to replace every one."
+        "Add lines around it until it is unique, or set `all` to replace every one.\n"
+        "     1\ta\n     2\tb\n   ...\n     2\tb\n     3\ta\n     4\t\n   ...\n     4\t\n     5\ta"
     )
     assert "at lines 1, 1." in refusal("aaa", TextEdit("aa", "b"))  # overlapping ones can be meant, too
     assert "19, 20 and 80 more." in refusal("a\n" * 100, TextEdit("a\n", "c\n"))
@@ -93,7 +94,7 @@ def test_insertions_at_one_place_keep_their_order():
             'say("it\'s") - now',
             'say("it\'s fine") - now',
             "say(\u201cit\u2019s fine\u201d) \u2014 now\n",
-            "typographic characters",
+            "look-alike characters",
             id="quotes and dashes of the file are kept",
         ),
         pytest.param(
@@ -101,21 +102,21 @@ def test_insertions_at_one_place_keep_their_order():
             "say(\u2018x\u2019)",
             "say(\u2018y\u2019)",
             "say('y')\n",
-            "typographic characters",
+            "look-alike characters",
             id="or those of the model",
         ),
-        pytest.param("a\u00a0b\n", "a b", "a c", "a\u00a0c\n", "typographic characters", id="no-break space"),
-        pytest.param("\x93x\x94\n", '"x"', '"y"', "\x93y\x94\n", "typographic characters", id="windows quotes"),
+        pytest.param("a\u00a0b\n", "a b", "a c", "a\u00a0c\n", "blanks inside lines", id="no-break space"),
+        pytest.param("\x93x\x94\n", '"x"', '"y"', "\x93y\x94\n", "look-alike characters", id="windows quotes"),
         pytest.param(
             "one  \ntwo\t\nthree\n",
             "one\ntwo\nthree",
             "one\nTWO\nthree",
-            "one  \nTWO\nthree\n",
+            "one  \nTWO\t\nthree\n",
             "blanks at the ends of lines",
             id="blanks of the file at line ends",
         ),
         pytest.param(
-            "one\ntwo\n", "one \ntwo \n", "one \n2 \n", "one\n2 \n", "blanks at the ends of lines", id="of the model"
+            "one\ntwo\n", "one \ntwo \n", "one \n2 \n", "one\n2\n", "blanks at the ends of lines", id="of the model"
         ),
         pytest.param(
             "def f():\n    a\n    b\n",
@@ -158,7 +159,12 @@ def test_insertions_at_one_place_keep_their_order():
         pytest.param("x\n  last", "last\n", "end\n", "x\n  end", "indentation", id="no last line end"),
         pytest.param("  a\n  b\n", "a\nb\n", "", "", "indentation", id="taken away"),
         pytest.param(
-            "        x = “a”  \n", 'x = "a"\n', 'x = "b"\n', '        x = "b"\n', "indentation", id="all at once"
+            "        x = “a”  \n",
+            'x = "a"\n',
+            'x = "b"\n',
+            "        x = “b”  \n",
+            "look-alike characters, blanks at the ends of lines and indentation",
+            id="all at once",
         ),
     ],
 )
@@ -172,7 +178,8 @@ def test_a_tolerant_match_must_be_the_only_one():
     told = refusal("  a\nx\n    a\n", TextEdit("\ta\n", "b\n"))
     assert told == (
         "The edit is ambiguous: its old text is not there exactly, and by overlooking indentation it could be meant at "
-        "lines 1, 3. Copy it exactly, with enough around it to be unique."
+        "lines 1, 3. Copy it exactly, with enough around it to be unique.\n"
+        "     1\t  a\n     2\tx\n   ...\n     2\tx\n     3\t    a"
     )
 
 
@@ -191,7 +198,9 @@ def test_what_is_nearest_is_shown():
     text = "import os\n\ndef total(items):\n    return sum(items)\n\ndef other():\n    pass\n"
     assert refusal(text, TextEdit("def total(item):\n    return sum(item)\n", "x")) == (
         "The edit does not apply: its old text is not in the file. Nearest to it is, from line 3:\n"
-        "     3\tdef total(items):\n     4\t    return sum(items)"
+        "     3\tdef total(items):\n   old\tdef total(item):\n      \t              ^\n"
+        "     4\t    return sum(items)\n   old\t    return sum(item)\n      \t                   ^\n"
+        "Copy it from the file, without the numbers, and try again."
     )
     assert refusal(text, TextEdit("quite another thing altogether", "x")).endswith(
         "Nothing there is like it. Read it again."
@@ -204,7 +213,8 @@ def test_a_file_that_was_never_read_is_not_quoted():
 
 
 def test_line_numbers_are_recognised():
-    assert "leave them out" in refusal("one\ntwo\n", TextEdit("     1\tone\n     2\ttwo", "x"))
+    assert "leave them out" in refusal("one\ntwo\n", TextEdit("     1\tthree\n     2\tfour", "x"))
+    assert edited("one\ntwo\n", TextEdit("     1\tone\n     2\ttwo", "     1\tone\n     2\t2")) == "one\n2\n"
 
 
 @pytest.mark.parametrize("kind", ["different lines", "equal lines", "one long line", "blank lines"])

@@ -26,6 +26,7 @@ from crow.tools.changing import (
 )
 from crow.tools.following import follow
 from crow.tools.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
+from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
@@ -91,13 +92,15 @@ class Edit:
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
         path, text = before.path, before.text
         known, has_read = self._seen.text(path), self._seen.has_read(path)
+        for number, edit in enumerate(edits, 1):
+            _check_new(path, text, edit, _name(number, edits))
         if known is None or known == text:
-            return plan_edits(text, edits, reveal=has_read, advice=self._advice)
+            return plan_edits(text, edits, reveal=has_read, advice=self._advice, path=path)
         changed = f"{shown(path)} has changed since you last saw it"
         what = told_diff(workspace, path, known, text) if has_read else ""
         read_again = self._advice.read_again
         try:
-            plan = plan_edits(text, edits, exactly=True, reveal=has_read, advice=self._advice)
+            plan = plan_edits(text, edits, exactly=True, reveal=has_read, advice=self._advice, path=path)
         except WorkspaceError as error:
             raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy=read_again) from None
         if any(occurs_several_times(known, edit) for edit in edits):
@@ -185,10 +188,27 @@ def _growing_diff(path: str, edit: object) -> DiffBlock | None:
             return None
 
 
+def _name(number: int, edits: Sequence[TextEdit]) -> str:
+    return f"Edit {number}" if len(edits) > 1 else "The edit"
+
+
 def _check(edits: Sequence[TextEdit]) -> None:
     for number, edit in enumerate(edits, 1):
-        name = f"Edit {number}" if len(edits) > 1 else "The edit"
         if not edit.old:
-            raise BadArguments(f"{name} has an empty `old`. To make a file or write all of it anew use `write`.")
-        if edit.old == edit.new:
-            raise BadArguments(f"{name} changes nothing: `old` and `new` are the same.")
+            raise BadArguments(
+                f"{_name(number, edits)} has an empty `old`. To make a file or write all of it anew use `write`; "
+                "to add something, take a line beside it as `old` and write it again in `new`."
+            )
+    if all(edit.old == edit.new for edit in edits):
+        raise BadArguments(
+            f"{'The edit changes' if len(edits) == 1 else 'The edits change'} nothing: `old` and `new` are the same. "
+            "Give in `new` what is to stand there instead."
+        )
+
+
+def _check_new(path: str, text: str, edit: TextEdit, name: str) -> None:
+    """A new text that would put something into the file that nobody means to be there."""
+    if edit.new in edit.old:
+        return
+    check_nothing_left_out(path, text, edit.new, name, "new text")
+    check_no_wrapper(path, text, edit.new, name, "new text", old=edit.old)

@@ -1,29 +1,31 @@
 """Finding the text that an edit means, and what the file becomes.
 
-All edits of a call are matched against the text as it is, so none depends on another and their order means nothing.
-An exact match comes first; line ends never matter, since the model does not see them. Only if there is none, more is
-overlooked, step by step, and then the place must be the only one. What was found is fitted into its surroundings
-(`crow.tools.fitting`) before anybody is shown it.
+All edits of a call are matched against the text as it is, so their order means nothing; only one whose old text is not
+there, or not unique, may mean what the edits before it made. An exact match comes first; line ends never matter, since
+the model does not see them. Only if there is none, more is overlooked, step by step (`crow.tools.tolerant`), and then
+the place must be the only one. What was found is fitted into its surroundings (`crow.tools.fitting`) before anybody is
+shown it.
 """
 
-import bisect
-import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
-from itertools import accumulate, islice, pairwise
+from collections.abc import Sequence
+from itertools import islice, pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
 
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.fitting import map_indents, with_characters_of, with_ends_of, with_lines_of, without_foreign_ends
-from crow.tools.nearest import describe_nearest
-from crow.workspace.endings import CRLF, first_line_end, usual_line_end, with_line_feeds
+from crow.tools.fitting import without_foreign_ends
+from crow.tools.nearest import LONGEST_LINE, describe_nearest
+from crow.tools.omissions import left_out
+from crow.tools.places import Match, Replacement, Source, occurrences
+from crow.tools.readings import numbers_of
+from crow.tools.tolerant import MOST_PLACES, Found, tolerant_matches
+from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
-MOST_PLACES = 1000
-"""Places after which no more are looked for: it is ambiguous enough."""
+MOST_PLACES_SHOWN = 3
+"""Places of an ambiguous text that are quoted with their surroundings."""
 MOST_REPLACED = 10_000
 """Places that the edits of one call may change."""
 LARGEST_TEXT = 16 * 1024 * 1024
@@ -31,24 +33,8 @@ LARGEST_TEXT = 16 * 1024 * 1024
 LARGEST_TOLERANT = 4 * 1024 * 1024
 """Characters of a file in which anything is overlooked, or the nearest place looked for: that takes many times its size
 in memory, and calls during which nothing else goes on."""
-MOST_COMPARED = 100_000
-"""Pairs of lines whose indents may be compared."""
-
-_UNADORNED = str.maketrans(
-    {
-        # \x91 to \x97 are what Windows has there, in a file that was taken for Latin-1.
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\x91\x92", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\x93\x94", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\x96\x97", "-"),
-        **dict.fromkeys("\u00a0\u2007\u2009\u202f", " "),
-    }
-)
-"""Typographic characters and the one that a keyboard has for each: one for one, so that offsets stay."""
-
-_LETTERS = 1_000_000
-"""Kinds of lines that can be told apart, fewer than there are characters."""
-_CRLF = re.compile("\r\n")
-_NUMBERED = re.compile(r"\s*\d+\t")
+SURELY_MEANT = 12
+"""Characters of a new text that is taken for an edit that was made already, if the file has it."""
 
 
 class TextEdit(msgspec.Struct, frozen=True):
@@ -57,20 +43,14 @@ class TextEdit(msgspec.Struct, frozen=True):
     all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
 
 
-class Replacement(NamedTuple):
-    """`text[start:end]` becomes `new`."""
-
-    start: int
-    end: int
-    new: str
-    edit: int
-    """Whose it is, counted from 1."""
-
-
 class EditPlan(NamedTuple):
     replacements: list[Replacement]
     overlooked: tuple[str, ...] = ()
     """What had to be overlooked for a match, in words for the model."""
+
+
+class _NoPlace(WorkspaceError):
+    """An edit has no place in a text, or more than one."""
 
 
 def plan_edits(
@@ -80,6 +60,7 @@ def plan_edits(
     exactly: bool = False,
     reveal: bool = True,
     advice: Advice = OF_A_SESSION,
+    path: str = "",
 ) -> EditPlan:
     """Where each edit applies. WorkspaceError, in words for the model, if one does not, or not clearly.
 
@@ -90,23 +71,119 @@ def plan_edits(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
             remedy=advice.change_otherwise,
         )
-    source = Source(text)
-    found: list[Replacement] = []
-    overlooked: list[str] = []
-    for number, edit in enumerate(edits, 1):
-        name = f"Edit {number}" if len(edits) > 1 else "The edit"
-        matches, what = _match(source, _with_ends_of_the_file(text, edit), name, advice, exactly=exactly)
-        if not matches:
-            raise WorkspaceError(_not_found(source, edit, name, advice, reveal=reveal))
-        if what:
-            overlooked.append(f"{name} matched at line {source.line_of(matches[0].start)} by overlooking {what}.")
-        if len(found) + len(matches) > MOST_REPLACED:
+    return _Planner(text, edits, _Manner(exactly, reveal, advice, path)).plan()
+
+
+class _Manner(NamedTuple):
+    """How edits are looked for, and how a failure is put into words."""
+
+    exactly: bool
+    reveal: bool
+    advice: Advice
+    path: str
+
+
+class _Planner:
+    def __init__(self, text: str, edits: Sequence[TextEdit], manner: _Manner) -> None:
+        self._text = text
+        self._source = Source(text)
+        self._edits = [_with_ends_of_the_file(text, edit) for edit in edits]
+        self._manner = manner
+        self._found: list[Replacement] = []
+        self._notes: list[str] = []
+
+    def plan(self) -> EditPlan:
+        for number, edit in enumerate(self._edits, 1):
+            name = f"Edit {number}" if len(self._edits) > 1 else "The edit"
+            if edit in self._edits[: number - 1]:
+                self._notes.append(f"{name} is the same as edit {self._edits.index(edit) + 1}.")
+            elif edit.old == edit.new:
+                self._notes.append(f"{name} changes nothing: `old` and `new` are the same.")
+            else:
+                self._add(number, edit, name)
+        if not self._found:
+            raise WorkspaceError(" ".join(self._notes), remedy=self._manner.advice.read_again)
+        return EditPlan(self._found, tuple(self._notes))
+
+    def _add(self, number: int, edit: TextEdit, name: str) -> None:
+        try:
+            matches = self._matches(self._source, edit, name)
+        except _NoPlace as error:
+            if not self._follows_on(number, edit, name) and not self._is_done(edit, name):
+                raise WorkspaceError(error.message, remedy=error.remedy) from None
+            return
+        if len(self._found) + len(matches) > MOST_REPLACED:
             raise WorkspaceError(
                 f"{name} is too much for one call: more than {MOST_REPLACED:,} places would change.",
-                remedy=advice.change_otherwise,
+                remedy=self._manner.advice.change_otherwise,
             )
-        found += [source.replacement(match, number) for match in matches]
-    return EditPlan(found, tuple(overlooked))
+        self._found += [self._source.replacement(match, number) for match in matches]
+
+    def _matches(self, source: Source, edit: TextEdit, name: str) -> list[Match]:
+        times = self._edits.count(edit)
+        matches, notes = _match(source, edit, name, self._manner, times=times)
+        self._notes += notes
+        return matches
+
+    def _follows_on(self, number: int, edit: TextEdit, name: str) -> bool:
+        """Whether an edit means what the edits before it made: then it is joined with these."""
+        if not self._found:
+            return False
+        after = apply(self._text, self._found)
+        source = Source(after)
+        try:
+            matches = self._matches(source, edit, name)
+        except WorkspaceError:
+            return False
+        joined = [source.replacement(match, number) for match in matches]
+        self._found = _joined(self._text, self._found, joined)
+        self._notes.append(f"{name} was applied to what the edits before it made.")
+        return True
+
+    def _is_done(self, edit: TextEdit, name: str) -> bool:
+        """Whether an edit among others was made before: its new text is there."""
+        new = with_line_feeds(edit.new)
+        if len(self._edits) == 1 or len(new.strip()) < SURELY_MEANT or not self._manner.reveal:
+            return False
+        place = _only_place(self._source.plain, new)
+        if place is not None:
+            line = self._source.line_of(place)
+            self._notes.append(f"{name} was made already: its new text is at line {line}, its old text nowhere.")
+        return place is not None
+
+
+def _joined(text: str, first: Sequence[Replacement], then: Sequence[Replacement]) -> list[Replacement]:
+    """One list of replacements for two that follow each other: the second is about what the first made."""
+    joined = _cores(text, first)
+    for late in sorted(then, key=lambda replacement: replacement.start, reverse=True):
+        joined = _with_late(text, joined, late)
+    return joined
+
+
+def _with_late(text: str, cores: Sequence[Replacement], late: Replacement) -> list[Replacement]:
+    """`late` is about the text with the cores replaced: those that it touches become one with it."""
+    before: list[Replacement] = []
+    touched: list[Replacement] = []
+    after: list[Replacement] = []
+    grown = start_shift = end_shift = 0
+    head = tail = ""
+    for core in cores:
+        start = core.start + grown
+        end = start + len(core.new)
+        grown += len(core.new) - (core.end - core.start)
+        if end < late.start or (end == late.start and start < late.start):
+            before.append(core)
+            start_shift = end_shift = grown
+        elif start > late.end or (start == late.end and late.start < late.end):
+            after.append(core)
+        else:
+            touched.append(core)
+            head = core.new[: max(0, late.start - start)] if len(touched) == 1 else head
+            tail = core.new[max(0, late.end - start) :] if late.end < end else ""
+            end_shift = grown
+    start = min([late.start - start_shift, *(core.start for core in touched)])
+    end = max([late.end - end_shift, *(core.end for core in touched)])
+    return [*before, Replacement(start, end, head + late.new + tail, late.edit), *after]
 
 
 def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
@@ -118,198 +195,92 @@ def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
 
 def occurs_several_times(text: str, edit: TextEdit) -> bool:
     """Whether an edit that means one place could have meant another in this text."""
-    places = _occurrences(with_line_feeds(text), with_line_feeds(edit.old))
+    places = occurrences(with_line_feeds(text), with_line_feeds(edit.old))
     return not edit.all and next(places, None) is not None and next(places, None) is not None
 
 
 def apply(text: str, replacements: Sequence[Replacement]) -> str:
     """The text with everything replaced. Edits may share surroundings, but not what they change."""
-    cores = sorted((_core(text, replacement) for replacement in replacements), key=lambda core: (core.start, core.end))
-    for one, other in pairwise(cores):
-        if other.start < one.end:
-            line = text.count("\n", 0, other.start) + 1
-            raise WorkspaceError(f"Edits {one.edit} and {other.edit} overlap at line {line}. Make one edit of them.")
     pieces: list[str] = []
     position = 0
-    for core in cores:
+    for core in _cores(text, replacements):
         pieces += [text[position : core.start], core.new]
         position = core.end
     return "".join([*pieces, text[position:]])
 
 
-class Match(NamedTuple):
-    """A place in the text with line feeds, and what is to stand there."""
-
-    start: int
-    end: int
-    new: str
-
-
-class Source:
-    """A file's text and what is needed to look for something in it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.plain = with_line_feeds(text)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.plain.split("\n")
-
-    @cached_property
-    def line_starts(self) -> list[int]:
-        return [0, *accumulate(len(line) + 1 for line in self.lines)]
-
-    @cached_property
-    def unadorned(self) -> str:
-        return self.plain.translate(_UNADORNED)
-
-    @cached_property
-    def _pairs(self) -> list[int]:
-        """Where a line feed of the plain text is a carriage return and a line feed in the real one."""
-        return [found.start() - number for number, found in enumerate(_CRLF.finditer(self.text))]
-
-    @cached_property
-    def _has_returns(self) -> bool:
-        return "\r" in self.text
-
-    @cached_property
-    def _usual_end(self) -> str:
-        return usual_line_end(self.text)
-
-    def offset(self, plain: int) -> int:
-        return plain + bisect.bisect_left(self._pairs, plain)
-
-    def line_of(self, plain: int) -> int:
-        """Counted as `read` does: a lone carriage return ends no line."""
-        return self.text.count("\n", 0, self.offset(plain)) + 1
-
-    def replacement(self, match: Match, edit: int) -> Replacement:
-        start, end = self.offset(match.start), self.offset(match.end)
-        return Replacement(start, end, with_ends_of(self.text[start:end], match.new, self._line_end_at(end)), edit)
-
-    def _line_end_at(self, place: int) -> str:
-        """The next one; it is worth looking for only where there is more than one kind."""
-        return (first_line_end(self.text, place) if self._has_returns else None) or self._usual_end
+def _cores(text: str, replacements: Sequence[Replacement]) -> list[Replacement]:
+    """What the replacements really change, in order. WorkspaceError if two of them change the same."""
+    cores = sorted((_core(text, replacement) for replacement in replacements), key=lambda core: (core.start, core.end))
+    for one, other in pairwise(cores):
+        if other.start < one.end or (other.start == one.end == one.start and not _may_follow(text, one, other)):
+            line = text.count("\n", 0, other.start) + 1
+            raise WorkspaceError(f"Edits {one.edit} and {other.edit} overlap at line {line}. Make one edit of them.")
+    return cores
 
 
 # --- from exact to tolerant
 
 
-def _match(source: Source, edit: TextEdit, name: str, advice: Advice, *, exactly: bool) -> tuple[list[Match], str]:
-    """The places that an edit means, and what had to be overlooked to find them."""
+def _match(
+    source: Source, edit: TextEdit, name: str, manner: _Manner, *, times: int
+) -> tuple[list[Match], tuple[str, ...]]:
+    """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
-    if edit.all and (places := list(islice(_occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
-        return [Match(start, start + len(old), edit.new) for start in places], ""
-    places = list(islice(_occurrences(source.plain, old), MOST_PLACES))
-    if len(places) == 1:
-        return [Match(places[0], places[0] + len(old), edit.new)], ""
+    if edit.all and (places := list(islice(occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
+        return [Match(start, start + len(old), edit.new) for start in places], ()
+    places = list(islice(occurrences(source.plain, old), MOST_PLACES))
+    if len(places) == 1 or (places and len(places) == times):
+        return _exact_matches(source, edit, places, name)
     if places:
-        lines = _said_lines(source, places)
-        raise WorkspaceError(
-            f"{name} is ambiguous: its old text occurs {_number(places)} times, at lines {lines}. "
-            f"{advice.make_it_unique}"
-        )
-    if exactly or not old.strip() or len(source.text) > LARGEST_TOLERANT:
-        return [], ""
-    for what, places, fit in _tolerant(source, old, with_line_feeds(edit.new)):
-        found = list(islice(places, MOST_PLACES_NAMED + 1))
-        if len(found) == 1:
-            return [fit(found[0])], what
-        if found:
-            lines = _said_lines(source, found)
-            raise WorkspaceError(
-                f"{name} is ambiguous: its old text is not there exactly, and by overlooking {what} it could be "
-                f"meant at lines {lines}. Copy it exactly, with enough around it to be unique."
-            )
-    return [], ""
-
-
-def _tolerant(source: Source, old: str, new: str) -> Iterator[tuple[str, Iterator[int], Callable[[int], Match]]]:
-    """What is overlooked, where the old text is then, and what is to be done there."""
-    yield "typographic characters", _by_characters(source, old), partial(_character_match, source, old, new)
-    for what, keep_indent in (("blanks at the ends of lines", True), ("indentation", False)):
-        lines = _Lines(source, old, keep_indent=keep_indent)
-        yield what, lines.places(), partial(lines.match, new)
-
-
-def _by_characters(source: Source, old: str) -> Iterator[int]:
-    return _occurrences(source.unadorned, old.translate(_UNADORNED))
-
-
-def _character_match(source: Source, old: str, new: str, start: int) -> Match:
-    end = start + len(old)
-    return Match(start, end, with_characters_of(source.plain[start:end], old, new))
-
-
-class _Lines:
-    """Whole lines that are the same but for blanks at their ends, or at both ends if the indents fit each other."""
-
-    def __init__(self, source: Source, old: str, *, keep_indent: bool) -> None:
-        self._source = source
-        self._old = old
-        self._old_lines = old.removesuffix("\n").split("\n")
-        self._keep_indent = keep_indent
-
-    def places(self) -> Iterator[int]:
-        strip = str.rstrip if self._keep_indent else str.strip
-        wanted = [strip(line.translate(_UNADORNED)) for line in self._old_lines]
-        keys = [strip(line) for line in self._source.unadorned.split("\n")]
-        compared = 0
-        for first in _runs(keys, wanted):
-            if compared > MOST_COMPARED:
+        raise _NoPlace(_ambiguous(source, places, name, manner))
+    if not manner.exactly and old.strip() and len(source.text) <= LARGEST_TOLERANT:
+        for found in tolerant_matches(source, old, with_line_feeds(edit.new), every=edit.all):
+            matches = _meant(source, found, edit)
+            if not matches:
+                raise _NoPlace(_unclear(source, found, name, manner))
+            if found.problem:
                 raise WorkspaceError(
-                    "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
-                    "meant. Copy it exactly, with other lines around it."
+                    f"{name} is unclear: its old text is there without {found.what}, but {found.problem}.",
+                    remedy="Write both texts as they stand in the file, escaped no more than JSON needs it.",
                 )
-            compared += 0 if self._keep_indent else len(wanted)
-            if self._indents(first) is not None:
-                yield self._source.line_starts[first]
-
-    def match(self, new: str, start: int) -> Match:
-        first = bisect.bisect_left(self._source.line_starts, start)
-        return _line_match(self._source, first, self._old, new, self._indents(first) or {})
-
-    def _indents(self, first: int) -> dict[str, str] | None:
-        if self._keep_indent:
-            return {}
-        return map_indents(self._old_lines, self._source.lines[first : first + len(self._old_lines)])
+            where = source.line_of(matches[0].start)
+            return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
+    raise _NoPlace(_not_found(source, edit, name, manner))
 
 
-def _line_match(source: Source, first: int, old: str, new: str, indents: dict[str, str]) -> Match:
-    old_lines = old.removesuffix("\n").split("\n")
-    last = first + len(old_lines) - 1
-    actual = source.lines[first : last + 1]
-    start, end = source.line_starts[first], source.line_starts[last] + len(actual[-1])
-    if old.endswith("\n"):
-        if last + 1 < len(source.lines):
-            end += 1
-        else:
-            new = new.removesuffix("\n")  # the last line of a file that does not end with a line end
-    if not new:
-        return Match(start, end, new)
-    ending = "\n" if new.endswith("\n") else ""
-    fitted = with_lines_of(actual, old_lines, new.removesuffix("\n").split("\n"), indents)
-    return Match(start, end, "\n".join(fitted) + ending)
+def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
+    """Those of the places that the edit can mean; none if that is unclear."""
+    if len(found.matches) == 1 or (edit.all and all(one.end <= other.start for one, other in pairwise(found.matches))):
+        return found.matches
+    here = [match for match in found.matches if source.line_of(match.start) == found.line]
+    return here if len(here) == 1 else []
 
 
-def _runs(keys: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Where the lines follow each other. Each kind of line becomes a character: looking for those takes linear time."""
-    letters = {key: chr(number) for number, key in enumerate(dict.fromkeys(wanted[:_LETTERS]), 1)}
-    if len(wanted) <= min(len(keys), _LETTERS):
-        text = "".join([letters.get(key, "\0") for key in keys])
-        yield from _occurrences(text, "".join([letters[key] for key in wanted]))
-
-
-def _occurrences(text: str, wanted: str, step: int = 1) -> Iterator[int]:
-    """Overlapping ones too, if the step is one: what can be read in two ways is not unique."""
-    place = text.find(wanted)
-    while place >= 0:
-        yield place
-        place = text.find(wanted, place + step)
+def _exact_matches(
+    source: Source, edit: TextEdit, places: Sequence[int], name: str
+) -> tuple[list[Match], tuple[str, ...]]:
+    """A text that takes the place of whole lines does not run into the line after them."""
+    old, new = with_line_feeds(edit.old), edit.new
+    ends = [place + len(old) for place in places]
+    lost = old.endswith("\n") and new.strip() and not new.endswith(("\n", "\r")) and old[:-1] != with_line_feeds(new)
+    notes: tuple[str, ...] = ()
+    if lost and any(source.plain[end : end + 1] not in ("", "\n") for end in ends):
+        new += "\n"
+        notes = (f"{name}: the line end after the new text was kept, so that it does not run into the next line.",)
+    return [Match(place, end, new) for place, end in zip(places, ends, strict=True)], notes
 
 
 # --- what the file becomes
+
+
+def _may_follow(text: str, one: Replacement, other: Replacement) -> bool:
+    """Whether two texts that are inserted at one place can stand there one after the other: if both are whole lines."""
+    begins = one.start == 0 or text[one.start - 1] == "\n"
+    ends = one.start == len(text) or text[one.start] in "\r\n"
+    return all(
+        (begins and core.new.endswith("\n")) or (ends and core.new.startswith(("\n", "\r"))) for core in (one, other)
+    )
 
 
 def _core(text: str, replacement: Replacement) -> Replacement:
@@ -347,14 +318,69 @@ def _said_lines(source: Source, places: Sequence[int]) -> str:
     return ", ".join(lines) + more
 
 
-def _not_found(source: Source, edit: TextEdit, name: str, advice: Advice, *, reveal: bool) -> str:
+def _ambiguous(source: Source, places: Sequence[int], name: str, manner: _Manner) -> str:
+    return (
+        f"{name} is ambiguous: its old text occurs {_number(places)} times, at lines {_said_lines(source, places)}. "
+        f"{manner.advice.make_it_unique}{_surroundings(source, places, manner)}"
+    )
+
+
+def _unclear(source: Source, found: Found, name: str, manner: _Manner) -> str:
+    places = [match.start for match in found.matches]
+    return (
+        f"{name} is ambiguous: its old text is not there exactly, and by overlooking {found.what} it could be "
+        f"meant at lines {_said_lines(source, places)}. Copy it exactly, with enough around it to be unique."
+        f"{_surroundings(source, places, manner)}"
+    )
+
+
+def _surroundings(source: Source, places: Sequence[int], manner: _Manner) -> str:
+    """The first places with the lines around them, by which they can be told apart."""
+    if not manner.reveal or len(source.text) > LARGEST_TOLERANT:
+        return ""
+    numbers = dict.fromkeys(source.line_of(place) for place in places[:MOST_PLACES_SHOWN])
+    if len(numbers) < 2:
+        return ""
+    lines = source.text.removesuffix("\n").split("\n")
+    shown = [_excerpt(lines, number) for number in numbers]
+    return "\n" + "\n   ...\n".join(shown)
+
+
+def _excerpt(lines: Sequence[str], number: int) -> str:
+    first = max(1, number - 1)
+    around = lines[first - 1 : number + 1]
+    return "\n".join(f"{at:>6}\t{line[:LONGEST_LINE].rstrip()}" for at, line in enumerate(around, first))
+
+
+def _not_found(source: Source, edit: TextEdit, name: str, manner: _Manner) -> str:
     told = f"{name} does not apply: its old text is not in the file."
-    if not reveal:
+    advice = manner.advice
+    if (place := left_out(manner.path, source.text, edit.old)) is not None:
+        return (
+            f"{told} Line {place[0]} of it, `{place[1][:100]}`, stands for something that was left out: an old text "
+            "must be in the file as it is. Copy all of it, or make one edit for each part that changes."
+        )
+    if not manner.reveal:
         return f"{told} {advice.read_first}"
-    if edit.old.strip() and all(_NUMBERED.match(line) for line in edit.old.split("\n") if line.strip()):
-        return f"{told} It seems to contain line numbers: leave them out."
+    if (place := _made_place(source, edit)) is not None:
+        return (
+            f"{told} It seems to be made already: its new text is at line {source.line_of(place)}. Nothing was "
+            f"changed. Go on, or look again if something else is meant: {advice.read_again}"
+        )
+    if numbers_of(edit.old):
+        told += " It seems to contain line numbers: leave them out."
     if len(source.text) > LARGEST_TOLERANT:
         return f"{told} In a file of this size it must be copied exactly. {advice.read_again}"
     lines = [line.removesuffix("\r") for line in source.text.split("\n")]
-    nearest = describe_nearest(lines, edit.old) or f"Nothing there is like it. {advice.read_again}"
-    return f"{told} {nearest}"
+    nearest = describe_nearest(lines, edit.old)
+    return f"{told} {nearest}" if nearest else f"{told} Nothing there is like it. {advice.read_again}"
+
+
+def _made_place(source: Source, edit: TextEdit) -> int | None:
+    new = with_line_feeds(edit.new)
+    return _only_place(source.plain, new) if len(new.strip()) >= SURELY_MEANT else None
+
+
+def _only_place(text: str, wanted: str) -> int | None:
+    places = list(islice(occurrences(text, wanted), 2))
+    return places[0] if len(places) == 1 else None

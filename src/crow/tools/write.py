@@ -24,6 +24,7 @@ from crow.tools.changing import (
     worked_out,
 )
 from crow.tools.fitting import with_ends_of, without_foreign_ends
+from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end
@@ -76,6 +77,8 @@ class Write:
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
+        known = before.text if before is not None else ""
+        await worked_out(len(arguments.content), lambda: _check_content(path.real, known, arguments.content))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
         text = await worked_out(size, lambda: text_after(before, arguments))
         await worked_out(size, lambda: check_writable(path.real, before, text))
@@ -151,6 +154,12 @@ class WriteAction:
             self._seen.note_written(self._path, text)
         else:
             self._seen.note_replaced(self._path, after.text)
+
+
+def _check_content(path: str, known: str, content: str) -> None:
+    """A content that would put something into the file that nobody means to be there."""
+    check_nothing_left_out(path, known, content, "The call", "content")
+    check_no_wrapper(path, known, content, "The call", "content")
 
 
 def text_after(before: Document | None, arguments: WriteArguments) -> str:

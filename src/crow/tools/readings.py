@@ -1,0 +1,190 @@
+"""What a model may have meant by an edit that is not in the file as it was written: wrappers and escapes taken away.
+
+A reading is about the whole of an edit: what was taken from the old text is taken from the new one likewise.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from crow.tools.forms import unescaped
+from crow.workspace.endings import with_line_feeds
+
+MOST_READ = 1024 * 1024
+"""Characters of an edit that is read in any other way than as it is."""
+
+
+class Reading(NamedTuple):
+    """An edit as it may have been meant."""
+
+    what: str
+    """What was taken away, in words; empty for the edit as it is."""
+    old: str
+    new: str
+    line: int | None = None
+    """The number of its first line in the file, if the model copied it."""
+    problem: str = ""
+    """Why the new text cannot be read in the same way, in a sentence."""
+
+
+def other_readings(old: str, new: str) -> Iterator[Reading]:
+    """The likelier before the others; none of them is the edit as it is."""
+    if len(old) + len(new) > MOST_READ:
+        return
+    bare = Reading("", old, new)
+    for unwrap in (_without_fence, _without_numbers, _without_diff_marks):
+        if (found := unwrap(bare)) is not None:
+            what = f"{bare.what} and {found.what}" if bare.what else found.what
+            bare = found._replace(what=what)
+            yield bare
+    for what, unescape in _UNESCAPES:
+        meant = with_line_feeds(unescape(bare.old))
+        if meant != bare.old and meant:
+            yield _unescaped(bare, meant, what, unescape)
+
+
+# --- wrappers
+
+_FENCED = re.compile(r"\s*(`{3,}|~{3,})[\w+.#-]*[ \t]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
+
+
+def inside_fence(text: str) -> str | None:
+    """What a code fence around the whole of a text holds; None if there is none."""
+    found = _FENCED.fullmatch(text)
+    return None if found is None or f"\n{found[1]}" in found[2] else found[2]
+
+
+def _without_fence(reading: Reading) -> Reading | None:
+    old, new = inside_fence(reading.old), inside_fence(reading.new)
+    return None if old is None else Reading("a code fence", old, reading.new if new is None else new)
+
+
+_NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|[ ]?[|│→:])(.*)", re.DOTALL)
+
+
+class _Numbered(NamedTuple):
+    number: int
+    mark: str
+    rest: str
+
+
+def _numbered(line: str) -> _Numbered | None:
+    found = _NUMBERED.fullmatch(line)
+    return None if found is None else _Numbered(int(found[1]), found[2], found[3])
+
+
+def numbers_of(text: str) -> list[int]:
+    """The numbers that all lines of a text begin with, as `read` writes them; empty if they do not."""
+    return [line.number for line in _numbered_lines(text)]
+
+
+def _numbered_lines(text: str) -> list[_Numbered]:
+    """The lines that are not blank, if all of them are numbered in one way and upwards; else none."""
+    lines = [_numbered(line) for line in text.split("\n") if line.strip()]
+    numbered = [line for line in lines if line is not None]
+    upwards = all(one.number < other.number for one, other in pairwise(numbered))
+    one_way = len({line.mark for line in numbered}) == 1
+    return numbered if upwards and one_way and len(numbered) == len(lines) else []
+
+
+def _without_numbers(reading: Reading) -> Reading | None:
+    numbered = _numbered_lines(reading.old)
+    if not numbered:
+        return None
+    mark = numbered[0].mark
+    # What follows other marks than a tab is mostly a blank that belongs to the number.
+    padded = mark != "\t" and all(not line.rest or line.rest.startswith(" ") for line in numbered)
+
+    def strip(line: str) -> str:
+        found = _numbered(line)
+        if found is None or found.mark != mark:
+            return line
+        return found.rest.removeprefix(" ") if padded else found.rest
+
+    old, new = ("\n".join(map(strip, text.split("\n"))) for text in (reading.old, reading.new))
+    return Reading("line numbers", old, new, line=numbered[0].number)
+
+
+_HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
+
+
+def _without_diff_marks(reading: Reading) -> Reading | None:
+    old, new = _HUNK.sub("", reading.old, count=1), _HUNK.sub("", reading.new, count=1)
+    if not _is_marked(old, "-") or not (_is_marked(new, "+") or not new.strip()):
+        return None
+    return Reading("the marks of a diff", _unmarked(old), _unmarked(new))
+
+
+def _is_marked(text: str, mark: str) -> bool:
+    """Whether each line begins with a mark or with the blank that stands for none, and some with the mark."""
+    lines = [line for line in text.split("\n") if line]
+    return all(line[0] in (mark, " ") for line in lines) and any(line[0] == mark for line in lines)
+
+
+def _unmarked(text: str) -> str:
+    return "\n".join(line[1:] for line in text.split("\n"))
+
+
+# --- escapes
+
+_ESCAPE = r"""\\(?:[ntr"'`\\/]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"""
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def _replacing(pattern: str) -> Callable[[str], str]:
+    compiled = re.compile(pattern)
+
+    def unescape(text: str) -> str:
+        meant = compiled.sub(lambda found: unescaped(found[0]), text)
+        return _SURROGATES.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), meant)
+
+    return unescape
+
+
+_UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("escapes that are too many", _replacing(r"""\\["'`\\/]""")),
+    ("escapes that are too many", _replacing(_ESCAPE)),
+    ("escapes that are too many", _replacing(r"""\\["'`]""")),
+    ("escapes that are too many", _replacing(r"\\[ntr]")),
+    ("escapes that are too many", _replacing(r"\\u[0-9a-fA-F]{4}")),
+    ("escapes that are too many", _replacing(r"\\[_*#\[\]()<>$&|~!{}.+-]")),
+    ("HTML entities", _replacing(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,10});")),
+)
+
+
+def _unescaped(reading: Reading, old: str, what: str, unescape: Callable[[str], str]) -> Reading:
+    """The new text is unescaped in the same way, unless it is written in another one than the old."""
+    what = f"{reading.what} and {what}" if reading.what else what
+    new = with_line_feeds(unescape(reading.new))
+    added = new.count("\n") > reading.new.count("\n")
+    problem = ""
+    if added and "\n" in reading.new and "\n" not in reading.old:
+        problem = "its new text has line ends both as they are and written as `\\n`"
+    elif added and _cuts_a_string(new, reading.new):
+        problem = "its new text has a `\\n` inside quotes, which may be meant as two characters or as a line end"
+    return reading._replace(what=what, old=old, new=new, problem=problem)
+
+
+def _cuts_a_string(text: str, written: str) -> bool:
+    """Whether a line ends inside quotes that was not written as a line."""
+    kept = set(written.split("\n"))
+    return any(_is_open(line) for line in text.split("\n")[:-1] if line not in kept)
+
+
+def _is_open(line: str) -> bool:
+    if '"""' in line or "'''" in line:
+        return False
+    quote, before = "", ""
+    escaped = False
+    for character in line:
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'" and not (before.isalnum() or before == "_"):
+            quote = character
+        before = character
+    return bool(quote)

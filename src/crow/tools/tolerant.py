@@ -1,0 +1,265 @@
+"""Finding an old text that is not in the file as it was written: what may have been meant, and what is overlooked.
+
+A reading (`crow.tools.readings`) says what the edit may have been meant to be, a form (`crow.tools.forms`) what does
+not count when it is looked for. All of it costs something only after an exact search has failed.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from crow.errors import WorkspaceError
+from crow.tools.fitting import LineFit, indent_of, with_escapes_of
+from crow.tools.forms import LADDER, STRIPPED, Form, Level, is_word
+from crow.tools.places import Match, Source, occurrences
+from crow.tools.readings import Reading, other_readings
+
+MOST_PLACES = 1000
+"""Places after which no more are looked for: it is ambiguous enough."""
+MOST_NAMED = 21
+"""Places that are looked for where only one can be meant."""
+MOST_COMPARED = 100_000
+"""Lines that may be compared with those of an old text at places where it does not fit."""
+
+
+class Found(NamedTuple):
+    """Places that an old text may mean, all of them found by overlooking the same."""
+
+    what: str
+    """What was overlooked, in words."""
+    matches: list[Match]
+    line: int | None = None
+    """The line that the model said it is at."""
+    problem: str = ""
+    """Why the new text cannot be read in the same way."""
+
+
+def tolerant_matches(source: Source, old: str, new: str, *, every: bool) -> Iterator[Found]:
+    """The places by what had to be overlooked, from little to much. Nothing is yielded for what gives no place.
+
+    `every`: whether all places are meant. Else the new text is fitted only where the place is the only one.
+    """
+    readings = [Reading("", old, new), *other_readings(old, new)]
+    most = MOST_PLACES if every else MOST_NAMED
+    for reading in readings[1:]:
+        places = list(islice(occurrences(source.plain, reading.old), most)) if reading.old.strip() else []
+        if places:
+            length = len(reading.old)
+            matches = [Match(place, place + length, reading.new) for place in places]
+            yield Found(reading.what, matches, reading.line, reading.problem)
+    for reading in readings:
+        yield from _by_form(source, reading, most=most)
+    for level, what, mark in (
+        (Level.ENTITIES, "HTML entities", "&"),
+        (Level.ESCAPES, "escapes that are missing", "\\"),
+    ):
+        if mark in source.plain:
+            matches = list(islice(_unescaped_places(source, level, old, new), most))
+            if matches:
+                yield Found(what, matches)
+
+
+# --- by forms
+
+
+def _by_form(source: Source, reading: Reading, *, most: int) -> Iterator[Found]:
+    """The places where the text has the same form: the strongest form tells whether there are any."""
+    if not reading.old.strip(STRIPPED + "\n"):
+        return
+    search = _FormSearch(source, reading)
+    places = list(islice(search.places(Level.LINES), 2))
+    if len(places) > 1:
+        levels = (list(islice(search.places(level), most)) for level in LADDER)
+        places = next((found for found in levels if found), places)
+    if places:
+        matches = [place.match(reading.new) for place in places]
+        yield Found(search.overlooked(places[0]), matches, reading.line, reading.problem)
+
+
+class _Place(NamedTuple):
+    """A place where old lines fit."""
+
+    source: Source
+    start: int
+    end: int
+    old: "_Block"
+    fit: LineFit
+    is_in_midst: bool
+    """The place begins after other text in the same line."""
+
+    def match(self, text: str) -> Match:
+        """What is to stand there."""
+        new, old = _Block.of(text), self.old
+        if not any(line.strip(STRIPPED) for line in new.lines):
+            return _removal(self.source.plain, self.start, self.end, old, new)
+        lines = new.lines
+        if self.is_in_midst:
+            lines = [lines[0].removeprefix(indent_of(old.lines[0])), *lines[1:]]
+        before = "\n" * max(0, new.newlines_before - old.newlines_before)
+        after = "\n" * max(0, new.newlines_after - old.newlines_after)
+        return Match(self.start, self.end, before + "\n".join(self.fit.fit(lines)) + after)
+
+
+class _FormSearch:
+    def __init__(self, source: Source, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._old = _Block.of(reading.old)
+        self._compared = 0
+
+    def places(self, level: Level) -> Iterator[_Place]:
+        form, wanted = self._source.form(level), Form(self._reading.old, level).normal
+        for place in occurrences(form.normal, wanted) if wanted else ():
+            start, end = form.start_of(place), form.end_of(place + len(wanted))
+            if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
+                continue
+            if not _is_combined(self._source.plain, end) and (found := self._place(start, end, level)):
+                yield found
+
+    def _place(self, start: int, end: int, level: Level) -> _Place | None:
+        """The place, if the old lines fit there."""
+        if self._compared > MOST_COMPARED:
+            raise WorkspaceError(
+                "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
+                "meant. Copy it exactly, with other lines around it."
+            )
+        start, end = self._whole(start, end, level)
+        plain = self._source.plain
+        actual = _Block.of(plain[start:end])
+        start += actual.lead
+        end -= actual.trail
+        is_in_midst = start > 0 and plain[start - 1] != "\n"
+        old = self._old.lines
+        if is_in_midst:
+            old = [old[0][len(indent_of(old[0])) :], *old[1:]]
+        if len(_content(actual.lines)) == len(_content(old)):
+            fit = LineFit(actual.lines, old)
+            if fit.fits:
+                return _Place(self._source, start, end, self._old, fit, is_in_midst)
+        self._compared += len(old)
+        return None
+
+    def _whole(self, start: int, end: int, level: Level) -> tuple[int, int]:
+        """The place with the indent of its first line and the blanks after its last one."""
+        plain = self._source.plain
+        if level >= Level.INDENTS:
+            begins = self._source.line_start(start)
+            if not plain[begins:start].strip(STRIPPED):
+                start = begins
+        after = end
+        while level >= Level.ENDS and after < len(plain) and plain[after] in STRIPPED:
+            after += 1
+        return start, after if after == len(plain) or plain[after] == "\n" else end
+
+    def overlooked(self, place: _Place) -> str:
+        """What differs at a place, in words."""
+        actual = _Block.of(self._source.plain[place.start : place.end])
+        kinds = _differences(_content(actual.lines), _content(self._old.lines))
+        if not kinds or _gaps(actual.lines) != _gaps(self._old.lines):
+            kinds.append("blank lines")
+        return _listed([self._reading.what, *kinds] if self._reading.what else kinds)
+
+
+class _Block(NamedTuple):
+    """A text without the blank lines around it."""
+
+    lines: list[str]
+    lead: int
+    """Characters before them."""
+    trail: int
+    """Characters after them."""
+    newlines_before: int
+    newlines_after: int
+
+    @classmethod
+    def of(cls, text: str) -> "_Block":
+        lines = text.split("\n")
+        first, last = 0, len(lines)
+        while first < last - 1 and not lines[first].strip(STRIPPED):
+            first += 1
+        while last > first + 1 and not lines[last - 1].strip(STRIPPED):
+            last -= 1
+        lead = sum(len(line) + 1 for line in lines[:first])
+        trail = sum(len(line) + 1 for line in lines[last:])
+        return cls(lines[first:last], lead, trail, first, len(lines) - last)
+
+
+def _removal(plain: str, start: int, end: int, old: _Block, new: _Block) -> Match:
+    """Whole lines go with the line end that the old text had after or before them."""
+    if old.newlines_after > new.newlines_after and plain[end : end + 1] == "\n":
+        return Match(start, end + 1, "")
+    if old.newlines_before > new.newlines_before and plain[start - 1 : start] == "\n":
+        return Match(start - 1, end, "")
+    return Match(start, end, "")
+
+
+def _cuts_a_word(text: str, place: int, wanted: str) -> bool:
+    end = place + len(wanted)
+    return (place > 0 and is_word(text[place - 1]) and is_word(wanted[0])) or (
+        end < len(text) and is_word(text[end]) and is_word(wanted[-1])
+    )
+
+
+def _is_combined(text: str, place: int) -> bool:
+    """Whether the character there is an accent of the one before it."""
+    return place < len(text) and unicodedata.combining(text[place]) != 0
+
+
+def _content(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if line.strip(STRIPPED)]
+
+
+def _gaps(lines: Sequence[str]) -> list[bool]:
+    return [not line.strip(STRIPPED) for line in lines]
+
+
+def _differences(actual: Sequence[str], old: Sequence[str]) -> list[str]:
+    """In what lines differ that stand for each other."""
+    kinds: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
+        ("look-alike characters", lambda one, other: _without_blanks(one) != _without_blanks(other)),
+        ("blanks at the ends of lines", lambda one, other: _end_of(one) != _end_of(other)),
+        ("indentation", lambda one, other: indent_of(one) != indent_of(other)),
+        ("blanks inside lines", _differ_inside),
+    )
+    pairs = list(zip(actual, old, strict=True))
+    return [what for what, differ in kinds if any(differ(one, other) for one, other in pairs)]
+
+
+def _differ_inside(one: str, other: str) -> bool:
+    one, other = one.strip(STRIPPED), other.strip(STRIPPED)
+    if _without_blanks(one) == _without_blanks(other):
+        return one != other
+    return Form(one, Level.CHARACTERS).normal != Form(other, Level.CHARACTERS).normal
+
+
+def _without_blanks(line: str) -> str:
+    return line.translate(_NO_BLANKS)
+
+
+def _end_of(line: str) -> str:
+    return line[len(line.rstrip(STRIPPED)) :]
+
+
+_NO_BLANKS = dict.fromkeys(map(ord, STRIPPED))
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+# --- what is escaped in the file alone
+
+
+def _unescaped_places(source: Source, level: Level, old: str, new: str) -> Iterator[Match]:
+    """Places where the file has escapes for what the model wrote as it is meant: `&lt;` for `<`, two characters for a
+    line end."""
+    form, wanted = source.form(level), Form(old, level).normal
+    if not wanted.strip():
+        return
+    for place in islice(occurrences(form.normal, wanted), MOST_PLACES):
+        start, end = form.start_of(place), form.end_of(place + len(wanted))
+        if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
+            continue
+        if (fitted := with_escapes_of(source.plain[start:end], old, new, level)) is not None:
+            yield Match(start, end, fitted)
