@@ -210,5 +210,6 @@ def _check_new(path: str, text: str, edit: TextEdit, name: str) -> None:
     """A new text that would put something into the file that nobody means to be there."""
     if edit.new in edit.old:
         return
-    check_nothing_left_out(path, text, edit.new, name, "new text")
+    instead = "To leave lines as they are make smaller edits around them, each with only what changes."
+    check_nothing_left_out(path, text, edit.new, name, "new text", instead)
     check_no_wrapper(path, text, edit.new, name, "new text", old=edit.old)

@@ -98,7 +98,7 @@ class _Planner:
             if edit in self._edits[: number - 1]:
                 self._notes.append(f"{name} is the same as edit {self._edits.index(edit) + 1}.")
             elif edit.old == edit.new:
-                self._notes.append(f"{name} changes nothing: `old` and `new` are the same.")
+                self._notes.append(f"{name} changes nothing: its old and its new text are the same.")
             else:
                 self._add(number, edit, name)
         if not self._found:

@@ -94,23 +94,18 @@ _TABLES = (".tsv", ".csv", ".txt", ".dat", ".log", ".tab", ".md", ".markdown", "
 _PYTHON = (".py", ".pyi", ".pyx", ".ipynb")
 
 
-def check_nothing_left_out(path: str, before: str, text: str, name: str, part: str) -> None:
+def check_nothing_left_out(path: str, before: str, text: str, name: str, part: str, remedy: str) -> None:
     """WorkspaceError, in words for the model, if the text has a placeholder for what it does not spell out.
 
-    `name` is who is to blame, such as "Edit 2", and `part` the argument that holds the text.
+    `name` is who is to blame, such as "Edit 2", `part` the argument that holds the text, and `remedy` what can be done
+    instead of spelling it out.
     """
     if (line := left_out(path, before, text)) is not None:
         raise WorkspaceError(
             f"{name} leaves something out: line {line[0]} of its {part} is `{line[1][:100]}`, which would stand in the "
             "file instead of what it is short for. Nothing was changed.",
-            remedy=f"Write out in full what is to stand there{_SMALLER[part == 'content']}.",
+            remedy=f"Write out in full what is to stand there. {remedy}",
         )
-
-
-_SMALLER = {
-    True: ", or change only a part of the file with `edit`",
-    False: "; to leave lines as they are make smaller edits around them, each with only what changes",
-}
 
 
 def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *, old: str = "") -> None:
@@ -127,7 +122,7 @@ def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *,
         )
     if not numbers_of(old) and _has_numbers_of_read(suffix, before, text):
         raise WorkspaceError(
-            f"{name} has line numbers in its {part}, as `read` shows them: they are no part of the file. "
+            f"{name} has line numbers in its {part}, as they are shown when a file is read: they are no part of it. "
             "Nothing was changed.",
             remedy="Leave out the numbers and the tab after each.",
         )
@@ -181,7 +176,7 @@ def _is_placeholder(suffix: str, line: str, previous: str) -> bool:
     if _ONLY_DOTS.fullmatch(line):
         return _are_no_code(suffix, previous, line)
     if (comment := _comment(line, suffix)) is not None:
-        return _stands_for_more(comment, dots_alone=suffix not in _PROSE)
+        return _stands_for_more(comment, dots_alone=suffix not in _MARKDOWN)
     if ((found := _BRACKETS.fullmatch(line)) and suffix not in _PYTHON) or _begins_with_dots(line):
         inner = found[1] if found else line
         return (_has_dots(inner) and _stands_for_more(inner, dots_alone=False)) or _names_the_rest(inner, bool(found))
@@ -208,7 +203,7 @@ def _comment(line: str, suffix: str) -> str | None:
     """What a line says that is nothing but a comment; None for any other."""
     if found := _BLOCK_COMMENT.fullmatch(line):
         return next((group for group in found.groups() if group is not None), "")
-    if suffix in _PROSE and not line.startswith(("//", "# ...", "# …")):
+    if suffix in _MARKDOWN and not line.startswith(("//", "# ...", "# …")):
         return None  # a heading or an item of a list
     found = _LINE_COMMENT.fullmatch(line)
     return found[1] if found else None

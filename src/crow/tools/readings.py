@@ -60,7 +60,7 @@ def _without_fence(reading: Reading) -> Reading | None:
     return None if old is None else Reading("a code fence", old, reading.new if new is None else new)
 
 
-_NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|[ ]?[|│→:])(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
 
 
 class _Numbered(NamedTuple):
@@ -84,7 +84,8 @@ def _numbered_lines(text: str) -> list[_Numbered]:
     lines = [_numbered(line) for line in text.split("\n") if line.strip()]
     numbered = [line for line in lines if line is not None]
     upwards = all(one.number < other.number for one, other in pairwise(numbered))
-    one_way = len({line.mark for line in numbered}) == 1
+    marks = {line.mark for line in numbered}
+    one_way = len(marks) == 1 or marks == {":", "-"}  # `search` has the one and the other
     return numbered if upwards and one_way and len(numbered) == len(lines) else []
 
 
@@ -92,13 +93,13 @@ def _without_numbers(reading: Reading) -> Reading | None:
     numbered = _numbered_lines(reading.old)
     if not numbered:
         return None
-    mark = numbered[0].mark
+    marks = {line.mark for line in numbered}
     # What follows other marks than a tab is mostly a blank that belongs to the number.
-    padded = mark != "\t" and all(not line.rest or line.rest.startswith(" ") for line in numbered)
+    padded = marks != {"\t"} and all(not line.rest or line.rest.startswith(" ") for line in numbered)
 
     def strip(line: str) -> str:
         found = _numbered(line)
-        if found is None or found.mark != mark:
+        if found is None or found.mark not in marks:
             return line
         return found.rest.removeprefix(" ") if padded else found.rest
 

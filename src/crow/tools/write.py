@@ -78,12 +78,18 @@ class Write:
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
         known = before.text if before is not None else ""
-        await worked_out(len(arguments.content), lambda: _check_content(path.real, known, arguments.content))
+        await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments.content))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
         text = await worked_out(size, lambda: text_after(before, arguments))
         await worked_out(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
         return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
+
+    def _check(self, path: str, known: str, content: str) -> None:
+        """A content that would put something into the file that nobody means to be there."""
+        instead = f"To keep the rest as it is: {self._advice.change_a_part}" if known else ""
+        check_nothing_left_out(path, known, content, "The call", "content", instead)
+        check_no_wrapper(path, known, content, "The call", "content")
 
 
 class WriteAction:
@@ -154,12 +160,6 @@ class WriteAction:
             self._seen.note_written(self._path, text)
         else:
             self._seen.note_replaced(self._path, after.text)
-
-
-def _check_content(path: str, known: str, content: str) -> None:
-    """A content that would put something into the file that nobody means to be there."""
-    check_nothing_left_out(path, known, content, "The call", "content")
-    check_no_wrapper(path, known, content, "The call", "content")
 
 
 def text_after(before: Document | None, arguments: WriteArguments) -> str:
