@@ -50,13 +50,8 @@ def test_it_shows_everything_before_anything_is_done(tmp_path):
 @pytest.mark.parametrize(
     ("edits", "said"),
     [
-<<<<<<< HEAD
         ([], "- `edits` is empty"),
-        ([{"old": "", "new": "x"}], "The edit has an empty `old`. To make a file or write all of it anew use `write`."),
-=======
-        ([], "length >= 1"),
         ([{"old": "", "new": "x"}], "The edit has an empty `old`. To make a file or write all of it anew use `write`;"),
->>>>>>> d19b26a (Land edits that are meant clearly, and none that leave something out)
         ([{"old": "one", "new": "one"}], "The edit changes nothing: `old` and `new` are the same."),
         ([{"old": "one", "new": "1"}, {"old": "", "new": "x"}], "Edit 2 has an empty `old`."),
         ([{"old": "one"}], "- `edits[0].new` is missing"),
