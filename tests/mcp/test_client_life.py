@@ -50,10 +50,11 @@ def test_one_that_dies_at_start_is_named_with_its_last_words(tmp_path):
 
 
 def test_one_that_writes_garbage_is_named_with_what_it_wrote(tmp_path):
-    editor = editing(tmp_path, DONE, config=SOON)
+    # On a busy machine it may write after the first limit: then what it wrote is told with the second.
+    editor = editing(tmp_path, DONE, config=SOON + "mcp_late = 10\n")
     editor.new_session(mcpServers=[bad("garbage")])
     assert editor.prompt("Go.") == {"stopReason": "end_turn"}
-    assert "Its output begins with: Welcome to the bakery!" in notice_about(editor, "`garbage`")
+    notice_about(editor, "`garbage`", "Its output begins with: Welcome to the bakery!")
     editor.close()
 
 

@@ -8,6 +8,7 @@ import pytest
 from crow.config.settings import Limits
 from crow.messages import StopReason
 from crow.model import catalog
+from crow.model.arriving_text import TaggedThoughts
 from crow.model.base import Done, Said, Thinking, ThinkingSealed
 from tests.model.asking import Called, Outcome, ask
 from tests.support.provider import Provider
@@ -127,3 +128,21 @@ def test_a_call_ends_what_was_held_back() -> None:
 def test_torn_halves_between_tags() -> None:
     outcome = ask_openai({"content": "<think>\ud83d"}, {"content": "\ude00</think>\ud83d"}, {"content": "\ude00"})
     assert outcome.events == [Thinking("😀"), Said("😀"), DONE]
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
+        ("[THINK]", "[/THINK]"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ],
+)
+def test_thoughts_in_every_usual_tag(opening, closing):
+    text = f"{opening}\nHm.{closing}\n\nHello."
+    assert ask_openai({"content": text}).events == [Thinking("Hm."), Said("Hello."), DONE]
+    reader = TaggedThoughts()
+    events = [event for piece in text for event in reader.take([Said(piece)])]
+    assert "".join(event.text for event in events if isinstance(event, Thinking)) == "Hm."
+    assert {event.field for event in events if isinstance(event, Thinking)} == {opening}

@@ -1,6 +1,7 @@
 """Models: one interface, one adapter per provider's wire format, one retry layer around them.
 
-- `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry`: wraps a model, and is one.
+- `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry` and `text_calls` wrap a
+  model, and are one; `text_call_syntaxes`: how families of models write calls as text.
 - `openai`, with `dialects` (what vendors are known to want), `openai_request`, `openai_reply`, `openai_chunks` and
   `openai_usage`, `responses`, with `responses_request` and `responses_reply`, and `anthropic`, with
   `anthropic_request`, `anthropic_thinking` and `anthropic_reply`, are the adapters; `openai_wires` chooses between the

@@ -9,7 +9,13 @@ from msgspec.structs import replace
 
 from crow.model.base import CallBegan, CallGrew, ModelEvent, Said, Thinking
 
-OPENING, CLOSING = "<think>", "</think>"
+THOUGHT_TAGS = {
+    **{f"<{name}>": f"</{name}>" for name in ("think", "thinking", "thought", "reasoning", "seed:think")},
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+}
+"""What models begin their thoughts with, and what ends them."""
 
 
 class Filter(Protocol):
@@ -84,6 +90,8 @@ class TaggedThoughts:
 
     def __init__(self) -> None:
         self.settled = False
+        self._tag = ""
+        """The one that the thought began with."""
         self._inside = False
         self._blank = True
         """Nothing but space so far, which the tags and the text behind them are set apart with."""
@@ -106,9 +114,10 @@ class TaggedThoughts:
         self._held += text
         if not self._inside and not self._closed:
             start = self._held.lstrip()
-            if start.startswith(OPENING):
-                self._inside, self._held = True, start.removeprefix(OPENING)
-            elif not OPENING.startswith(start):
+            self._tag = next((tag for tag in THOUGHT_TAGS if start.startswith(tag)), "")
+            if self._tag:
+                self._inside, self._held = True, start.removeprefix(self._tag)
+            elif not any(tag.startswith(start) for tag in THOUGHT_TAGS):
                 self._settle(out)
                 return
             else:
@@ -123,24 +132,24 @@ class TaggedThoughts:
     def _read_thought(self, out: list[ModelEvent]) -> None:
         if self._blank:
             self._held = self._held.lstrip()
-        thought, tag, rest = self._held.partition(CLOSING)
+        thought, tag, rest = self._held.partition(THOUGHT_TAGS[self._tag])
         if tag:
             self._inside, self._closed, self._held = False, True, rest
         else:
-            kept = _possible_start(thought)
+            kept = _possible_start(thought, THOUGHT_TAGS[self._tag])
             thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
         if thought:
             self._blank = False
-            out.append(Thinking(thought))
+            out.append(Thinking(thought, self._tag))
 
     def _settle(self, out: list[ModelEvent]) -> None:
         """What was held back is shown as what it turned out to be."""
         if self._held and not (self._closed and self._held.isspace()):
-            out.append(Thinking(self._held) if self._inside else Said(self._held))
+            out.append(Thinking(self._held, self._tag) if self._inside else Said(self._held))
         self._held = ""
         self.settled = True
 
 
-def _possible_start(text: str) -> int:
+def _possible_start(text: str, closing: str) -> int:
     """How many characters at the end of the text may be the beginning of the closing tag."""
-    return next((size for size in range(len(CLOSING) - 1, 0, -1) if text.endswith(CLOSING[:size])), 0)
+    return next((size for size in range(len(closing) - 1, 0, -1) if text.endswith(closing[:size])), 0)

@@ -29,16 +29,17 @@ def create(
     """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
     yet."""
     from crow.model.retry import RetryingModel
+    from crow.model.text_calls import TextCallModel
 
     settings = _settings(name, providers)
     info = info or describe(name, providers)
     match settings.type:
         case "scripted":
-            model = _scripted(info, settings)
+            model = TextCallModel(_scripted(info, settings))
         case "openai":
             from crow.model import openai_wires
 
-            model = openai_wires.create(info, settings, limits, environ)
+            model = TextCallModel(openai_wires.create(info, settings, limits, environ))
         case "anthropic":
             from crow.model import anthropic
 

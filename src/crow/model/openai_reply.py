@@ -9,7 +9,7 @@ import msgspec
 
 from crow.errors import ModelError
 from crow.messages import StopReason
-from crow.model.arriving_text import OPENING, Halves, TaggedThoughts
+from crow.model.arriving_text import Halves, TaggedThoughts
 from crow.model.base import (
     CallBegan,
     CallData,
@@ -249,7 +249,7 @@ class ReplyReader:
         """The events as they can be shown, with what a piece of text alone does not tell."""
         if self._halves is not None:
             events = self._halves.take(events)
-        events = [_tagged(event) for event in self._tagged.take(events)]
+        events = self._tagged.take(events)
         self._as_it_is = self._tagged.settled and self._halves is None
         return events
 
@@ -276,11 +276,6 @@ def _older_calls(delta: Delta) -> list[CallDelta]:
     """A call in the form it had before there were tools; some servers send an empty one with every chunk."""
     function = delta.function_call
     return [CallDelta(index=0, function=function)] if function and (function.name or function.arguments) else []
-
-
-def _tagged(event: ModelEvent) -> ModelEvent:
-    """Thoughts that stood in the text go back there: their field is the tag."""
-    return Thinking(event.text, OPENING) if isinstance(event, Thinking) and not event.field else event
 
 
 def _says_something(error: Any) -> bool:

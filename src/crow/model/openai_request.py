@@ -21,6 +21,7 @@ from crow.messages import (
     UserMessage,
     UserPart,
 )
+from crow.model.arriving_text import THOUGHT_TAGS
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.dialects import GEMINI, Dialect
 from crow.model.encoding import (
@@ -212,7 +213,7 @@ class MessageWriter:
                 if (isinstance(part, Text) and has_words(part.text)) or (isinstance(part, Thought) and part in thoughts)
             ]
         # Thoughts that the model wrote into its text belong there, and its template looks for those of this turn only.
-        tagged = [thought for thought in thoughts if is_current and thought.field.startswith("<")]
+        tagged = [thought for thought in thoughts if is_current and thought.field in THOUGHT_TAGS]
         return "\n\n".join([_tagged(thought) for thought in tagged] + texts)
 
     # --- calls
@@ -275,8 +276,7 @@ def _joined(lists: Sequence[msgspec.Raw]) -> list[Any]:
 
 
 def _tagged(thought: Thought) -> str:
-    tag = thought.field
-    return f"{tag}\n{thought.text}\n</{tag.removeprefix('<')}"
+    return f"{thought.field}\n{thought.text}\n{THOUGHT_TAGS[thought.field]}"
 
 
 # --- what is cached only up to marks

@@ -1,0 +1,233 @@
+"""Tool calls that a model wrote as text, because its server does not turn them into calls.
+
+A server that knows its model's syntax (a chat template, a parser flag) sends real calls; one that does not sends what
+the model wrote. `TextCalls` follows the text of a reply and holds back what may be calls. They are believed only at the
+very end of a reply and outside quoted code; everything else is text, and shown as such.
+
+A text without `<` and `[` is passed on as it is, which is all that an ordinary stream costs.
+"""
+
+import contextlib
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+
+from crow.messages import StopReason, ToolSpec
+from crow.model.base import CallBegan, CallGrew, Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Said, Usage
+from crow.model.text_call_syntaxes import END_TOKENS, PHI_OPENING, TAGGED, Syntax, TextCall, parse, without_end_tokens
+
+LONGEST_LINE = 64 * 1024
+"""Characters of a line in whose middle calls are believed."""
+LONGEST_HELD = 4 * 1024 * 1024
+"""Characters that are held back: more is shown as text."""
+_BLANK = re.compile(r"\s*")
+_FENCE_LINE = re.compile(r"[ ]{0,3}(```+|~~~+)")
+_QUOTES = ('"', "'", "\u201c", "\u2018", "\u00ab")
+
+
+class TextCallModel:
+    """Wraps a model and is one: calls that it writes as text become calls. The person is told once how the server would
+    do it better."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._told = False
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.model.info
+
+    async def close(self) -> None:
+        await self.model.close()
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        reader = TextCalls(request.tools)
+        async with contextlib.aclosing(self.model.reply(request)) as events:
+            async for event in events:
+                if type(event) is Said and reader.passes(event.text):
+                    yield event
+                    continue
+                for shown in reader.take(event):
+                    if isinstance(shown, Done) and reader.syntax is not None and not self._told:
+                        self._told = True
+                        yield Noticed(_advice(self.info.name, reader.syntax))
+                    yield shown
+
+
+def _advice(model: str, syntax: Syntax) -> str:
+    return (
+        f"{model} wrote its tool calls as text, as {syntax.name} models do; Crow read them. The server does it better: "
+        f"start llama.cpp with `--jinja`, vLLM with `--enable-auto-tool-choice --tool-call-parser {syntax.flag}`; with "
+        "Ollama, choose a model whose template has tools."
+    )
+
+
+_OPENINGS = tuple(dict.fromkeys(opening for syntax in TAGGED for opening in syntax.openings))
+_STARTS = (*_OPENINGS, *END_TOKENS)
+_START = re.compile("|".join(re.escape(start) for start in sorted(_STARTS, key=len, reverse=True)))
+_LONGEST_START = max(map(len, _STARTS))
+_OBJECT = r'\{\s*(?:$|"\w{0,10}$|"(?:name|function|tool|tool_name|type|id|arguments|parameters)")'
+_BARE_START = re.compile(
+    rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|functools\[|[`~]{{1,3}}$"
+    rf"|(?:```+|~~~+)[ \t]*\w*[ \t]*(?:$|\n\s*(?:$|{_OBJECT}))"
+)
+"""The beginning of a reply that may be calls without tags."""
+_PLAUSIBLE = 200
+"""Characters within which something that an argument is written with must come after an opening."""
+
+
+class TextCalls:
+    """Takes the events of one reply in the order they come, and gives back what can be shown by now."""
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self.syntax: Syntax | None = None
+        """How the calls of this reply were written, if it had any."""
+        self._tools = tools
+        self._off = not tools
+        """Nothing is looked for: the reply has real calls, or none can be made."""
+        self._spoke = False
+        """Something that is not blank was passed on."""
+        self._quotation = Quotation()
+        self._held = ""
+        self._opened = False
+        """What is held begins like calls; else it may become their beginning, or a token that ends the reply."""
+
+    def passes(self, text: str) -> bool:
+        """Whether the text can be shown as it is, which most can; if so, it counts as shown."""
+        if self._off or (self._spoke and not self._held and "<" not in text and "[" not in text):
+            self._quotation.add(text)
+            return True
+        return False
+
+    def take(self, event: ModelEvent) -> list[ModelEvent]:
+        match event:
+            case Said(text=text):
+                if self.passes(text):
+                    return [event]
+                self._held += text
+                return self._read()
+            case Done():
+                return [*self._end(event.stop_reason), event]
+            case CallBegan():
+                self._off = True
+                return [*self._released(), event]
+            case Usage():
+                return [event]
+            case _:
+                return [*self._released(), event]
+
+    def _read(self) -> list[ModelEvent]:
+        """What of the held text can be shown by now."""
+        if len(self._held) > LONGEST_HELD:
+            self._off = True
+            return self._released()
+        if not self._opened and not self._spoke:
+            start = self._held.lstrip()
+            if PHI_OPENING.startswith(start) or _BARE_START.match(start):
+                return []
+        out: list[ModelEvent] = []
+        while not self._opened and (found := _START.search(self._held)) is not None:
+            out += self._pass_on(found.start())
+            if self._quotation.is_open():
+                out += self._pass_on(len(found[0]))
+            elif self._quotation.has_mark() and found[0] in _OPENINGS:
+                self._off = True  # where the quotation ends cannot be told
+                return [*out, *self._released()]
+            elif found[0] in _OPENINGS:
+                self._opened = True
+            elif _may_end(self._held):
+                return out
+            else:
+                out += self._pass_on(len(found[0]))
+        if not self._opened:
+            out += self._pass_on(len(self._held) - _possible_start(self._held))
+        if self._opened and len(self._held) > _PLAUSIBLE and not re.search(r"[{\[<(]", self._held[1:_PLAUSIBLE]):
+            out += self._released()
+        return out
+
+    def _pass_on(self, length: int) -> list[ModelEvent]:
+        text, self._held = self._held[:length], self._held[length:]
+        if not text:
+            return []
+        self._spoke = self._spoke or not text.isspace()
+        self._quotation.add(text)
+        return [Said(text)]
+
+    def _released(self) -> list[ModelEvent]:
+        """What is held was no call: it is text."""
+        self._opened = False
+        return self._pass_on(len(self._held))
+
+    def _end(self, stop_reason: StopReason) -> list[ModelEvent]:
+        if not self._held:
+            return []
+        # Half a call is never run, and what a model is told to write in a real call is not looked for beside one.
+        found = None
+        if not self._off and stop_reason is StopReason.END_TURN:
+            found = parse(self._held, self._tools, whole_reply=not self._spoke)
+        if found is None:
+            self._held = without_end_tokens(self._held)
+            return self._released()
+        self._held = ""
+        self.syntax = found.syntax
+        return [*found.before, *_as_events(found.calls)]
+
+
+class Quotation:
+    """Whether a text stands in code or in a line that is quoted, at its end so far.
+
+    What is added costs nothing until it is asked about, and is looked at once.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._line = ""
+        self._fence = ""
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def is_open(self) -> bool:
+        *lines, self._line = (self._line + "".join(self._pieces)).split("\n")
+        self._pieces.clear()
+        for line in lines:
+            self._end_line(line)
+        line = self._line
+        return bool(self._fence) or len(line) > LONGEST_LINE or line.count("`") % 2 == 1 or line.lstrip()[:1] == ">"
+
+    def has_mark(self) -> bool:
+        """Whether a quotation mark, or the indentation of a code block, was the last of it when `is_open` was asked."""
+        line = self._line
+        return line.endswith(_QUOTES) or (line.isspace() and (line.startswith("\t") or len(line) >= 4))
+
+    def _end_line(self, line: str) -> None:
+        if (found := _FENCE_LINE.match(line)) is None:
+            return
+        if not self._fence:
+            self._fence = found[1]
+        elif found[1].startswith(self._fence) and not line[found.end() :].strip():
+            self._fence = ""
+
+
+def _as_events(calls: Sequence[TextCall]) -> Iterator[ModelEvent]:
+    for index, call in enumerate(calls):
+        yield CallBegan(index, call.name)
+        yield CallGrew(index, call.arguments)
+
+
+def _may_end(text: str) -> bool:
+    """Whether a text that begins with a token which ends replies may be the end of this one."""
+    place = 0
+    while (found := _START.match(text, place)) is not None and found[0] in END_TOKENS:
+        blank = _BLANK.match(text, found.end())
+        place = blank.end() if blank else found.end()
+    rest = text[place:]
+    return any(start.startswith(rest) for start in _STARTS) or rest.startswith(_OPENINGS)
+
+
+def _possible_start(text: str) -> int:
+    """How many characters at the end of the text may be the beginning of calls, or of a token that ends the reply."""
+    tail = text[-_LONGEST_START:]
+    for place, character in enumerate(tail):
+        if character in "<[" and any(start.startswith(tail[place:]) for start in _STARTS):
+            return len(tail) - place
+    return 0
