@@ -21,6 +21,7 @@ CrowError                      a sentence for a person, and what to do about it
 └── ModelError                 the provider failed; knows provider, status and what was said
     ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
     ├── ModelRejected          the request itself is at fault: sending it again would change nothing
+    │   ├── CallMalformed      the provider would not pass on a call that its own model wrote
     │   └── ContextOverflow    the conversation no longer fits the model's window
     ├── ModelUnavailable       worth another try: overload, rate limit, no connection
     └── ReplyBroken            the stream stopped or became unreadable in the middle
@@ -139,6 +140,23 @@ class ModelRefusedKey(ModelError):
 class ModelRejected(ModelError):
     positions: tuple[int, ...] = ()
     """The messages of the request that the provider's words name."""
+
+
+class CallMalformed(ModelRejected):
+    """`written` is the call as the model wrote it: JSON, or any text."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        status: int | None = None,
+        said: str = "",
+        remedy: str = "",
+        written: str = "",
+    ) -> None:
+        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+        self.written = written
 
 
 class ContextOverflow(ModelRejected):

@@ -46,6 +46,8 @@ class Complaint(msgspec.Struct, frozen=True):
     status: int | None = None
     window: int | None = None
     """How many tokens fit, where it is told beside the words, as by llama.cpp."""
+    written: str = ""
+    """What the provider's own model wrote for a call that it would not pass on."""
     understood: bool = True
     """False if it came in no shape that a complaint has; `said` is then all there was."""
 
@@ -68,12 +70,49 @@ def from_json(value: Any, scrub: Scrub) -> Complaint:
         case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
             fields = cast("dict[str, Any]", value)
             name, status = _name_and_status(fields)
-            return Complaint(shortened(said, scrub), shortened(name, scrub), status, _window(fields))
+            return Complaint(
+                shortened(_with_place(_deepest(said, fields), fields), scrub),
+                shortened(name, scrub),
+                status,
+                _window(fields),
+                _text(fields.get("failed_generation")),
+            )
         case {"detail": [*several]}:  # FastAPI: what vLLM and others say to a wrong request
+            return from_json(several, scrub)
+        case {"message": {"detail": [*several]}}:  # Mistral: the same as if it were a text
             return from_json(several, scrub)
         case _:
             said = msgspec.json.encode(value).decode() if value else ""
             return Complaint(shortened(said, scrub), understood=False)
+
+
+def _deepest(said: str, fields: dict[str, Any]) -> str:
+    """A gateway's own words say little: those of the provider behind it, and the details, are what helps."""
+    match fields:
+        case {"metadata": {"raw": str(raw), **more}} if raw.strip():  # OpenRouter
+            behind = _text(more.get("provider_name"))
+            return f"{behind}: {_said_in(raw)}" if behind else _said_in(raw)
+        case {"details": [{"message": str(detail)}, *_]} if detail and detail not in said:  # Azure
+            return f"{said.rstrip('.')}: {detail}"
+        case _:
+            return said
+
+
+def _said_in(raw: str) -> str:
+    """The words in a complaint that was put into another one, as JSON or as it was."""
+    return read(raw.encode("utf-8", "replace"), lambda text: text).said
+
+
+def _with_place(said: str, fields: dict[str, Any]) -> str:
+    match fields:
+        case {"loc": ["body", *place] | [*place], "msg": str()} if place:
+            return f"{'.'.join(str(step) for step in place)}: {said}"
+        case _:
+            return said
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelError:
@@ -88,7 +127,13 @@ def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelE
             remedy="Try again, or choose another model.",
         )
     return from_status(
-        provider, status, complaint.said, code=complaint.name, key_name=key_name, window=complaint.window
+        provider,
+        status,
+        complaint.said,
+        code=complaint.name,
+        key_name=key_name,
+        window=complaint.window,
+        written=complaint.written,
     )
 
 

@@ -6,7 +6,7 @@ Knows statuses and wordings only, no HTTP library, so that it costs nothing to i
 import http
 import re
 
-from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
+from crow.errors import CallMalformed, ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
 from crow.model.server_faults import remedy_for
 from crow.model.window import window_named_in
 
@@ -31,13 +31,33 @@ OVERFLOW = re.compile(
             r"greater than the context length",  # LM Studio
             r"exceeds the maximum number of tokens allowed",  # Gemini
             r"reduce the length of the messages",  # Groq, older OpenAI
+            r"maximum prompt length is",  # xAI
+            r"exceeded model token limit",  # Kimi
+            r"context window exceeds limit",  # MiniMax
+            r"exceeds the limit of \d+",  # Copilot
+            r"input is too long",  # Bedrock
+            r"range of input length should be",  # Alibaba
+            r"too_many_prompt_tokens|length of all messages is too long",  # Perplexity
+            r"longer than the model's context length",
+            r"maximum allowed input length",
+            r"tokens in request more than max tokens",
         )
     ),
     re.IGNORECASE,
 )
 
+RATE_LIMIT = re.compile(r"rate.?limit", re.IGNORECASE)
+"""Which is about tokens too, of a minute."""
+
 # OpenAI answers 429 to an empty account too; waiting does not fill it.
-NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|credit balance is too low", re.IGNORECASE)
+NO_MONEY = re.compile(
+    r"insufficient_quota|exceeded your current quota|credit balance is too low|exceeded_current_quota_error"
+    r"|insufficient (account )?balance|please recharge|in arrears",
+    re.IGNORECASE,
+)
+
+# xAI and Google answer 400 to a wrong key.
+WRONG_KEY = re.compile(r"(incorrect|invalid) api key|api key (not valid|expired|not found)|API_KEY_INVALID", re.I)
 
 
 def from_status(
@@ -49,13 +69,14 @@ def from_status(
     retry_after: float | None = None,
     key_name: str = "",
     window: int | None = None,
+    written: str = "",
 ) -> ModelError:
     """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error, `window`
-    the number of tokens that it gave beside its message."""
+    the number of tokens that it gave beside its message, `written` the call of its model that it would not pass on."""
     message = f"{provider} answered {_status_words(status)}{_quoted(status, said or code)}"
     clue = f"{code} {said}"
 
-    if status == 413 or (status not in (401, 403, 429) and OVERFLOW.search(clue)):
+    if status == 413 or _is_overflow(status, clue):
         return ContextOverflow(
             message,
             provider=provider,
@@ -70,9 +91,18 @@ def from_status(
         return ModelRejected(
             message, provider=provider, status=status, said=said, remedy="Check the account's credit with the provider."
         )
-    if status in (401, 403):
+    if status in (401, 403) or (status == 400 and WRONG_KEY.search(clue)):
         return ModelRefusedKey(
             message, provider=provider, status=status, said=said, remedy=_key_remedy(status, key_name)
+        )
+    if status == 400 and written:
+        return CallMalformed(
+            message,
+            provider=provider,
+            status=status,
+            said=said,
+            remedy="The model's calls do not fit the tools: try again, or choose another model.",
+            written=written,
         )
     if status in TEMPORARY or status >= 500:
         return ModelUnavailable(
@@ -84,6 +114,13 @@ def from_status(
             retry_after=retry_after,
         )
     return ModelRejected(message, provider=provider, status=status, said=said, remedy=_rejected_remedy(status))
+
+
+def _is_overflow(status: int, clue: str) -> bool:
+    if status in (401, 403, 429) or RATE_LIMIT.search(clue):
+        return False
+    # Cerebras says nothing at all.
+    return OVERFLOW.search(clue) is not None or (status == 400 and not clue.strip())
 
 
 def _phrase(status: int) -> str:

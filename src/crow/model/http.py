@@ -258,6 +258,7 @@ class Http:
             retry_after=retry_after(response.headers, time.time()),
             key_name=self.endpoint.key_name,
             window=found.window,
+            written=found.written,
         )
 
     async def _complaint_body(self, response: httpx2.Response) -> bytes:

@@ -1,7 +1,11 @@
 """Chat completions, as OpenAI defined them and many servers speak them, each with its own accent."""
 
-from crow.errors import ModelRejected
-from crow.model.base import ModelInfo, ModelRequest
+import msgspec
+from msgspec.structs import replace
+
+from crow.errors import CallMalformed, ModelRejected
+from crow.messages import AssistantMessage, StopReason, Text, UserMessage
+from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
 from crow.model.dialects import dialect_of
 from crow.model.endpoint import Endpoint
 from crow.model.exchange import Lesson
@@ -50,6 +54,11 @@ REFUSALS = (
 )
 
 
+MALFORMED_IN_A_ROW = 2
+LAST = 1_000_000
+"""The index of a call behind all others of its reply."""
+
+
 class ChatWire:
     path = "/chat/completions"
 
@@ -57,13 +66,52 @@ class ChatWire:
         self._info = info
         self._dialect = dialect_of(place.url)
         self._learned = Learned(place, info.model)
+        self._reader: ReplyReader | None = None
+        self._malformed = 0
+        """Calls in a row that the provider would not pass on."""
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._dialect, self._learned)
 
     def reader(self, connection: Http) -> ReplyReader:
-        return ReplyReader(connection)
+        if self._reader is not None and self._reader.finished:
+            self._malformed = 0
+        self._reader = ReplyReader(connection)
+        return self._reader
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
+        if isinstance(error, CallMalformed):
+            return self._go_on(error, request)
         notice = self._learned.learn(error, REFUSALS, request.thought_level)
         return None if notice is None else Lesson(self, notice)
+
+    def _go_on(self, error: CallMalformed, request: ModelRequest) -> Lesson | None:
+        """The call that Groq would not pass on is the model's reply all the same: what is wrong with it, the tool will
+        say. What is no call at all is shown to the model. Not for ever: some models make the same mistake again."""
+        self._malformed += 1
+        if self._malformed > MALFORMED_IN_A_ROW:
+            return None
+        if call := _call_in(error.written):
+            name, arguments = call
+            return Lesson(self, reply=[CallBegan(LAST, name), CallGrew(LAST, arguments), Done(StopReason.END_TURN)])
+        said = AssistantMessage((Text(error.written),))
+        told = UserMessage((Text(f"[That was no tool call that could be made: {error.said}]"),))
+        return Lesson(self, request=replace(request, messages=[*request.messages, said, told]))
+
+
+def _call_in(written: str) -> tuple[str, str] | None:
+    """The name and the arguments of a call that is written as JSON; None if it is not."""
+    try:
+        value = msgspec.json.decode(written)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    match value:
+        case [one]:
+            value = one
+        case _:
+            pass
+    match value:
+        case {"name": str(name), "arguments": arguments} | {"name": str(name), "parameters": arguments} if name:
+            return name, arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+        case _:
+            return None

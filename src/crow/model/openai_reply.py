@@ -77,6 +77,8 @@ class ReplyReader:
     def __init__(self, connection: Http) -> None:
         self._http = connection
         self.done = False
+        self.finished = False
+        """The reply arrived whole."""
         self._finish_reason = ""
         self._refused = False
         self._anything = False
@@ -120,6 +122,7 @@ class ReplyReader:
         if not self._finish_reason and not self.done:
             raise self._http.unreadable("a reply that stops in the middle")
         end = self._end()
+        self.finished = True
         if usage := read_usage(self._usage):
             end.insert(0, usage)
         return self._adjusted([*self._kept(), *end])

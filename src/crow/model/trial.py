@@ -4,12 +4,13 @@ A list of models proves little. Some are public, so that any key gets one, and n
 """
 
 import contextlib
+import re
 from collections.abc import Mapping
 
 import msgspec
 
 from crow.config.settings import Limits, ProviderSettings
-from crow.errors import ModelUnavailable
+from crow.errors import ModelRejected, ModelUnavailable
 from crow.messages import Text, UserMessage
 from crow.model import anthropic, catalog, openai_wires
 from crow.model.base import ModelRequest
@@ -19,6 +20,9 @@ PATIENCE = 60.0
 """Seconds; a server on this machine may have to load the model first."""
 LONGEST_ANSWER = 16
 """Tokens. Some servers refuse a limit of one."""
+
+CUT_OFF = r"max_tokens or model output limit was reached"
+"""How OpenAI words it that a model was still thinking when its tokens were used up: it did answer."""
 
 QUESTION = ModelRequest("", (UserMessage((Text("Say hi."),)),))
 
@@ -35,6 +39,9 @@ async def try_model(name: str, providers: Mapping[str, ProviderSettings], enviro
         async with timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:
             async for _ in events:
                 pass
+    except ModelRejected as error:
+        if not re.search(CUT_OFF, error.said, re.IGNORECASE):
+            raise
     except TimeoutError:
         raise ModelUnavailable(
             f"{info.provider} did not finish a short answer within {PATIENCE:g} s.", provider=info.provider

@@ -9,7 +9,7 @@ then on, and after a reload, the history is sent that way.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from crow.errors import ContextOverflow, ModelRejected
+from crow.errors import CallMalformed, ContextOverflow, ModelRejected
 from crow.events import HistorySimplified, Remark
 from crow.messages import AssistantMessage
 from crow.model.base import ModelEvent, Noticed, Waiting
@@ -41,6 +41,8 @@ class RefusalRecovery:
             self.without = self._refusal = None  # which were about the history as it was before that
             return
         first = self._refusal or refusal
+        if isinstance(refusal, CallMalformed):  # which was about the reply, not about the history
+            raise refusal
         if refusal.status not in INVALID or NO_MONEY.search(refusal.said) or self._conversation.history.is_replying:
             raise first
         step = self._next(refusal)
