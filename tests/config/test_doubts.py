@@ -82,3 +82,16 @@ def test_the_check_names_all_that_cannot_work(tmp_path: Path) -> None:
         f"crow: {path}: p has two credentials: {BOTH}. Only one of them can be sent. Remove one of them.",
         'crow: CROW_MODE: expected "ask", "edit", "plan" or "auto", found "wild".',
     ]
+
+
+def test_whatever_a_provider_can_be_told_is_understood(tmp_path: Path) -> None:
+    """Variables count as set, and no command is run."""
+    path = write_config(
+        tmp_path,
+        '[providers.p]\ntype = "openai"\nbase_url = "https://a.example/openai/v1"\nwire = "responses"\n'
+        f'api_key_command = "touch {tmp_path}/ran"\napi_key_header = "X-Key"\n'
+        'headers = { X-Team = "${TEAM}" }\nextra_body = { provider = { order = ["a"] } }\n',
+    )
+    said = crow(tmp_path, "config", "check")
+    assert (said.returncode, said.stdout, said.stderr) == (0, f"{path} is valid.\n", "")
+    assert not (tmp_path / "ran").exists()

@@ -34,6 +34,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
+from crow.model.responses_reply import FIELD
 from crow.model.responses_request import encode
 from crow.model.script import Call, Think
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
@@ -345,6 +346,15 @@ def test_halves_of_characters_are_joined() -> None:
         assert ask(model_of(provider)).events == [Said("😀!"), DONE]
 
 
+def test_what_is_shown_of_thoughts_goes_back_on_no_other_wire() -> None:
+    shown = AssistantMessage((Thought("**Looking**", "house", model="gpt-5.6", field=FIELD), *CALLS))
+    with Provider() as provider:
+        provider.openai.answer("Hi")
+        model = catalog.create("house/gpt-5.6", {"house": provider.openai.settings()}, Limits(), {})
+        assert ask(model, (ASKED, shown, *RESULTS)).error is None
+        assert "**Looking**" not in json.dumps(provider.openai.requests[0].body)
+
+
 def test_fragments_arrive_as_they_come() -> None:
     async def events(model: Any) -> list[Any]:
         try:
@@ -369,6 +379,11 @@ def test_fragments_arrive_as_they_come() -> None:
 # --- requests
 
 INFO = ModelInfo("house", "gpt-5.6", images=True)
+
+
+def test_the_key_of_the_cache_has_a_limit() -> None:
+    body = json.loads(encode(INFO, ModelRequest("", HELLO, cache_key="k" * 100), ()))
+    assert body["prompt_cache_key"] == "k" * 64
 
 
 def sent(*messages: Message, info: ModelInfo = INFO, level: str = "") -> dict[str, Any]:

@@ -28,6 +28,9 @@ INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": Stop
 
 PARAGRAPH = "\n\n"
 
+FIELD = "summary"
+"""Where thoughts came, for no other wire to give them back: what is shown of them is not what the model thought."""
+
 
 # --- the wire; one struct for all events, since unknown types have to pass
 
@@ -201,7 +204,7 @@ class ReplyReader:
         if self._paragraph is not None and self._paragraph != place:
             text = PARAGRAPH + text
         self._paragraph, self._speaking = place, None
-        events.append(Thinking(text))
+        events.append(Thinking(text, FIELD))
 
     def _grow(self, event: StreamEvent, events: list[ModelEvent]) -> None:
         item = self._find(event)

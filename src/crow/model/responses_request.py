@@ -41,6 +41,8 @@ Json = dict[str, Any]
 LEAST_OUTPUT = 16
 """The API refuses a smaller limit."""
 
+LONGEST_CACHE_KEY = 64
+
 WITHOUT_REASONING = re.compile(r"(?:^|[/.:_-])(gpt-[34]|gpt-35|chatgpt-4o)", re.IGNORECASE)
 """Models that refuse every word about reasoning. Of others, such as the deployments of a company, it is asked for."""
 
@@ -68,7 +70,7 @@ def encode(info: ModelInfo, request: ModelRequest, refused: Container[str]) -> b
     if info.max_output:
         body["max_output_tokens"] = max(info.max_output, LEAST_OUTPUT)
     if request.cache_key and "responses.cache_key" not in refused:
-        body["prompt_cache_key"] = request.cache_key
+        body["prompt_cache_key"] = request.cache_key[:LONGEST_CACHE_KEY]
     return to_json(body)
 
 
