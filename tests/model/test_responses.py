@@ -261,6 +261,17 @@ OUTPUT = {"type": "output_text", "text": "Hi"}
             id="what is odd or new",
         ),
         pytest.param([text("Hi"), {"type": "response.completed"}], [Said("Hi"), DONE], id="an end without a response"),
+        pytest.param(
+            [
+                text("Hi"),
+                {
+                    "type": "response.completed",
+                    "response": {"usage": {"input_tokens": 9, "output_tokens": 1, "cost_in_usd_ticks": 25_000_000}},
+                },
+            ],
+            [Said("Hi"), Usage(input_tokens=9, output_tokens=1, cost=0.0025, currency="USD"), DONE],
+            id="a cost",
+        ),
     ],
 )
 def test_streams(events: list[Any], read: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a chat completions reply says of its tokens and its cost: every vendor counts a little differently."""
+"""What a reply of OpenAI's two APIs says of its tokens and its cost: every vendor counts a little differently."""
 
 import math
 from typing import Any, cast
@@ -13,10 +13,14 @@ TICKS_PER_DOLLAR = 1e10
 def read_usage(value: Any) -> Usage | None:
     """None if there are no counts in it: a reply is not worth less because its bill is unreadable."""
     usage = _object(value)
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    # Chat completions say prompt and completion where Responses say input and output.
+    reading, writing = (
+        ("prompt", "completion") if "prompt_tokens" in usage or "completion_tokens" in usage else ("input", "output")
+    )
+    prompt, completion = _count(usage.get(f"{reading}_tokens")), _count(usage.get(f"{writing}_tokens"))
     if prompt is None and completion is None:
         return None
-    read, written = _object(usage.get("prompt_tokens_details")), _object(usage.get("completion_tokens_details"))
+    read, written = _object(usage.get(f"{reading}_tokens_details")), _object(usage.get(f"{writing}_tokens_details"))
     inputs, outputs = prompt or 0, completion or 0
     reasoning = _first(written.get("reasoning_tokens"), usage.get("reasoning_tokens"))
     if not (read.get("audio_tokens") or usage.get("prompt_audio_seconds")):  # which Mistral counts in the total alone

@@ -19,9 +19,9 @@ from crow.model.base import (
     TextData,
     Thinking,
     ThoughtData,
-    Usage,
 )
 from crow.model.http import WHOLE, Http
+from crow.model.openai_usage import read_usage
 from crow.model.sse import ServerEvent
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
@@ -73,22 +73,6 @@ class Response(msgspec.Struct):
     usage: Any = None
     error: Any = None
     incomplete_details: Details | None = None
-
-
-class InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class OutputDetails(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class Tokens(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: InputDetails | None = None
-    output_tokens_details: OutputDetails | None = None
 
 
 event_decoder = msgspec.json.Decoder(StreamEvent)
@@ -145,7 +129,7 @@ class ReplyReader:
             raise self._http.unreadable("an empty reply")
         events: list[ModelEvent] = []
         stop_reason = StopReason.REFUSAL if self._refused else StopReason.END_TURN
-        if response and (usage := _usage(response.usage)):
+        if response and (usage := read_usage(response.usage)):
             events.append(usage)
         if response and response.status == "incomplete":
             reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
@@ -335,20 +319,3 @@ class ReplyReader:
         if arrived.name == WHOLE:
             return self._http.no_reply(arrived.data)
         return self._http.unreadable("something that is no part of a reply", arrived.data)
-
-
-def _usage(written: Any) -> Usage | None:
-    if not written:
-        return None
-    try:
-        tokens = msgspec.convert(written, Tokens)
-    except msgspec.ValidationError:
-        return None  # a reply is not worth less because its bill is unreadable
-    read, said = tokens.input_tokens_details, tokens.output_tokens_details
-    return Usage(
-        input_tokens=tokens.input_tokens or 0,
-        output_tokens=tokens.output_tokens or 0,
-        cached_tokens=(read and read.cached_tokens) or 0,
-        cache_written_tokens=(read and read.cache_write_tokens) or 0,
-        reasoning_tokens=(said and said.reasoning_tokens) or 0,
-    )
