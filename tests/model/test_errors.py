@@ -184,4 +184,4 @@ def test_a_password_in_the_address_is_used_and_not_shown() -> None:
 def test_the_model_does_not_show_its_key() -> None:
     settings = ProviderSettings(type="openai", base_url="http://127.0.0.1:1", api_key=SECRET)
     model = catalog.create("house/m", {"house": settings}, Limits(), {})
-    assert SECRET not in repr(model) + repr(vars(model)) + repr(model.model._http.endpoint)  # type: ignore[attr-defined]
+    assert SECRET not in repr(model) + repr(vars(model)) + repr(model.model.model._http.endpoint)  # type: ignore[attr-defined]

@@ -117,6 +117,7 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
+    importlib.import_module("crow.model.text_calls")
     importlib.import_module("crow.model.openai_wires" if settings.type == "openai" else f"crow.model.{settings.type}")
     if settings.type != "scripted":
         from crow.model import http
