@@ -145,7 +145,7 @@ def play(open_editor: Callable[..., Editor], cases: Sequence[Case]) -> list[Outc
     results = _results(crow)[len(reads) :]
     assert len(results) == len(cases)
     return [
-        Outcome(case, result["ok"], result["text"], _found(crow.workspace, number))
+        Outcome(case, result["ok"], result["text"].replace(_folder(number), "CASE"), _found(crow.workspace, number))
         for number, (case, result) in enumerate(zip(cases, results, strict=True))
     ]
 

@@ -10,6 +10,7 @@
 - `matching`: where an edit applies, by an exact match in the text (`places`) or, where there is none, by `tolerant`:
   `readings` are what the edit may have been meant to be, `forms` what is overlooked. `fitting`: what is put there.
   `following`: the same in a text that has changed meanwhile. `nearest`: what it may have meant, if it applies nowhere.
+- `suggestions`: what may be meant by a path where nothing lies.
 - `omissions`: placeholders for what a model left out, which are never written.
 - `advice`: what the model is told to do next, in the names that the tools have where they are offered.
 """

@@ -11,6 +11,7 @@ class Advice(msgspec.Struct, frozen=True):
     read_all: str = "Read the whole of it first, or change a part of it with `edit`."
     change_a_part: str = "Change it with `edit`."
     make_a_file: str = "To make a new file use `write`."
+    look_for_it: str = "Look for it by its name with `find`."
     make_it_unique: str = "Add lines around it until it is unique, or set `all` to replace every one."
     go_on: str = "go on with offset {line}"
     fetch_no_files: str = "For files of the project use `read`."

@@ -28,6 +28,7 @@ from crow.tools.following import follow
 from crow.tools.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.seen import Seen
+from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
 
@@ -79,7 +80,7 @@ class Edit:
         path = look.path
         before = await read_judged(workspace, path)
         if before is None:
-            raise WorkspaceError(f"{shown(path.real)} does not exist.", remedy=self._advice.make_a_file)
+            raise await missing(workspace, path, self._advice, self._advice.make_a_file)
         plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
         new = await worked_out(len(before.text), lambda: apply(before.text, plan.replacements))
         if new == before.text:
@@ -105,7 +106,7 @@ class Edit:
             raise WorkspaceError(f"{changed}. {error.message}\n{what}", remedy=read_again) from None
         if any(occurs_several_times(known, edit) for edit in edits):
             raise WorkspaceError(f"{changed}, and which place is meant is unclear.\n{what}", remedy=read_again)
-        return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}",))
+        return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}", *plan.overlooked))
 
 
 class EditAction:

@@ -12,7 +12,9 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
+from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
@@ -94,7 +96,7 @@ class FindAction:
         return f"Find {self._pattern}{where(self._workspace, self._root)}"
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._target)
+        info = await stat_or_suggest(self._workspace, self._target, OF_A_SESSION)
         if info.kind != "folder":
             raise WorkspaceError(f"{shown(self._root)} is not a folder: `find` looks in folders.")
         found = await self._searcher.find(self._root, self._pattern)

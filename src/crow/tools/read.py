@@ -17,6 +17,7 @@ from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
 from crow.tools.seen import Seen
+from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.excerpt import Line, Wanted
@@ -92,7 +93,7 @@ class ReadAction:
         return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._target)
+        info = await stat_or_suggest(self._workspace, self._target, self._advice)
         match info.kind:
             case "folder":
                 return await self._list()

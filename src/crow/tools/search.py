@@ -11,8 +11,10 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.advice import OF_A_SESSION
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
 from crow.tools.find import OwnSearcher, where
+from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
@@ -108,7 +110,7 @@ class SearchAction:
         return f'Search "{self._query.pattern}"{where(self._workspace, self._query.root)}'
 
     async def perform(self, journal: Journal) -> ToolResult:
-        info = await self._workspace.stat(self._target)
+        info = await stat_or_suggest(self._workspace, self._target, OF_A_SESSION)
         if info.kind == "other":
             raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
         findings = await self._searcher.search(self._query, self._skip, self._workspace)

@@ -11,6 +11,7 @@ ADVICE = Advice(
     read_all="View the whole of it first, or change a part of it with `str_replace`.",
     change_a_part="Change it with `str_replace`.",
     make_a_file="To make a new file use `create`.",
+    look_for_it="View the folder to see what is there.",
     make_it_unique="Add lines around it until it is unique.",
     go_on="go on with view_range [{line}, -1]",
     fetch_no_files="For files use `file_editor`.",
