@@ -34,6 +34,10 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
+from crow.model.endpoint import Endpoint
+from crow.model.faults import from_status
+from crow.model.learning import Learned
+from crow.model.responses import REFUSALS
 from crow.model.responses_reply import FIELD
 from crow.model.responses_request import encode
 from crow.model.script import Call, Think
@@ -295,7 +299,7 @@ def test_a_reply_that_is_incomplete_for_an_unknown_reason_keeps_its_text() -> No
         assert ask(model_of(provider)).events == [
             Said("Hi"),
             FINAL,
-            Noticed("house ended the reply early: solar_flare."),
+            Noticed("house ended its reply for a reason unknown to Crow: solar_flare."),
             Done(StopReason.MAX_TOKENS),
         ]
 
@@ -544,6 +548,16 @@ def test_what_a_refusal_teaches(said_by_provider: str, notice: str, field: str, 
         assert second.events == [Said("Hi"), FINAL, DONE]
         assert field in provider.responses.requests[0].body
         assert [one.body.get(field) for one in provider.responses.requests[1:]] == [left, left]
+
+
+def test_where_nothing_is_streamed_replies_are_taken_whole() -> None:
+    learned = Learned(Endpoint("house", "http://127.0.0.1:1/whole"), "gpt-5")
+    error = from_status("house", 400, "Your organization must be verified to stream this model.")
+    assert isinstance(error, ModelRejected)
+    assert learned.learn(error, REFUSALS) == (
+        "house sends replies of gpt-5 only whole: OpenAI wants the organization verified before it streams."
+    )
+    assert json.loads(encode(INFO, ModelRequest("", HELLO), learned))["stream"] is False
 
 
 def test_reasoning_that_is_refused_is_left_out() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from crow.errors import ModelError
 from crow.messages import StopReason
 from crow.model.arriving_text import Halves
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Noticed, Said, Thinking, ThinkingSealed, Usage
@@ -175,16 +174,9 @@ class ReplyReader:
         try:
             event = msgspec.convert(json.loads(arrived.data), StreamEvent)
         except (ValueError, RecursionError):
-            raise self._unreadable(arrived) from error
+            raise self._http.no_event(arrived) from error
         self._halves = self._halves or Halves()
         return event
-
-    def _unreadable(self, arrived: ServerEvent) -> ModelError:
-        if arrived.name == b"error":
-            return self._http.complained(arrived.data)
-        if arrived.name == WHOLE:
-            return self._http.no_reply(arrived.data)
-        return self._http.unreadable("something that is no part of a reply", arrived.data)
 
     def _open_block(self, index: int, block: Block, events: list[ModelEvent]) -> None:
         self._anything = True

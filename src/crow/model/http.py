@@ -216,6 +216,14 @@ class Http:
         """What the provider said, fit to be shown to a person."""
         return complaint.shortened(said, self.endpoint.scrub)
 
+    def no_event(self, arrived: ServerEvent) -> ModelError:
+        """The error for an event that cannot be read."""
+        if arrived.name == b"error":
+            return self.complained(arrived.data)
+        if arrived.name == WHOLE:
+            return self.no_reply(arrived.data)
+        return self.unreadable("something that is no part of a reply", arrived.data)
+
     def _excerpt(self, quoted: bytes | str) -> str:
         """The beginning of something unreadable, to give an idea of it."""
         text = quoted[:LONGEST_COMPLAINT]

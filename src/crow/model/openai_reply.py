@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import msgspec
 
-from crow.errors import ModelError
 from crow.messages import StopReason
 from crow.model.arriving_text import Halves, TaggedThoughts
 from crow.model.base import (
@@ -261,18 +260,11 @@ class ReplyReader:
         try:
             chunk = read_loosely(json.loads(arrived.data))
         except (ValueError, TypeError, RecursionError):
-            raise self._unreadable(arrived) from error
+            raise self._http.no_event(arrived) from error
         if not isinstance(error, msgspec.ValidationError):
             self._halves = self._halves or Halves()
             self._as_it_is = False
         return chunk
-
-    def _unreadable(self, arrived: ServerEvent) -> ModelError:
-        if arrived.name == b"error":
-            return self._http.complained(arrived.data)
-        if arrived.name == WHOLE:
-            return self._http.no_reply(arrived.data)
-        return self._http.unreadable("something that is no part of a reply", arrived.data)
 
 
 def _older_calls(delta: Delta) -> list[CallDelta]:

@@ -17,6 +17,11 @@ REFUSALS = (
     ),
     RefusalPattern("responses.summary", r"reasoning\.summary"),
     RefusalPattern(
+        "responses.stream",
+        r"verified to stream",
+        "{provider} sends replies of {model} only whole: OpenAI wants the organization verified before it streams.",
+    ),
+    RefusalPattern(
         "responses.effort",
         r"reasoning[._]effort|effort level|'(none|minimal|low|medium|high|xhigh|max)' is not supported",
         "{provider} does not take the thought level {level} for {model}: it is left out.",

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from crow.errors import ModelError
 from crow.messages import StopReason
 from crow.model.arriving_text import Halves
 from crow.model.base import (
@@ -134,8 +133,7 @@ class ReplyReader:
         if response and response.status == "incomplete":
             reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
             if reason not in INCOMPLETE:
-                provider = self._http.endpoint.provider
-                events.append(Noticed(f"{provider} ended the reply early: {self._http.endpoint.scrub(reason)[:80]}."))
+                events.append(Noticed(self._http.ended_oddly(reason)))
             stop_reason = INCOMPLETE.get(reason, StopReason.MAX_TOKENS)
         events.append(Done(stop_reason))
         return events if self._halves is None else self._halves.take(events)
@@ -309,13 +307,6 @@ class ReplyReader:
                 value["response"] = msgspec.Raw(json.dumps(value["response"]).encode())
             event = msgspec.convert(value, StreamEvent)
         except (ValueError, RecursionError):
-            raise self._unreadable(arrived) from error
+            raise self._http.no_event(arrived) from error
         self._halves = self._halves or Halves()
         return event
-
-    def _unreadable(self, arrived: ServerEvent) -> ModelError:
-        if arrived.name == b"error":
-            return self._http.complained(arrived.data)
-        if arrived.name == WHOLE:
-            return self._http.no_reply(arrived.data)
-        return self._http.unreadable("something that is no part of a reply", arrived.data)

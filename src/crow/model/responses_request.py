@@ -56,7 +56,7 @@ def encode(info: ModelInfo, request: ModelRequest, refused: Container[str]) -> b
     body: Json = {
         "model": info.model,
         "input": list(_items(info, request.messages, sealed=sealed and "responses.thoughts" not in refused)),
-        "stream": True,
+        "stream": "responses.stream" not in refused,
         "store": False,
     }
     if request.system:
