@@ -19,7 +19,7 @@ from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserM
 from crow.model.base import Usage
 from crow.model.script import Call, Fail, Finish, Reply, Say, Wait, reply
 from crow.tokens import tokens_of_text
-from crow.turn.budget import context_use, estimate, tokens_of
+from crow.turn.budget import context_use, estimate
 from crow.turn.compaction import compact
 from crow.turn.history import PRUNED, SUMMED_UP
 from crow.turn.summary import SYSTEM, WANTED

@@ -39,6 +39,28 @@ def check_url(key: str, written: str) -> None:
         raise ValueError(expected)
 
 
+_HOST_OF_URL = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
+_THIS_MACHINE = re.compile(r"localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\]|\[::\]|host\.docker\.internal")
+_NEARBY = re.compile(
+    r"10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|169\.254\.[\d.]+|\[f[cde][0-9a-f:]+\]"
+    r"|[^.\[]+|.*\.(?:local|lan|home|internal|home\.arpa)"
+)
+
+
+def is_on_this_machine(url: str) -> bool:
+    return _THIS_MACHINE.fullmatch(_host_of(url)) is not None
+
+
+def is_nearby(url: str) -> bool:
+    """On this machine, or in a network of one's own: by the address alone, nobody is asked."""
+    return is_on_this_machine(url) or _NEARBY.fullmatch(_host_of(url)) is not None
+
+
+def _host_of(url: str) -> str:
+    found = _HOST_OF_URL.match(url)
+    return found[1].lower() if found else ""
+
+
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from crow.config.hosts import is_on_this_machine
+
 Mode = Literal["ask", "edit", "plan", "auto"]
 """What may be done without asking; `crow.policy.modes` says what each of them does."""
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -14,6 +16,7 @@ ThoughtLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0)]
+MebiBytes = Annotated[float, msgspec.Meta(gt=0, le=1024)]
 Money = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 """With an end: a sum that is infinite could not be told to an editor."""
 
@@ -117,14 +120,24 @@ class PermissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds, but for `model_calls`."""
+    """Seconds, but for `model_calls` and `reply`."""
 
     model_calls: AtLeastOne = 100
     retry_wait: SecondsOrNone = 120
     stream_idle: Seconds = 120
+    first_token: Seconds | None = None
+    """What a server on this machine may take before its reply begins: it may have to load the model and to read a long
+    prompt first. 600, unless `stream_idle` was changed: then five times as long as that."""
+    reply: MebiBytes = 4
+    """The longest text of one reply."""
     mcp_start: Seconds = 10
     mcp_late: Seconds = 120
     mcp_call: Seconds = 60
+
+    def first_token_at(self, url: str) -> float:
+        """Seconds that the server at this address may take before its reply begins."""
+        here = self.first_token or 5 * self.stream_idle
+        return here if is_on_this_machine(url) else self.stream_idle
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -42,7 +42,7 @@ REFUSALS = (
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
     place = _with_headers(endpoint.find(info.provider, settings, environ), thinking_headers(info.model))
-    connection = Http(place, idle=limits.stream_idle, environ=environ)
+    connection = Http(place, idle=limits.stream_idle, first=limits.first_token_at(place.url), environ=environ)
     return HttpModel(info, connection, MessagesWire(info, place), settings.extra_body)
 
 

@@ -46,7 +46,7 @@ def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = 
     messages = _alternating(info, request, refused)
     body: Json = {
         "model": info.model,
-        "max_tokens": info.max_output or DEFAULT_MAX_TOKENS,
+        "max_tokens": request.max_output or info.max_output or DEFAULT_MAX_TOKENS,
         "messages": messages,
         "stream": True,
     }

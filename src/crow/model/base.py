@@ -37,6 +37,10 @@ class ModelInfo(msgspec.Struct, frozen=True):
     price: Price | None = None
     room_apart: bool = False
     """The reply has room of its own beside the window."""
+    local: bool = False
+    """Its server is on this machine or nearby: whoever owns it can be told how to start it."""
+    needs_limit: bool = False
+    """The server ends no reply by itself: each request says how long the reply may get."""
 
     @property
     def name(self) -> str:
@@ -53,6 +57,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The same for all requests of a conversation: providers use it to find what they have read before."""
     paused: bool = False
     """The last message is a reply that the provider paused, see `Done.paused`: it goes back as it is."""
+    max_output: int | None = None
+    """Tokens that the reply may take, where that depends on what is left of the window."""
 
 
 # --- what a reply consists of, in the order it arrives

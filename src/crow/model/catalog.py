@@ -4,11 +4,16 @@ import asyncio
 import importlib
 import os.path
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from crow.config.hosts import is_nearby
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError
 from crow.model.base import Model, ModelInfo, Price
 from crow.model.facts import Facts, known_facts
+
+if TYPE_CHECKING:
+    from crow.model.local_server import ServerReport
 
 DEMO = "scripted/demo"
 
@@ -64,7 +69,15 @@ def describe(name: str, providers: Mapping[str, ProviderSettings], listed: Facts
         thought_levels=facts.levels or (),
         price=facts.price,
         room_apart=facts.apart,
+        local=settings.type != "scripted" and is_nearby(settings.base_url),
+        needs_limit=_is_unknown_server(settings),
     )
+
+
+def _is_unknown_server(settings: ProviderSettings) -> bool:
+    """A server nearby that wants no key is no vendor's: until it says what it is, it may have no limit of its own."""
+    keyless = not (settings.api_key or settings.api_key_env or settings.api_key_command)
+    return settings.type == "openai" and keyless and is_nearby(settings.base_url)
 
 
 def facts_about(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> Facts:
@@ -123,6 +136,8 @@ def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
         from crow.model import http
 
         http.warm(settings.base_url)
+        if is_nearby(settings.base_url):
+            importlib.import_module("crow.model.local_server")
 
 
 async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> list[str]:
@@ -131,6 +146,21 @@ async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str
     from crow.model.listing import list_models
 
     return [info.model for info in await list_models(provider, settings, environ)]
+
+
+async def ask_server(
+    name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]
+) -> "ServerReport | None":
+    """What the server of a model nearby says of itself. The adapter must have been imported: see `warm`."""
+    from crow.model.local_server import ask_server as ask
+
+    provider, model = _split(name)
+    return await ask(provider, _settings(name, providers), model, environ)
+
+
+def has_configured_window(name: str, providers: Mapping[str, ProviderSettings]) -> bool:
+    settings = _settings(name, providers).models.get(_split(name)[1])
+    return settings is not None and settings.context_window is not None
 
 
 def _warm_listing(settings: ProviderSettings) -> None:

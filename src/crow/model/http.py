@@ -53,12 +53,14 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILUR
 class Http:
     """Requests to one provider. Connections stay open between them until `close`."""
 
-    def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str], first: float = 0) -> None:
+        """`idle` is the longest silence in seconds, `first` that before an answer begins, if it may be longer."""
         self.endpoint = endpoint
         self._idle = idle
+        self._first = max(first, idle)
         self._client = httpx2.AsyncClient(
             headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
-            timeout=httpx2.Timeout(idle, connect=CONNECT_TIMEOUT),
+            timeout=httpx2.Timeout(self._first, connect=CONNECT_TIMEOUT),
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
             auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
             verify=network.tls_for(endpoint.url, environ),
@@ -82,7 +84,14 @@ class Http:
                 await events.aclose()
 
     async def get(self, path: str) -> bytes:
-        async with self._answer("GET", path) as response:
+        return await self._whole("GET", path)
+
+    async def ask(self, path: str, body: bytes) -> bytes:
+        """The answer to a request that is answered at once."""
+        return await self._whole("POST", path, body)
+
+    async def _whole(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        async with self._answer(method, path, body) as response:
             try:
                 return await _read_some(response, LONGEST_LISTING)
             except httpx2.HTTPError as error:
@@ -162,9 +171,11 @@ class Http:
                         beginning = await self._expect_no_text(response, beginning, chunks)
                 if events := decoder.feed(beginning):
                     yield events
-                async for chunk in chunks:
-                    if events := decoder.feed(chunk):
-                        yield events
+                further = chunks if self._first == self._idle else _prompt(chunks, self._idle)
+                async with contextlib.aclosing(further):
+                    async for chunk in further:
+                        if events := decoder.feed(chunk):
+                            yield events
         except httpx2.HTTPError as error:
             raise self._broken(error) from error
         except EventTooLong as error:
@@ -277,7 +288,7 @@ class Http:
 
     def _broken(self, error: httpx2.HTTPError) -> ReplyBroken:
         if isinstance(error, httpx2.TimeoutException):
-            what = f"sent nothing for {self._idle:g} s"
+            what = f"sent nothing for {error.seconds if isinstance(error, _Silence) else self._first:g} s"
         else:
             what = f"broke off the connection ({self.endpoint.scrub(_reason(error))})"
         return ReplyBroken(f"{self.endpoint.provider} {what}.", provider=self.endpoint.provider, remedy="Try again.")
@@ -293,7 +304,7 @@ class Http:
                     remedy="Check base_url and the network.",
                 )
             case httpx2.TimeoutException(), _:
-                return unavailable(f"{provider} sent nothing for {self._idle:g} s.", remedy="Try again.")
+                return unavailable(f"{provider} sent nothing for {self._first:g} s.", remedy=self._silence_remedy)
             case httpx2.ProxyError(), _:
                 return unavailable(
                     f"The proxy on the way to {provider} failed ({reason}).", remedy="Check HTTPS_PROXY and NO_PROXY."
@@ -318,6 +329,12 @@ class Http:
                     provider=provider,
                     remedy="Check base_url.",
                 )
+
+    @property
+    def _silence_remedy(self) -> str:
+        if self._first == self._idle:
+            return "Try again."
+        return "Try again with less at once, or raise `first_token` in [limits]."
 
     def _without_tls(self, failure: ssl.SSLError, reason: str) -> ModelError:
         """What is said of a TLS handshake that failed. A certificate does not get better by asking again."""
@@ -379,6 +396,25 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
         if len(pieces) > LONGEST_COMPLAINT or pieces.lstrip(BLANK):
             break
     return pieces
+
+
+class _Silence(httpx2.ReadTimeout):
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"nothing for {seconds:g} s")
+        self.seconds = seconds
+
+
+async def _prompt(chunks: AsyncIterator[bytes], idle: float) -> AsyncGenerator[bytes]:
+    """The same chunks; a silence between them is not as long as the library allows for the first one."""
+    while True:
+        try:
+            async with timeout(idle):
+                chunk = await anext(chunks, b"")
+        except TimeoutError:
+            raise _Silence(idle) from None
+        if not chunk:
+            return
+        yield chunk
 
 
 async def _rest(chunks: AsyncIterator[bytes], limit: int) -> bytes:

@@ -52,8 +52,8 @@ def encode(info: ModelInfo, request: ModelRequest, dialect: Dialect, learned: Co
         body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    if info.max_output:
-        body[_limit_field(dialect, learned)] = info.max_output
+    if limit := request.max_output or info.max_output:
+        body[_limit_field(dialect, learned)] = limit
     if request.cache_key and dialect.cache_key and "prompt_cache_key" not in learned:
         body["prompt_cache_key"] = request.cache_key
     if "effort with tools" in learned and request.tools:

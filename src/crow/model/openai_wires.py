@@ -29,7 +29,7 @@ USE_CHAT = (
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
     place = endpoint.find(info.provider, settings, environ)
-    connection = Http(place, idle=limits.stream_idle, environ=environ)
+    connection = Http(place, idle=limits.stream_idle, first=limits.first_token_at(place.url), environ=environ)
     chat, responses = ChatWire(info, place), ResponsesWire(info, place)
     match settings.wire:
         case "chat":

@@ -19,7 +19,14 @@ CAUTION: tuple[Mode, ...] = ("plan", "ask", "edit", "auto")
 """The modes, the most careful first."""
 
 
-USERS_ALONE = ("providers", "web", "terminal.use_client", "limits.retry_wait", "limits.stream_idle")
+USERS_ALONE = (
+    "providers",
+    "web",
+    "terminal.use_client",
+    "limits.retry_wait",
+    "limits.stream_idle",
+    "limits.first_token",
+)
 
 
 class ProjectConfig(msgspec.Struct, frozen=True):

@@ -26,6 +26,8 @@ class KnownModels:
         self._local_asked = False
         self.local: dict[str, ProviderSettings] = {}
         """The servers on this machine that answered."""
+        self.windows: dict[str, int] = {}
+        """What servers, or their refusals, said of the windows of their models; see `ModelChoice`."""
 
     def of(self, name: str, provider: ProviderSettings) -> list[str]:
         """A provider's models, as far as they are known by now."""

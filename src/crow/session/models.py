@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from crow.config.discovery import (
     MODEL,
     discover,
@@ -19,13 +21,15 @@ from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Limits, Mode, ProviderSettings, Settings
 from crow.config.variables import check_variables, mode_in, with_allowed
-from crow.errors import ConfigError, SetupNeeded
+from crow.errors import ConfigError, ContextOverflow, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
+from crow.model.reply_limit import with_limit
 from crow.session.known_models import KnownModels
 
 if TYPE_CHECKING:
     from crow.disk import Disk
+    from crow.model.local_server import ServerReport
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +86,7 @@ class SessionSetup:
 
     def choose(self, name: str) -> "ModelChoice":
         """ConfigError if the model cannot be used: it is not there, or its key is missing."""
-        return ModelChoice(name, self._providers_with(name), self.settings.limits, self._environ)
+        return ModelChoice(name, self._providers_with(name), self.settings.limits, self._environ, self._known.windows)
 
     def choose_again(self, name: str) -> "ModelChoice":
         """For a model that was chosen long ago. Also ConfigError if it is no longer among the configured ones."""
@@ -105,10 +109,18 @@ class ModelChoice:
     """A model that was found fit to use. Its adapter is imported in the background, before the first prompt."""
 
     def __init__(
-        self, name: str, providers: Mapping[str, ProviderSettings], limits: Limits, environ: Mapping[str, str]
+        self,
+        name: str,
+        providers: Mapping[str, ProviderSettings],
+        limits: Limits,
+        environ: Mapping[str, str],
+        windows: dict[str, int],
     ) -> None:
+        """`windows`: those that servers have told of by now."""
         catalog.check(name, providers, environ)
         self.info = catalog.describe(name, providers)
+        self.has_configured_window = catalog.has_configured_window(name, providers)
+        self._windows = windows
         self._providers = providers
         self._limits = limits
         self._environ = environ
@@ -116,6 +128,27 @@ class ModelChoice:
 
     def create(self) -> Model:
         return catalog.create(self.info.name, self._providers, self._limits, self._environ)
+
+    @property
+    def known_window(self) -> int | None:
+        """As it was configured, else as the server was last heard to say, else as it is generally known."""
+        return (
+            self.info.context_window
+            if self.has_configured_window
+            else self._windows.get(self._place, self.info.context_window)
+        )
+
+    def learn_window(self, tokens: int) -> None:
+        self._windows[self._place] = tokens
+
+    @property
+    def _place(self) -> str:
+        provider = self._providers.get(self.info.provider)
+        return f"{self.info.name} {provider.base_url if provider else ''}"
+
+    async def ask_server(self) -> "ServerReport | None":
+        await asyncio.shield(self.warm_up())
+        return await catalog.ask_server(self.info.name, self._providers, self._environ)
 
     def warm_up(self) -> asyncio.Future[None]:
         """Imports the model's adapter in a thread; once that is done, `create` holds up nobody."""
@@ -135,16 +168,49 @@ class LateModel:
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
+        self._info = msgspec.structs.replace(choice.info, context_window=choice.known_window)
+        self._server: ServerReport | None = None
+        self._asking: asyncio.Task[None] | None = None
         self._model: Model | None = None
         self._replies = 0
         self._retired = False
 
     @property
     def info(self) -> ModelInfo:
-        return self._choice.info
+        """Changes when the server tells how large its window is."""
+        return self._info
+
+    @property
+    def server(self) -> "ServerReport | None":
+        """What a server on this machine or nearby said of itself."""
+        return self._server
 
     def warm_up(self) -> None:
         self._choice.warm_up()
+
+    async def ask_server(self, patience: float) -> None:
+        """Asks a server nearby what it is. What it says after so many seconds counts when it comes."""
+        if not self._info.local or self._choice.has_configured_window:
+            return
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._ask_server())
+        await asyncio.wait([self._asking], timeout=patience)
+
+    async def _ask_server(self) -> None:
+        try:
+            self._server = await self._choice.ask_server() or self._server
+        except CrowError as error:
+            logger.info("the server of %s could not be asked: %s", self._info.name, error)
+        except Exception:
+            logger.exception("the server of %s could not be asked", self._info.name)
+        if self._server is not None:
+            self._info = msgspec.structs.replace(self._info, needs_limit=not self._server.ends_replies)
+            if self._server.window is not None:
+                self._learn_window(self._server.window)
+
+    def _learn_window(self, tokens: int) -> None:
+        self._choice.learn_window(tokens)
+        self._info = msgspec.structs.replace(self._info, context_window=tokens)
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         self._replies += 1
@@ -152,9 +218,16 @@ class LateModel:
             if self._model is None:
                 await asyncio.shield(self._choice.warm_up())
                 self._model = self._model or self._choice.create()
-            async with aclosing(self._model.reply(request)) as events:
+            async with aclosing(self._model.reply(with_limit(request, self._info))) as events:
                 async for event in events:
                     yield event
+            if self._server is not None and self._server.window is None:
+                await self.ask_server(0)  # it has loaded the model by now
+        except ContextOverflow as overflow:
+            # Also where the configuration says otherwise: what does not fit, does not fit.
+            if overflow.window is not None:
+                self._learn_window(overflow.window)
+            raise
         finally:
             self._replies -= 1
             if self._retired and not self._replies:
@@ -167,6 +240,8 @@ class LateModel:
             await self.close()
 
     async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
         model, self._model = self._model, None
         if model is not None:
             await model.close()

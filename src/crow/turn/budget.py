@@ -6,34 +6,16 @@ high than too low: a request that does not fit costs more than a compaction that
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import assert_never
 
 import msgspec
 
 from crow.events import UsageReported
-from crow.messages import (
-    AssistantMessage,
-    Audio,
-    Image,
-    Message,
-    Text,
-    Thought,
-    ToolCall,
-    ToolMessage,
-    ToolSpec,
-    UserMessage,
-)
+from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import Usage
 from crow.model.prices import told_cost
-from crow.tokens import tokens_of_text, tokens_of_tool
+from crow.model.reply_limit import reply_room
+from crow.tokens import IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
-
-MESSAGE = 8
-"""What a message or a call costs besides its text."""
-IMAGE = 1_600
-AUDIO_BYTES_A_TOKEN = 500
-REPLY = 8_192
-"""Room for the reply, where the model's longest is not known."""
 
 
 class ContextUse(msgspec.Struct, frozen=True):
@@ -78,8 +60,7 @@ def room_in(conversation: Conversation) -> Room | None:
     info = conversation.model.info
     if info.context_window is None:
         return None
-    reply = 0 if info.room_apart else min(info.max_output or REPLY, info.context_window // 4)
-    return Room(info.context_window - reply, overhead(conversation))
+    return Room(info.context_window - reply_room(info, info.context_window), overhead(conversation))
 
 
 def estimate(conversation: Conversation) -> int:
@@ -150,37 +131,10 @@ def _adding_up(parts: Sequence[int], total: int) -> list[int]:
     return fitted
 
 
-def tokens_of(message: Message) -> int:
-    """From its length: cheap enough to be asked of every message before each request."""
-    match message:
-        case UserMessage() | AssistantMessage():
-            return MESSAGE + sum(_tokens_of_part(part) for part in message.parts)
-        case ToolMessage():
-            return MESSAGE + tokens_of_text(message.text) + IMAGE * len(message.images)
-        case _:
-            raise TypeError(f"no kind of message: {type(message).__name__}")
-
-
-def _tokens_of_part(part: Text | Image | Audio | Thought | ToolCall) -> int:
-    match part:
-        case Text():
-            return tokens_of_text(part.text)
-        case Image():
-            return IMAGE
-        case Audio():
-            return len(part.data) // AUDIO_BYTES_A_TOKEN
-        case Thought():
-            return tokens_of_text(part.signature if part.redacted else part.text)
-        case ToolCall():
-            return MESSAGE + tokens_of_text(part.name) + tokens_of_text(part.arguments)
-        case _:
-            assert_never(part)
-
-
 def _tokens_of_media(message: Message) -> int:
     match message:
         case UserMessage():
-            return sum(_tokens_of_part(part) for part in message.parts if not isinstance(part, Text))
+            return sum(tokens_of_part(part) for part in message.parts if not isinstance(part, Text))
         case ToolMessage():
             return IMAGE * len(message.images)
         case _:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from crow import events
 from crow.errors import ContextOverflow
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from crow.tokens import tokens_of_text
+from crow.tokens import tokens_of, tokens_of_text
 from crow.turn.budget import (
     Room,
     estimate,
@@ -18,7 +18,6 @@ from crow.turn.budget import (
     provider_ratio,
     room_in,
     tell_usage,
-    tokens_of,
 )
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.history import PRUNED

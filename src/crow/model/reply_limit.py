@@ -1,0 +1,27 @@
+"""How long a reply may get: what a window has room for, told to servers that would go on for ever."""
+
+import msgspec
+
+from crow.model.base import ModelInfo, ModelRequest
+from crow.tokens import tokens_of, tokens_of_text, tokens_of_tool
+
+REPLY = 8_192
+"""Tokens that are kept free for the reply, where the model's longest is not known."""
+
+
+def reply_room(info: ModelInfo, window: int) -> int:
+    """Tokens of the window that are kept free for the reply."""
+    return 0 if info.room_apart else min(info.max_output or REPLY, window // 4)
+
+
+def with_limit(request: ModelRequest, info: ModelInfo) -> ModelRequest:
+    """The request with the longest reply that fits beside it, where the server has no limit of its own."""
+    window = info.context_window
+    if not info.needs_limit or window is None:
+        return request
+    tools = sum(map(tokens_of_tool, request.tools))
+    taken = tokens_of_text(request.system) + tools + sum(map(tokens_of, request.messages))
+    longest = info.max_output or max(REPLY, window // 4)
+    # The estimate may be too high, but a request that is sent was found to leave room for a reply.
+    limit = max(reply_room(info, window), min(longest, window - taken))
+    return msgspec.structs.replace(request, max_output=limit)
