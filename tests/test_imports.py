@@ -226,6 +226,7 @@ FIRST_ROOMS = {
     "paths",
     "session",
     "timeouts",
+    "tokens",
     "visible",
 }
 """What the first answer may need. The tools, the policy, the turn and the store are loaded after it."""

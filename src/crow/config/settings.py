@@ -119,15 +119,19 @@ class PermissionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     rules: list[PermissionRule] = []
 
 
+STREAM_IDLE = 120
+FIRST_TOKEN = 600
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds, but for `model_calls` and `reply`."""
 
     model_calls: AtLeastOne = 100
     retry_wait: SecondsOrNone = 120
-    stream_idle: Seconds = 120
+    stream_idle: Seconds = STREAM_IDLE
     first_token: Seconds | None = None
     """What a server on this machine may take before its reply begins: it may have to load the model and to read a long
-    prompt first. 600, unless `stream_idle` was changed: then five times as long as that."""
+    prompt first. 600, unless `stream_idle` was lowered: then as long as that."""
     reply: MebiBytes = 4
     """The longest text of one reply."""
     mcp_start: Seconds = 10
@@ -136,8 +140,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def first_token_at(self, url: str) -> float:
         """Seconds that the server at this address may take before its reply begins."""
-        here = self.first_token or 5 * self.stream_idle
-        return here if is_on_this_machine(url) else self.stream_idle
+        if not is_on_this_machine(url):
+            return self.stream_idle
+        usual = FIRST_TOKEN if self.stream_idle >= STREAM_IDLE else self.stream_idle
+        return self.first_token or max(usual, self.stream_idle)
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,6 +6,8 @@ import os.path
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from crow.config.hosts import is_nearby
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.errors import ConfigError
@@ -69,15 +71,18 @@ def describe(name: str, providers: Mapping[str, ProviderSettings], listed: Facts
         thought_levels=facts.levels or (),
         price=facts.price,
         room_apart=facts.apart,
-        local=settings.type != "scripted" and is_nearby(settings.base_url),
-        needs_limit=_is_unknown_server(settings),
     )
 
 
-def _is_unknown_server(settings: ProviderSettings) -> bool:
-    """A server nearby that wants no key is no vendor's: until it says what it is, it may have no limit of its own."""
+def to_be_used(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
+    """The same, and what is known of the model's server before it was asked."""
+    settings = _settings(name, providers)
+    local = settings.type != "scripted" and is_nearby(settings.base_url)
+    # One that wants no key is no vendor's: until it says what it is, it may have no limit of its own.
     keyless = not (settings.api_key or settings.api_key_env or settings.api_key_command)
-    return settings.type == "openai" and keyless and is_nearby(settings.base_url)
+    return msgspec.structs.replace(
+        describe(name, providers), local=local, needs_limit=local and keyless and settings.type == "openai"
+    )
 
 
 def facts_about(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> Facts:

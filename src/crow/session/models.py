@@ -118,7 +118,7 @@ class ModelChoice:
     ) -> None:
         """`windows`: those that servers have told of by now."""
         catalog.check(name, providers, environ)
-        self.info = catalog.describe(name, providers)
+        self.info = catalog.to_be_used(name, providers)
         self.has_configured_window = catalog.has_configured_window(name, providers)
         self._windows = windows
         self._providers = providers
@@ -190,7 +190,8 @@ class LateModel:
 
     async def ask_server(self, patience: float) -> None:
         """Asks a server nearby what it is. What it says after so many seconds counts when it comes."""
-        if not self._info.local or self._choice.has_configured_window:
+        asked_in_vain = self._asking is not None and self._asking.done() and self._server is None
+        if not self._info.local or self._choice.has_configured_window or asked_in_vain:
             return
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask_server())

@@ -6,10 +6,15 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent
 from crow.project.instructions import Instructions
 from crow.project.sources import PATIENCE
+from crow.session.models import LateModel
 from crow.session.servers import Servers
 from crow.session.trusting import Trusting
+from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.waits import waiting
+
+SERVER_PATIENCE = 0.3
+"""Seconds that a prompt waits for a model's server to tell what it is: nobody should notice."""
 
 
 class Preparations:
@@ -27,4 +32,15 @@ class Preparations:
             await self._trusting.prepare(ids)
             with suppress(FileSystemSilent):  # said when the turn began: the model is told what was known before
                 await self._disk.run(self._instructions.look, PATIENCE)
+        await self._ask_model_server()
         await self._servers.prepare()
+
+    async def _ask_model_server(self) -> None:
+        """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
+        model = self._conversation.model
+        if not isinstance(model, LateModel):
+            return
+        window = model.info.context_window
+        await model.ask_server(SERVER_PATIENCE)
+        if model.info.context_window != window:
+            tell_usage(self._conversation)

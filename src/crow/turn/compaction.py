@@ -30,6 +30,8 @@ SMALL_OUTPUT = 150
 """Tokens: pruning less would save nothing."""
 SMALLEST = 400
 """Tokens: a shorter beginning would hardly be longer than its summary."""
+MOST_WINDOWS = 3
+"""How often in a turn a provider is believed that the window is another one."""
 FEWEST_ROUNDS = 3
 """Requests that must have fitted before a provider that refuses another one is given a shorter one once more."""
 
@@ -73,10 +75,13 @@ class RoomKeeper:
         self._ids = ids
         self._requests = 0
         self._recovered_at: int | None = None
+        self._window: int | None = None
+        self._windows_learned = 0
 
     async def make_room(self) -> None:
         """Called before each request."""
         self._requests += 1
+        self._window = self._conversation.model.info.context_window
         room = room_in(self._conversation)
         if room is None or (before := estimate(self._conversation)) <= room.comfortable:
             return
@@ -84,11 +89,20 @@ class RoomKeeper:
             least = room.share(BEGINNING if before <= room.most else WORTHWHILE)
             reason = f"The conversation takes about {before:,} of the {room.most:,} tokens that there is room for."
             await self._replace_if_worthwhile(room, least, reason)
+        if estimate(self._conversation) > room.most:
+            await _prune_latest(self._conversation, room)
         if (after := estimate(self._conversation)) > room.most:
             raise self._too_large(room, after)
 
     async def recover(self, overflow: ContextOverflow) -> None:
-        """The provider found the request too long, whatever we thought: once more after a compaction, or not at all."""
+        """The provider found the request too long, whatever we thought: once more after a compaction, or not at all.
+
+        If it said how large the window is, that is known by now: the next request is made to fit.
+        """
+        if self._conversation.model.info.context_window != self._window and self._windows_learned < MOST_WINDOWS:
+            self._windows_learned += 1
+            tell_usage(self._conversation)
+            return
         last, self._recovered_at = self._recovered_at, self._requests
         if last is not None and self._requests - last < FEWEST_ROUNDS:
             raise overflow
@@ -132,12 +146,33 @@ async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
             freed += (tokens - left) * ratio
     if before - freed > room.enough or freed < room.share(WORTHWHILE):
         return False
+    await _record_pruned(conversation, pruned, "older call")
+    return True
+
+
+async def _prune_latest(conversation: Conversation, room: Room) -> None:
+    """Outputs of the last rounds, largest first, until the request fits. The model can call for them again: outputs are
+    made to fit, unless the window was not known yet. None if not even that would be enough."""
+    ratio, left = provider_ratio(conversation), tokens_of_text(PRUNED)
+    outputs = [message for message in conversation.history.entries() if isinstance(message, ToolMessage)]
+    too_much = estimate(conversation) - room.enough
+    pruned: list[str] = []
+    for message in sorted(outputs, key=tokens_of, reverse=True):
+        if too_much <= 0 or tokens_of(message) <= SMALL_OUTPUT:
+            break
+        pruned.append(message.call_id)
+        too_much -= int((tokens_of(message) - left) * ratio)
+    if pruned and too_much <= room.most - room.enough:
+        await _record_pruned(conversation, pruned, "call")
+
+
+async def _record_pruned(conversation: Conversation, pruned: Sequence[str], what: str) -> None:
+    ratio = provider_ratio(conversation)
     await conversation.journal.record(events.OutputsPruned(tuple(pruned)))
-    number = "one older call" if len(pruned) == 1 else f"{len(pruned)} older calls"
+    number = f"one {what}" if len(pruned) == 1 else f"{len(pruned)} {what}s"
     title = f"To make room, the output of {number} is no longer sent to the model."
     conversation.journal.append(events.Remark("info", title))
     tell_usage(conversation, ratio)
-    return True
 
 
 async def _replace_beginning(
