@@ -199,7 +199,7 @@ def test_providers_without_a_list_of_models_are_asked_for_theirs_afterwards(open
         assert [choice["value"] for choice in model["options"]] == ["test/m", "test/big"]
         crow.new_session()
         assert ids(choose(crow, "model", "test/big"))["model"] == "test/big"
-        assert [request.path for request in provider.openai.requests] == ["/v1/models"]
+        assert [request.path for request in provider.openai.looks] == ["/v1/models"]
 
 
 @pytest.mark.rule("R144")

@@ -56,7 +56,7 @@ def test_anthropic() -> None:
         infos = run(list_models("house", provider.anthropic.settings(), {}))
         levels = ("off", "low", "medium", "high")
         assert infos == [ModelInfo("house", "claude-sonnet-4-5", 200_000, 64_000, images=True, thought_levels=levels)]
-        assert provider.anthropic.requests[0].path.startswith("/v1/models")
+        assert provider.anthropic.looks[0].path.startswith("/v1/models")
 
 
 @pytest.mark.parametrize("models", ["words", 7, {"data": "words"}, {"data": [1]}])

@@ -377,7 +377,7 @@ def test_what_providers_list_is_added_once_for_all_sessions(tmp_path: Path) -> N
             assert "open/small" in second.models()
             await second.options.look_for_models(at_once)
             assert second.told.events == []
-            assert [request.path for request in provider.openai.requests] == ["/v1/models"]
+            assert [request.path for request in provider.openai.looks] == ["/v1/models"]
             await second.close()
 
     asyncio.run(story())
@@ -407,7 +407,7 @@ def test_a_provider_that_fails_costs_nothing_but_its_models(tmp_path: Path) -> N
             for _ in range(2):
                 await session.options.look_for_models(at_once)
             assert session.told.events == []
-            assert len(provider.openai.requests) == 1
+            assert len(provider.openai.looks) == 1
 
         play(tmp_path, TWO + provider_table("open", provider.openai.url, more='api_key = "wrong"\n'), story)
 

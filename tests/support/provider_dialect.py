@@ -64,6 +64,9 @@ class Dialect:
         self.url = url
         self.key = key
         self.requests: list[Request] = []
+        """Those for an answer of the model."""
+        self.looks: list[Request] = []
+        """Those for what there is: the list of models, or what a local server says of itself."""
         self.models: Any = {"data": []}
         self._answers: list[Answer] = []
         self._lock = threading.Lock()
@@ -137,13 +140,13 @@ class Dialect:
 
     def respond(self, request: Request) -> Answer:
         with self._lock:
-            self.requests.append(request)
+            (self.looks if request.method == "GET" else self.requests).append(request)
         try:
             if self.key and self.key_of(request.headers) != self.key:
                 return self._refusal(401, "That is not the key.")
-            if request.method == "GET":
+            if request.method == "GET" and "/models" in request.path and "/api/" not in request.path:
                 return Answer([json.dumps(self.models).encode()], headers={"content-type": "application/json"})
-            if request.path != self.path:
+            if request.path != self.path or request.method == "GET":
                 return self._refusal(404, f"There is nothing at {request.path}.")
             self.check(request)
         except Refused as refusal:

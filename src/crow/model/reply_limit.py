@@ -8,6 +8,10 @@ from crow.tokens import tokens_of, tokens_of_text, tokens_of_tool
 REPLY = 8_192
 """Tokens that are kept free for the reply, where the model's longest is not known."""
 
+FRAME = 8
+"""What a template may put around a message, beyond what is estimated for it."""
+SPARE = 64
+
 
 def reply_room(info: ModelInfo, window: int) -> int:
     """Tokens of the window that are kept free for the reply."""
@@ -20,8 +24,8 @@ def with_limit(request: ModelRequest, info: ModelInfo) -> ModelRequest:
     if not info.needs_limit or window is None:
         return request
     tools = sum(map(tokens_of_tool, request.tools))
-    taken = tokens_of_text(request.system) + tools + sum(map(tokens_of, request.messages))
+    taken = tokens_of_text(request.system) + tools + sum(tokens_of(message) + FRAME for message in request.messages)
     longest = info.max_output or max(REPLY, window // 4)
     # The estimate may be too high, but a request that is sent was found to leave room for a reply.
-    limit = max(reply_room(info, window), min(longest, window - taken))
+    limit = max(reply_room(info, window), min(longest, window - taken - SPARE))
     return msgspec.structs.replace(request, max_output=limit)

@@ -70,7 +70,7 @@ def open_session(
         journal=journal,
         history=journal.history,
         limits=settings.limits,
-        system_prompt=prompt.text,
+        system_prompt=lambda: _system_prompt(conversation, prompt),
         cache_key=id,
         news=lambda: ends_to_tell(terminals),
         patience=patience,
@@ -99,6 +99,11 @@ def open_session(
     for notice in _begin(keeping.past, trusting, options, read.warnings):
         session.tell(notice)
     return session
+
+
+def _system_prompt(conversation: Conversation, prompt: SystemPrompt) -> str:
+    window = conversation.model.info.context_window
+    return prompt.short_text(window) if window and conversation.has_small_window else prompt.text()
 
 
 def _begin(past: Sequence[Event], trusting: Trusting, options: Options, warnings: Sequence[str]) -> list[Notice]:

@@ -161,6 +161,15 @@ class NamesItsWait(Protocol):
         ...
 
 
+@runtime_checkable
+class FitsOutput(Protocol):
+    """An action that cuts its output by itself, at a good place, and tells the model how to get the rest."""
+
+    def fit(self, most: int) -> None:
+        """Told before it is performed: the bytes that there is room for."""
+        ...
+
+
 class BadArguments(Exception):
     """The arguments do not fit the tool's schema; the message says how, and what would."""
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated, Any
 
 import msgspec
@@ -83,6 +84,7 @@ class ReadAction:
         self._arguments = arguments
         self._unknown = unknown
         self._advice = advice
+        self._most = MOST_BYTES
         self.deed = Deed("read", ToolKind.READ, reads=(target.real,))
         self.locations = (Location(target.real, arguments.offset),)
         self.display: tuple[DisplayBlock, ...] = ()
@@ -91,6 +93,9 @@ class ReadAction:
     def title(self) -> str:
         part = _part(self._arguments.offset, self._arguments.limit)
         return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
+
+    def fit(self, most: int) -> None:
+        self._most = min(self._most, most)
 
     async def perform(self, journal: Journal) -> ToolResult:
         info = await stat_or_suggest(self._workspace, self._target, self._advice)
@@ -109,7 +114,7 @@ class ReadAction:
         first = self._arguments.offset
         if first > len(names):
             raise WorkspaceError(f"{shown(self._path)} has {len(names)} names: there is no name {first}.")
-        listed = names[first - 1 : first - 1 + min(self._arguments.limit, MOST_NAMES)]
+        listed = _fitting(names[first - 1 : first - 1 + min(self._arguments.limit, MOST_NAMES)], self._most)
         last = first + len(listed) - 1
         text = "\n".join(one_line(name) for name in listed)
         if last < len(names):
@@ -140,7 +145,7 @@ class ReadAction:
             return self._result("(an empty file)", "empty")
         if first > found.total:
             raise WorkspaceError(f"{shown(self._path)} has {found.total} lines: there is no line {first}.")
-        numbered, last = number_lines(found.lines, first)
+        numbered, last = number_lines(found.lines, first, self._most)
         shown_lines = enumerate(found.lines[: last - first + 1], first)
         cut = [number for number, line in shown_lines if line.length > LONGEST_LINE]
         self._seen.note_read(self._path, found.text, first, last, cut)
@@ -163,7 +168,13 @@ def _part(first: int, limit: int) -> str:
     return "" if first == 1 and limit == MOST_LINES else f":{first}-{first + limit - 1}"
 
 
-def number_lines(lines: Sequence[Line], first: int) -> tuple[str, int]:
+def _fitting(names: list[str], most: int) -> list[str]:
+    """As many names as there is room for, and one in any case."""
+    sizes = accumulate(len(name.encode("utf-8", "surrogatepass")) + 1 for name in names)
+    return names[: max(1, sum(size <= most for size in sizes))]
+
+
+def number_lines(lines: Sequence[Line], first: int, most: int = MOST_BYTES) -> tuple[str, int]:
     """Lines with their numbers, as many as fit the budget, and the number of the last one."""
     numbered: list[str] = []
     size = 0
@@ -172,7 +183,7 @@ def number_lines(lines: Sequence[Line], first: int) -> tuple[str, int]:
         if line.length > LONGEST_LINE:
             text = f"{text} … (line of {line.length} characters, cut)"
         size += len(text.encode("utf-8", "surrogatepass")) + 8
-        if size > MOST_BYTES and numbered:
+        if size > most and numbered:
             break
         numbered.append(f"{number:>6}\t{text}")
     return "\n".join(numbered), first + len(numbered) - 1

@@ -97,6 +97,7 @@ class SearchAction:
         self._searcher = searcher
         self._skip = skip
         self._unknown = unknown
+        self._most = MOST_BYTES
         self._query = Query(
             root, arguments.pattern, arguments.glob, min(arguments.context, MOST_CONTEXT), arguments.mode
         )
@@ -109,13 +110,16 @@ class SearchAction:
     def title(self) -> str:
         return f'Search "{self._query.pattern}"{where(self._workspace, self._query.root)}'
 
+    def fit(self, most: int) -> None:
+        self._most = min(self._most, most)
+
     async def perform(self, journal: Journal) -> ToolResult:
         info = await stat_or_suggest(self._workspace, self._target, OF_A_SESSION)
         if info.kind == "other":
             raise WorkspaceError(f"{shown(info.path)} is neither a file nor a folder: it cannot be searched.")
         findings = await self._searcher.search(self._query, self._skip, self._workspace)
         await self._workspace.stat(self._target)  # that it was the folder which was judged
-        body, more = _fitting(self._lines(findings))
+        body, more = _fitting(self._lines(findings), self._most)
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
         told = "\n".join([*body, *notes, *ignored_arguments(self._unknown)])
         message = self._message(findings)
@@ -193,13 +197,13 @@ def around_match(line: Line) -> str:
     return f"{before}{line.text[start:end]}{after} (line of {len(line.text)} characters, cut)"
 
 
-def _fitting(lines: Iterator[str]) -> tuple[list[str], str]:
+def _fitting(lines: Iterator[str], most: int) -> tuple[list[str], str]:
     """The lines that there is room for, and a word about the others."""
     taken: list[str] = []
     size = left = 0
     for line in lines:
         size += len(line.encode("utf-8", "replace")) + 1
-        if size <= MOST_BYTES:
+        if size <= most:
             taken.append(line)
         else:
             left += 1

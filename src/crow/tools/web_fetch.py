@@ -80,6 +80,7 @@ class FetchAction:
         self._redirects = redirects
         self._url = url
         self._offset = offset
+        self._page = PAGE
         self._unknown = unknown
         self._advice = advice
         self.title = f"Fetch {_short(url.text)}"
@@ -87,6 +88,9 @@ class FetchAction:
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = (TextBlock(one_line(url.text, 4096)),)
         """The whole address, since all of it is sent to the host."""
+
+    def fit(self, most: int) -> None:
+        self._page = min(self._page, most)
 
     async def perform(self, journal: Journal) -> ToolResult:
         try:
@@ -116,7 +120,7 @@ class FetchAction:
         total, first = len(found.text), self._offset
         if first and first >= total:
             raise WebError(f"{found.url.text} has {total:,} characters: there is none at offset {first}.")
-        piece = found.text[first : first + PAGE]
+        piece = found.text[first : first + self._page]
         last = first + len(piece)
         notes = list(found.notes)
         if first or last < total:

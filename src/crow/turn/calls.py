@@ -19,6 +19,7 @@ from crow.tools.base import (
     Action,
     AnnouncesItself,
     Delegates,
+    FitsOutput,
     Interruptible,
     Look,
     LooksFirst,
@@ -28,6 +29,7 @@ from crow.tools.base import (
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.conversation import Conversation
+from crow.turn.output_room import OutputRoom, fitted
 from crow.turn.permission import Refusal, verdict_on
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
@@ -51,6 +53,7 @@ class CallBatch:
         self._notes: dict[str, str] = {}
         """What the model is told of how the arguments of its calls were read."""
         self._settled: set[str] = set()
+        self._room = OutputRoom(conversation)
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
         """What was run, and what came of it, in the order in which it ended."""
         self.last_words = ""
@@ -139,6 +142,7 @@ class CallBatch:
             result = replace(result, text=f"{result.text}\n{note}")
         self.outcomes.append((call, result))
         await self._settle({call.id: result})
+        self._room.release(call.id)
 
     async def _result_of(self, call: ToolCall) -> ToolResult:
         """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
@@ -146,8 +150,11 @@ class CallBatch:
         if isinstance(action, Refusal):
             return action.as_result()
         await self._journal.record(events.CallStarted(call.id))
+        most = self._room.claim(call.id)
+        if isinstance(action, FitsOutput) and most is not None:
+            action.fit(most)
         self._performed[call.id] = action
-        return await perform(self._conversation, call.id, action)
+        return fitted(await perform(self._conversation, call.id, action), action.deed.kind, most)
 
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
         if self._calls[call_id].is_announced:

@@ -11,6 +11,7 @@ from crow import events
 from crow.errors import ContextOverflow
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from crow.tokens import tokens_of, tokens_of_text
+from crow.tools.small_set import SMALL_WINDOW
 from crow.turn.budget import (
     Room,
     estimate,
@@ -82,6 +83,7 @@ class RoomKeeper:
         """Called before each request."""
         self._requests += 1
         self._window = self._conversation.model.info.context_window
+        self._mention_small_set()
         room = room_in(self._conversation)
         if room is None or (before := estimate(self._conversation)) <= room.comfortable:
             return
@@ -93,6 +95,17 @@ class RoomKeeper:
             await _prune_latest(self._conversation, room)
         if (after := estimate(self._conversation)) > room.most:
             raise self._too_large(room, after)
+
+    def _mention_small_set(self) -> None:
+        conversation = self._conversation
+        if conversation.has_small_window:
+            names = ", ".join(spec.name for spec in conversation.tool_specs() if not spec.name.startswith("mcp__"))
+            title = (
+                f"The window of {conversation.model.info.name} is small ({self._window:,} tokens): "
+                f"the model gets only the tools {names}."
+            )
+            more = f"With a window of {SMALL_WINDOW:,} tokens or more it gets all of them."
+            conversation.tell_once(events.Remark("info", title, more))
 
     async def recover(self, overflow: ContextOverflow) -> None:
         """The provider found the request too long, whatever we thought: once more after a compaction, or not at all.

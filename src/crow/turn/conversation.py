@@ -8,11 +8,12 @@ import msgspec
 
 from crow.actions import Person
 from crow.config.settings import Limits
-from crow.events import HistorySimplified, Journal, ModeTold
+from crow.events import HistorySimplified, Journal, ModeTold, Remark
 from crow.messages import ToolSpec
 from crow.model.base import Model, ModelEvent, ModelRequest
 from crow.policy.base import Policy
 from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
+from crow.tools.small_set import SMALL_WINDOW, small_set
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
 from crow.workspace.base import Workspace
@@ -46,6 +47,8 @@ class Conversation(msgspec.Struct):
     left_open: Literal["", "question", "repetition"] = ""
     """What the last turn ended with, if it is for the person to go on: the model's question, or a call that was made
     again and again."""
+    told: set[str] = msgspec.field(default_factory=set[str])
+    """The titles of the remarks that are made once."""
     patience: float = 5.0
     """Seconds after which a wait is named to the person."""
 
@@ -59,8 +62,19 @@ class Conversation(msgspec.Struct):
         )
 
     def tool_specs(self) -> list[ToolSpec]:
-        """The tools that the next request offers: the same in every mode."""
-        return self.tools.specs()
+        """The tools that the next request offers: the same in every mode, and few to a model with a small window."""
+        return small_set(self.tools.specs()) if self.has_small_window else self.tools.specs()
+
+    @property
+    def has_small_window(self) -> bool:
+        window = self.model.info.context_window
+        return window is not None and window < SMALL_WINDOW
+
+    def tell_once(self, remark: Remark) -> None:
+        """Something about the model or its server that the person need not hear twice in a session."""
+        if remark.title not in self.told:
+            self.told.add(remark.title)
+            self.journal.append(remark)
 
     def mode_to_tell(self) -> ModeTold | None:
         """What the model must be told of the mode before the next request; None if it knows."""

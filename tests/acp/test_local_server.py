@@ -1,0 +1,98 @@
+"""Model servers on this machine: their windows, which are often small, and work that fits into them."""
+
+import json
+
+import pytest
+
+from crow.model.script import Call
+from tests.support.editor import EVERYTHING
+from tests.support.local_server import llama_cpp, lm_studio, local_server, ollama, silent, vllm
+from tests.support.provider_dialect import Spoken
+from tests.support.windowed import Json, is_summary
+
+ROUNDS = 40
+MAY_EDIT = '[[permission.rules]]\ntool = "edit"\ndecision = "allow"\n'
+
+
+def worker(body: Json, done: list[int]) -> tuple[Spoken, ...]:
+    """A model that reads large files and changes small ones, by turns, until all are changed."""
+    if is_summary(body):
+        return ("The files are changed one by one, each after a look at a large one.",)
+    number = len(done)
+    if number == ROUNDS:
+        return ("All are changed.",)
+    done.append(number)
+    if number % 2:
+        return (Call("edit", {"path": f"small{number}.txt", "edits": [{"old": f"value {number}", "new": "changed"}]}),)
+    return (f"Round {number}.", Call("read", {"path": f"large{number % 3}.txt"}))
+
+
+def fill(crow) -> None:
+    for number in range(3):
+        lines = (f"line {line} of file {number}, which says little about anything" for line in range(4000))
+        (crow.workspace / f"large{number}.txt").write_text("\n".join(lines))
+    for number in range(1, ROUNDS, 2):
+        (crow.workspace / f"small{number}.txt").write_text(f"before\nvalue {number}\nafter\n")
+
+
+@pytest.mark.parametrize(
+    ("window", "reports", "refused"), [(8192, llama_cpp, 0), (8192, silent, 1), (4096, llama_cpp, 0)]
+)
+def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, reports, refused):
+    done: list[int] = []
+    with local_server(window, reports, lambda body: worker(body, done)) as server:
+        crow = open_editor(base_url=server.url, config=MAY_EDIT, capabilities=EVERYTHING)
+        fill(crow)
+        crow.new_session()
+        assert crow.prompt("Change every value.") == {"stopReason": "end_turn"}
+        assert crow.text().endswith("All are changed.")
+        assert len(done) == ROUNDS
+        assert server.refused == refused
+        assert server.largest <= window
+        for number in range(1, ROUNDS, 2):
+            assert (crow.workspace / f"small{number}.txt").read_text() == "before\nchanged\nafter\n"
+        assert all(call["status"] == "completed" for call in crow.tool_calls().values())
+        sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
+        assert sizes == {window}
+        [stated] = [notice for notice in crow.notices if "the model gets only the tools" in notice]
+        assert f"{window:,} tokens" in stated
+        if reports is not silent:
+            assert len(json.dumps(server.rounds[0]).encode()) < 4000
+
+
+@pytest.mark.parametrize("reports", [llama_cpp, ollama, lm_studio, vllm])
+def test_the_window_that_the_server_reports_is_used_at_once_and_shown(open_editor, reports):
+    with local_server(12_345, reports, lambda body: ("Hello.",)) as server:
+        crow = open_editor(base_url=server.url)
+        crow.new_session()
+        crow.prompt("Hi.")
+        sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
+        assert sizes == {12_345}
+        # vLLM ends a reply with the window; the others would go on for ever.
+        assert ("max_tokens" in server.rounds[0]) == (reports is not vllm)
+
+
+def test_a_configured_window_wins_and_nobody_is_asked(open_editor):
+    with local_server(12_345, llama_cpp, lambda body: ("Hello.",)) as server:
+        crow = open_editor(base_url=server.url, config="[providers.test.models.m]\ncontext_window = 20000\n")
+        crow.new_session()
+        crow.prompt("Hi.")
+        sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
+        assert sizes == {20_000}
+        assert server.looks == []
+
+
+def test_a_model_that_ollama_loads_with_the_first_prompt(open_editor):
+    """Until then it runs no model, and nothing says how large the window will be."""
+    with local_server(12_345, ollama, lambda body: ("Hello.",)) as server:
+        loaded = server.reports.pop("/api/ps")
+        server.reports["/api/ps"] = {"models": []}
+        server.reports["/api/show"] = {"parameters": "stop  <|end|>", "model_info": {"qwen3.context_length": 262144}}
+        crow = open_editor(base_url=server.url)
+        crow.new_session()
+        crow.prompt("Hi.")
+        assert "max_tokens" not in server.rounds[0]
+        server.reports["/api/ps"] = loaded
+        crow.prompt("Again.")
+        [*_, last] = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"]
+        assert last["size"] == 12_345
