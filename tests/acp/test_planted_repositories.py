@@ -200,6 +200,25 @@ def test_git_in_a_worktree_and_in_a_folder_of_a_repository_goes(scene, tmp_path)
     assert crow.permissions == []
 
 
+@pytest.mark.parametrize("capabilities", [NOTHING, TERMINAL], ids=["local", "client"])
+@pytest.mark.parametrize("cwd", ["sub", "."])
+def test_a_folder_that_takes_the_place_of_another_while_the_person_is_asked(scene, capabilities, cwd):
+    def swap(request):
+        folder = (crow.workspace / cwd).resolve()
+        folder.rename(folder.with_name("old"))
+        folder.mkdir()
+        return chose("once")
+
+    crow, _ = scene(reply(run("touch was-here", cwd=cwd)), capabilities=capabilities, repository=False, permit=swap)
+    (crow.workspace / "sub").mkdir()
+    crow.new_session()
+    crow.prompt("go")
+    [call] = crow.tool_calls().values()
+    assert call["status"] == "failed"
+    assert "its folder was replaced by another one. The command was not started." in str(call)
+    assert not (crow.workspace / cwd / "was-here").exists()
+
+
 PACKAGE = '{"name": "x", "scripts": {"test": "sh trap.sh"}}'
 OTHERS = [
     ("npm test", "package.json", PACKAGE),

@@ -402,19 +402,21 @@ def test_a_write_that_the_editor_refuses_is_not_made_on_disk(path, answer, reaso
 def test_after_a_refused_write_nothing_is_written_that_the_editor_is_not_asked_about(path, text):
     editor = Troubled(path.parent)
     editor.on_write = deny
-    new, latin = path.parent / "new.txt", path.parent / "latin.txt"
+    new, latin = path.parent / "made/new.txt", path.parent / "latin.txt"
     latin.write_bytes(b"gr\xfc\xdfe\n")
 
     async def run(workspace: ClientWorkspace) -> None:
         with pytest.raises(WorkspaceError, match="the editor refused it"):
             await workspace.write_document(ResolvedPath(str(path)), "ours\n", await read(workspace, path))
+        with pytest.raises(WorkspaceError, match="the editor refused it"):
+            await workspace.write_document(ResolvedPath(str(new)), "ours\n", None)
         with pytest.raises(WorkspaceError, match=r"new\.txt was not written: the editor refused to write another file"):
             await workspace.write_document(ResolvedPath(str(new)), text, None)
         with pytest.raises(WorkspaceError, match="refused to write another file"):
             await workspace.write_document(ResolvedPath(str(latin)), "größe\n", await read(workspace, latin))
 
     play(editor, run)
-    assert not new.exists()
+    assert not new.parent.exists()
     assert latin.read_bytes() == b"gr\xfc\xdfe\n"
 
 

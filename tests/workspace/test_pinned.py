@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -120,6 +121,38 @@ def test_a_command_does_not_start_in_a_folder_that_became_a_link(folder):
 
     on_this_machine(folder, story)
     assert not list(folder.rglob("was-here"))
+
+
+def test_a_folder_is_held_to_what_it_was(folder):
+    workspace = LocalWorkspace([str(folder)])
+
+    async def look() -> None:
+        pinned = await workspace.pin(await workspace.resolve("pub"))
+        assert (await workspace.stat(pinned)).kind == "folder"
+        with pytest.raises(WorkspaceError, match="is not a folder"):
+            await workspace.pin(await workspace.resolve("pub/x"))
+        (folder / "pub").rename(folder / "old")
+        with pytest.raises(WorkspaceError, match="does not exist"):
+            await workspace.stat(pinned)
+        (folder / "pub").mkdir()
+        with pytest.raises(FileChanged, match=r"/pub has changed since .*: its folder was replaced by another one\."):
+            await workspace.stat(pinned)
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("gone", ["pub", ""])
+def test_no_folder_is_made_again_for_a_write_that_is_refused(folder, gone):
+    workspace = LocalWorkspace([str(folder)])
+
+    async def write() -> None:
+        path = await workspace.resolve("pub/new/x")
+        shutil.rmtree(folder / gone)
+        with pytest.raises(FileChanged, match="its folder is gone"):
+            await workspace.write_document(path, "x\n", None)
+        assert not (folder / "pub").exists()
+
+    asyncio.run(write())
 
 
 # --- through the editor

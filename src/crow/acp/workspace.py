@@ -23,7 +23,7 @@ from crow.timeouts import timeout
 from crow.workspace.base import Document
 from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
-from crow.workspace.place import ResolvedPath, Trail, make_folders_for, trail_of, verify
+from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
 from crow.workspace.text import MARK
 
 PATIENCE = 10
@@ -295,7 +295,14 @@ class ClientWorkspace(LocalWorkspace):
         return after
 
     async def _write_through(self, path: ResolvedPath, text: str, look: FileState) -> Document:
-        await self.disk.run(lambda: make_folders_for(path))
+        made = await self.disk.run(lambda: make_folders_for(path))
+        try:
+            return await self._write_there(path, text, look)
+        except WorkspaceError:
+            await self.disk.run(lambda: remove_empty(made))
+            raise
+
+    async def _write_there(self, path: ResolvedPath, text: str, look: FileState) -> Document:
         if not await self._is_quiet(path):
             if look.document is not None and look.document.unsaved:
                 raise FileChanged(f"{shown(path.real)} changes all the time. Nothing was written.")

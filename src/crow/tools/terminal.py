@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
-from crow.errors import WorkspaceError
+from crow.errors import FileChanged
 from crow.events import CallProgressed, Journal, Remark
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import LONGEST as LONGEST_PATH
@@ -34,6 +34,7 @@ from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.tools.exit_codes import answers_no
 from crow.visible import every_line, one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
+from crow.workspace.place import ResolvedPath
 from crow.workspace.terminals import Terminals
 
 SHELL = "bash"
@@ -114,13 +115,10 @@ class RunCommand:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "CommandAction":
         arguments, unknown = _reader.read(call)
         _check(arguments.command)
-        folder = await workspace.resolve(arguments.cwd or workspace.roots[0])
-        cwd = folder.real
-        if (await workspace.stat(folder)).kind != "folder":
-            raise WorkspaceError(f"{shown(cwd)} is not a folder: nothing can be run in it.")
+        folder = await workspace.pin(await workspace.resolve(arguments.cwd or workspace.roots[0]))
         timeout, remark = _seconds(arguments.timeout or self._timeout)
         remarks = [*ignored_arguments(unknown), *([remark] if remark else [])]
-        return CommandAction(self._terminals, call.id, arguments, cwd, timeout, workspace.roots[0], remarks)
+        return CommandAction(self._terminals, call.id, arguments, folder, timeout, workspace, remarks)
 
 
 def _seconds(timeout: float) -> tuple[float, str]:
@@ -145,33 +143,36 @@ class CommandAction:
         terminals: Terminals,
         call_id: str,
         arguments: TerminalArguments,
-        cwd: str,
+        folder: ResolvedPath,
         timeout: float,
-        root: str,
+        workspace: Workspace,
         remarks: Sequence[str],
     ) -> None:
         self._terminals = terminals
         self._call_id = call_id
         self._command = arguments.command
         self._background = arguments.background
-        self._cwd = cwd
+        self._folder = folder
+        self._workspace = workspace
         self._timeout = timeout
         self._remarks = remarks
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
-        self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=cwd)
+        self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=folder.real)
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = (TextBlock(every_line(arguments.command), language=SHELL),)
-        if cwd != root:
-            self.display += (TextBlock(f"in {one_line(relative_to(shown(cwd), root), LONGEST_PATH)}"),)
+        root = workspace.roots[0]
+        if folder.real != root:
+            self.display += (TextBlock(f"in {one_line(relative_to(shown(folder.real), root), LONGEST_PATH)}"),)
 
     async def perform(self, journal: Journal) -> ToolResult:
         if self._background:
             self._terminals.need_room()
         begun = time.monotonic()
+        await self._check_folder()
         terminal = await self._terminals.open(
-            self._command, cwd=self._cwd, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
+            self._command, cwd=self._folder.real, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
         )
         if terminal.remark:
             journal.append(Remark("warning", terminal.remark))
@@ -194,6 +195,13 @@ class CommandAction:
             await self._break_off(terminal)
             raise
         return result
+
+    async def _check_folder(self) -> None:
+        """Another folder may have taken its name since the person agreed."""
+        try:
+            await self._workspace.stat(self._folder)
+        except FileChanged as changed:
+            raise FileChanged(f"{changed.message} The command was not started.") from None
 
     def interrupted(self, reason: str) -> ToolResult:
         """What the command had printed by then is worth as much as what a whole one prints."""

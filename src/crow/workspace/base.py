@@ -123,6 +123,13 @@ class Workspace(Protocol):
         """Whether a resolved path lies inside one of the roots."""
         ...
 
+    async def pin(self, folder: ResolvedPath) -> ResolvedPath:
+        """The path, held to the folder that it leads to now. Raises WorkspaceError if that is no folder.
+
+        Whatever is done with it raises FileChanged if another folder has taken its name.
+        """
+        ...
+
     async def stat(self, path: ResolvedPath) -> FileInfo: ...
 
     async def read_bytes(self, path: ResolvedPath, limit: int) -> bytes:

@@ -16,7 +16,7 @@ from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
 from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of, excerpt_of_file
-from crow.workspace.place import ResolvedPath, open_resolved, resolve_path, status_of
+from crow.workspace.place import ResolvedPath, open_resolved, pinned, resolve_path, status_of
 from crow.workspace.text import decode, decode_text, encode
 from crow.workspace.words import kind, reason, unreadable
 
@@ -52,6 +52,12 @@ class LocalWorkspace:
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self._roots)
+
+    async def pin(self, folder: ResolvedPath) -> ResolvedPath:
+        try:
+            return await self.disk.run(lambda: pinned(folder))
+        except OSError as error:
+            raise unreadable(folder.real, error) from None
 
     async def stat(self, path: ResolvedPath) -> FileInfo:
         status = await self.disk.run(lambda: _status(path))

@@ -19,7 +19,7 @@ import msgspec
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import is_inside, shown, spelled
-from crow.workspace.words import another_folder, kind, led_elsewhere, unwritable
+from crow.workspace.words import another_folder, folder_gone, kind, led_elsewhere, unwritable
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _PIECE = 1024 * 1024
@@ -45,7 +45,7 @@ class ResolvedPath(msgspec.Struct, frozen=True):
     written: str = ""
     """Absolute too, but as it was written, links and all; empty if it was given as it is."""
     folder: FolderIdentity | None = None
-    """The innermost folder above it that was there; None if it was not looked at."""
+    """The innermost folder above it that was there, or the folder that it was `pinned` to; None if not looked at."""
     existed: bool = False
     """Whether something lay there."""
 
@@ -64,6 +64,18 @@ def resolve_path(path: str, home: str) -> ResolvedPath:
         path = os.path.expanduser(path)
     real = os.path.realpath(os.path.join(home, path))
     return ResolvedPath(real, spelled(path, home), _folder_above(real), os.path.lexists(real))
+
+
+def pinned(path: ResolvedPath) -> ResolvedPath:
+    """The path, held to the folder that lies at its end: another one that takes its name is another path.
+
+    WorkspaceError if no folder lies there; FileChanged if it leads elsewhere by now; else OSError.
+    """
+    status = status_of(path)
+    if not stat.S_ISDIR(status.st_mode):
+        raise WorkspaceError(f"{shown(path.real)} is not a folder: nothing can be run in it.")
+    identity = FolderIdentity(len(_names(path.real)), status.st_dev, status.st_ino)
+    return msgspec.structs.replace(path, folder=identity, existed=True)
 
 
 def _folder_above(real: str) -> FolderIdentity | None:
@@ -179,7 +191,7 @@ def status_of(path: ResolvedPath) -> os.stat_result:
     """Of what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
     if not hasattr(os, "O_PATH"):
         refuse_link(path.real)
-        return os.stat(path.real)
+        return _expected(path, os.stat(path.real))
     try:
         with Place(path) as place:
             status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
@@ -190,6 +202,14 @@ def status_of(path: ResolvedPath) -> os.stat_result:
         refuse_link(path.real)
         # A link to itself: it never led anywhere. Not by its name, which may be another thing's by now.
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return _expected(path, status)
+
+
+def _expected(path: ResolvedPath, status: os.stat_result) -> os.stat_result:
+    """The status of what lies at the end of a path, which may be `pinned` to it."""
+    is_pinned = path.folder is not None and path.folder.depth == len(_names(path.real))
+    if path.folder is not None and is_pinned and (status.st_dev, status.st_ino) != path.folder[1:]:
+        raise another_folder(path.real)
     return status
 
 
@@ -254,21 +274,43 @@ def refuse_link(path: str) -> None:
         raise led_elsewhere(path)
 
 
-def make_folders_for(path: ResolvedPath) -> None:
-    """So that somebody else can make a file there."""
+def make_folders_for(path: ResolvedPath) -> list[str]:
+    """So that somebody else can make a file there. Returns the folders that were missing."""
+    folder = os.path.dirname(path.real)
+    missing: list[str] = []
+    while folder != "/" and not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
     try:
         os.close(_open_folder(path, make=True))
     except OSError as error:
         raise unwritable(path.real, error) from None
+    return missing
+
+
+def remove_empty(folders: Sequence[str]) -> None:
+    """Takes folders away that were made for a file, the innermost first, unless something lies in them by now."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            os.rmdir(folder)
 
 
 def _open_folder(path: ResolvedPath, *, make: bool, passed: list[os.stat_result] | None = None) -> int:
-    """The folder that a path lies in, by way of the one that was there when it was resolved."""
+    """The folder that a path lies in, by way of the one that was there when it was resolved.
+
+    Only folders below that one are made: where it is gone, its name belongs to nobody who was agreed to.
+    """
     fd = os.open("/", _FOLDER)
+    there = path.folder.depth if path.folder is not None else 0
     try:
         _pass(path, fd, 0, passed)
         for depth, name in enumerate(_names(os.path.dirname(path.real)), 1):
-            below = _enter(fd, name, make=make)
+            try:
+                below = _enter(fd, name, make=make and depth > there)
+            except FileNotFoundError:
+                if make and depth <= there:
+                    raise folder_gone(path.real) from None
+                raise
             os.close(fd)
             fd = below
             _pass(path, fd, depth, passed)

@@ -49,6 +49,10 @@ def another_folder(path: str) -> FileChanged:
     return FileChanged(f"{shown(path)} has changed since it was approved: its folder was replaced by another one.")
 
 
+def folder_gone(path: str) -> FileChanged:
+    return FileChanged(f"{shown(path)} has changed since it was approved: its folder is gone.")
+
+
 def kind(mode: int) -> str:
     """What lies at a path instead of a file."""
     if stat.S_ISDIR(mode):
