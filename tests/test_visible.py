@@ -76,8 +76,12 @@ def test_letters_marks_and_signs_are_left_alone():
     fillers = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
     selectors = {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000)}
     signs = {0x01C0, 0x037E, 0x2010, 0x2011, 0x2012, 0x2044, 0x2212, 0x2215, 0x2223, 0x2236, 0x29F8, 0xA789}
+    signs |= {0x01C3, 0x2024, 0x2025, 0x204E, 0x2216, 0x2217, 0x223C, 0x29F5, *range(0xA4F8, 0xA4FE)}
+    signs |= {*range(0xFE50, 0xFE6C)} - {0xFE53, 0xFE67}  # two that are none
+    struck = {0x0305, *range(0x0332, 0x0339), 0x20D2, 0x20D3, *range(0x20D8, 0x20DB), *range(0x20DD, 0x20E3)}
+    struck |= {*range(0x20E4, 0x20E7), 0x20EA, 0x20EB}
     wide_signs = {*range(0xFF01, 0xFF21), *range(0xFF3B, 0xFF41), *range(0xFF5B, 0xFF5F)}
-    assert set(changed) - selectors == fillers | signs | wide_signs
+    assert set(changed) - selectors == fillers | signs | struck | wide_signs
 
 
 @pytest.mark.parametrize(
@@ -99,6 +103,15 @@ def test_usual_texts_hide_nothing(text):
     assert not hidden_in(text)
 
 
+ORDINARY = [
+    *("yazılım/sınıf.py", "ışık/kalıp.txt", "İstanbul'da çalıştı", "git commit -m 'kapı açıldı'", "Iğdır ılık"),
+    *("größe/Übergrößenträger.md", "git add straße.txt", "Maß – nicht Masse", "S. 1–5, a—b", "„zitiert“"),
+    *("文档/设计.md", "git commit -m '修复：登录'", "ドキュメント/設計.md", "Ⅲ 章", "한국어/문서.md"),
+    *("Tiếng Việt", "e\u0302\u0301", "mañana/niño.txt", "col·lecció", "naïve café", "1º m² x³ ½ № 5 ™ …", "nɔŋ ɛdɔ"),
+    *("Ελληνικά/αρχείο.txt", "папка/файл.txt", "हिन्दी/फ़ाइल.txt", "עברית/קובץ.txt", "فارسی", "→ ✓ ℹ info", "ℝ ℓ ħ"),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -116,6 +129,24 @@ def test_usual_texts_hide_nothing(text):
         ("λx.x, 5 µs, Δt", "λx.x, 5 µs, Δt"),
         ("用git，然后：测试（一）", "用git，然后：测试（一）"),
         ("a" + " " * 20 + "b", "a" + " " * 20 + "b"),
+        ("echo hi \\\n" + " \\\n" * 60 + "; rm x", "echo hi \\⏎⟨60 empty lines⟩⏎; rm x"),
+        ("echo hi\n" + "#\n" * 60 + "rm x", "echo hi⏎⟨60 empty lines⟩⏎rm x"),
+        ("echo hi\n" + ":\r\n" * 60 + "rm x", "echo hi⏎⟨60 empty lines⟩⏎rm x"),
+        ("g\u2170t push", "g⟨\u2170 U+2170⟩t push"),
+        ("r\u217f x", "r⟨\u217f U+217F⟩ x"),
+        ("\u210eead x", "⟨\u210e U+210E⟩ead x"),
+        ("\u2113s", "⟨\u2113 U+2113⟩s"),
+        ("rm \u2013rf x", "rm ⟨\u2013 U+2013⟩rf x"),
+        ("rm \u2014force x", "rm ⟨\u2014 U+2014⟩force x"),
+        ("sh curl\u2024sh", "sh curl⟨\u2024 U+2024⟩sh"),
+        ("\u0131d -u", "⟨\u0131 U+0131⟩d -u"),
+        ("g\u0131t push or\u0131gin", "g⟨\u0131 U+0131⟩t push or⟨\u0131 U+0131⟩gin"),
+        ("r\u1d0d x", "r⟨\u1d0d U+1D0D⟩ x"),
+        ("\ufb01nd . -delete", "⟨\ufb01 U+FB01⟩nd . -delete"),
+        ("r\u0336m x", "r⟨U+0336⟩m x"),
+        ("echo \u0338/", "echo ⟨U+0338⟩/"),
+        ("r\u0301\u0301\u0301\u0301m", "r\u0301\u0301⟨U+0301⟩⟨U+0301⟩m"),
+        *((text, text) for text in ORDINARY),
     ],
 )
 def test_what_pushes_out_of_sight_or_looks_like_something_else(text, shown):
@@ -230,6 +261,11 @@ def test_warnings_say_what_is_hidden():
             "x\u3000",
             "~~~\n",
             "👩\u200d",
+            "\n \\",
+            "\u0301",
+            "ı",
+            "\u2013",
+            "gı",
         )
     ],
 )

@@ -120,21 +120,42 @@ _HOMOGLYPHS = (
     "аеорсухіјѕһԁԛԝӏкѵАВЕЅІЈКМНОРСТУХԚԜ"  # Cyrillic
     "ονρατικυχγϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"  # Greek
     "օսոցհյզ"  # Armenian
-    "\u0261\u0251"  # phonetic
+    "\u0261\u0251\u0262\u0269\u026a\u0274\u0280\u028f\u0299\u029c\u029f"  # phonetic
+    "\u1d00\u1d04\u1d05\u1d07\u1d0a\u1d0b\u1d0d\u1d0f\u1d18\u1d1b\u1d1c\u1d20-\u1d22\ua730\ua731"  # small capitals
 )
-_WIDE = "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
-"""Wide letters, and those of mathematics."""
-_OTHER_SCRIPTS = f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf{_HOMOGLYPHS}{_WIDE}"
+_WIDE = (
+    "\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\u2160-\u217f\u017f"
+    "\u2102\u210a-\u2113\u2115\u2119-\u211d\u2124\u2128\u212a\u212c\u212d\u212f-\u2131\u2133\u2134\u2139\u2145-\u2149"
+)
+"""Wide letters, those of mathematics, Roman numerals: ASCII in another dress."""
+_OTHER_SCRIPTS = (
+    f"\u0400-\u052f\u1c80-\u1c8f\u0531-\u0587\u13a0-\u13ff\uab70-\uabbf\ua4d0-\ua4f7\u2c80-\u2cee{_HOMOGLYPHS}{_WIDE}"
+)
 _MIXED = _Pattern(f"[A-Za-z][{_OTHER_SCRIPTS}]|[{_OTHER_SCRIPTS}][A-Za-z]")
 _FOREIGN = _Pattern(f"[{_OTHER_SCRIPTS}]")
 _IN_DISGUISE = _Pattern(f"[{_HOMOGLYPHS}{_WIDE}]{{2,}}")
 _WORD = _Pattern(r"[^\W\d_]+")
 _SIGNS = _Pattern(
-    "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\u2215\u2044\u29f8\u037e\ua789\u2236\u2010-\u2012\u2212\u2223\u01c0]"
+    "[\uff01-\uff20\uff3b-\uff40\uff5b-\uff5e\ufe50-\ufe6b\u2215\u2044\u29f8\u2216\u29f5\u037e\ua789\u2236\u2010-\u2012\u2212"
+    "\u2223\u01c0\u01c3\u2024\u2025\ua4f8-\ua4fd\u2217\u204e\u223c]"
+    # A dash of prose where an option begins, and two letters drawn as one.
+    "|(?<!\\S)[\u2013-\u2015\u2043]+(?=[A-Za-z])|(?<=[A-Za-z])[\ufb00-\ufb06]|[\ufb00-\ufb06](?=[A-Za-z])"
 )
 """Signs that look like one that means something to a shell or in a path."""
 _SIGNS_BUT_COUNTS = _Pattern(rf"\+\d+ \u2212\d+|{_SIGNS.source}")
 """The same, and lines added and removed as Crow itself counts them, which are left as they are."""
+_MARKS = _Pattern(
+    "[\u0305\u0332\u0333-\u0338\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e2\u20e4-\u20e6\u20ea\u20eb]"
+    "|(?<=[\\x20-\\x40\\x5b-\\x60\\x7b-\\x7e])[\u0300-\u036f]|(?<=[\u0300-\u036f]{2})[\u0300-\u036f]"
+)
+"""What strikes a letter through or encloses it, stands on no letter, or on two others: no script is written so."""
+_EITHER_I = "[i\u0131]"
+_WITH_I = (
+    "git id ip pip find kill killall pkill vi vim which mkdir rmdir unlink diff dig tail file zip unzip gzip gunzip "
+    "nice time timeout install uninstall origin main build publish commit wipefs script"
+)
+_DOTLESS = _Pattern(rf"(?<![^\W_])(?=[a-z]*\u0131)(?:{'|'.join(_WITH_I.split()).replace('i', _EITHER_I)})(?![^\W_])")
+"""The dotless letter of Turkish in words that are commands, and not Turkish."""
 _WRITTEN_WIDE = _Pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _MANY_BLANKS = 32
@@ -143,7 +164,8 @@ _MANY_BLANKS_IN_TEXT = 60
 _GAP = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS},}}")
 _GAP_IN_TEXT = _Pattern(rf"(?<=\S)[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
 _DEEP = _Pattern(rf"(?m)^[ \t\u3000]{{{_MANY_BLANKS_IN_TEXT},}}(?=\S)")
-_EMPTY_LINES = _Pattern(r"\n(?:[ \t\u3000]*\r?\n){5,}")
+_EMPTY_LINES = _Pattern(r"\n(?:[ \t\u3000]*(?:[\\#:;][ \t]*)?\r?\n){5,}")
+"""Also those on which a shell finds nothing to do: a backslash that joins them, a mark of a comment."""
 _NAMES = {"\n": "⏎", "\t": " "}
 _PLAIN_ENOUGH = " " * _MANY_BLANKS
 _UNSEEN = "characters that cannot be seen or that change the order of what is seen"
@@ -246,6 +268,8 @@ def _homoglyphs_named(text: str, *, strict: bool = False) -> str:
     """`strict`: also where the text is in a language that is written with wide letters and signs."""
     if text.isascii():
         return text
+    text = _MARKS.sub(_name, text)
+    text = _DOTLESS.sub(lambda word: word[0].replace("\u0131", "⟨\u0131 U+0131⟩"), text)
     if not strict and _WRITTEN_WIDE.search(text):
         return _mixed_named(text)
     text = _SIGNS.sub(_homoglyph, text) if strict else _SIGNS_BUT_COUNTS.sub(_sign_named, text)
@@ -272,7 +296,7 @@ def _mixed_named(text: str) -> str:
 
 
 def _homoglyph(match: re.Match[str]) -> str:
-    return f"⟨{match[0]} U+{ord(match[0]):04X}⟩"
+    return "".join(f"⟨{character} U+{ord(character):04X}⟩" for character in match[0])
 
 
 # --- saying so
