@@ -137,6 +137,27 @@ def test_an_output_that_takes_nothing_is_one_sentence(
     assert (said.returncode, said.stderr) == (1, f"crow: {complaint}\n")
 
 
+@pytest.mark.parametrize(
+    ("output", "code", "complaint"),
+    [
+        (">/dev/full", 1, "crow: Standard output cannot be written: no space left on device.\n"),
+        ("| :", 0, ""),  # a client that left is no news
+    ],
+)
+def test_an_agent_whose_output_takes_nothing_says_so(tmp_path: Path, output: str, code: int, complaint: str) -> None:
+    # The pipe's own code is that of `:`; the agent's is printed behind it on standard error, by a shell of its own.
+    said = subprocess.run(
+        ["/bin/sh", "-c", f'{{ {CROW} acp; echo "$?" >&2; }} {output}'],
+        env=environment(tmp_path),
+        input='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n',
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE,
+    )
+    assert said.stderr == f"{complaint}{code}\n"
+
+
 def imported(user: Path, *arguments: str) -> set[str]:
     """The modules that a run of the command loads, up to its end."""
     code = (

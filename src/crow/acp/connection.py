@@ -130,6 +130,11 @@ class Connection:
             raise BadAnswer(error.code, f"{method} was answered with something unusable: {error.message}") from None
 
     @property
+    def failure(self) -> OSError | None:
+        """Why nothing can be sent to the peer, if it is not that it has left."""
+        return self._output.failure
+
+    @property
     def has_room(self) -> bool:
         return self._output.has_room
 

@@ -125,6 +125,8 @@ class Writer:
         self._backlog: deque[memoryview] = deque()
         self._unsent = 0
         self._gone = False
+        self.failure: OSError | None = None
+        """Why nothing can be written, if it is not that the reader has left."""
         self._room = asyncio.Event()
         self._room.set()
         mode = os.fstat(fd).st_mode
@@ -158,7 +160,8 @@ class Writer:
                 data = data[os.write(self._fd, data) :]
         except (BlockingIOError, InterruptedError):
             pass
-        except OSError:
+        except OSError as error:
+            self.failure = None if isinstance(error, ConnectionError) else error
             self._drop()
             self._on_gone()
         return data

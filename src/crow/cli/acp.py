@@ -41,6 +41,10 @@ def _run(reader: int, writer: int) -> int:
             await connection.close()
 
         status = await serve_until_told(connection.run(), close)
+        if connection.failure is not None:
+            from crow.cli.failure import output_failed, report
+
+            status = report(output_failed(connection.failure))
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
         logging.shutdown()
         os._exit(status)

@@ -15,11 +15,15 @@ def report(error: Exception) -> int:
         return 1
     if isinstance(error, OSError) and not _output_works():
         _give_up_output()
-        error = CrowError(f"Standard output cannot be written: {reason(error)}.")
+        error = output_failed(error)
     if isinstance(error, FileNotFoundError) and not in_a_folder():
         error = CrowError("The folder that you are in was deleted.", remedy="Go to another with cd.")
     print(f"crow: {_one_line(_describe(error))}", file=sys.stderr)
     return 1
+
+
+def output_failed(error: OSError) -> CrowError:
+    return CrowError(f"Standard output cannot be written: {reason(error)}.")
 
 
 def in_a_folder() -> bool:
