@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from crow.config.settings import (
+    BudgetSettings,
     Limits,
     McpServerSettings,
     ModelSettings,
@@ -36,6 +37,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[mcp_servers.NAME]`": McpServerSettings,
     "`[[permission.rules]]`": PermissionRule,
     "`[limits]`": Limits,
+    "`[budget]`": BudgetSettings,
 }
 NOT_WRITTEN_BY_PEOPLE = {"digest"}
 

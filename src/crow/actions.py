@@ -119,6 +119,10 @@ class Person(Protocol):
         """Their answer; None if they cannot be asked in a dialog, so that the question has to go into the chat."""
         ...
 
+    async def choose(self, question: Question) -> Answer | None:
+        """One of the question's options, for what Crow itself has to know; None if they cannot be shown a choice."""
+        return await self.ask(question)
+
     async def fill_in(self, form: Form) -> Filled | None:
         """None if they cannot be shown a form."""
         return None

@@ -391,6 +391,19 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
         return self.asked_tokens if self.estimated else self.input_tokens + self.output_tokens
 
 
+BudgetScope = Literal["turn", "session", "day"]
+
+
+class BudgetRaised(Event, frozen=True, tag="budget_raised"):
+    """The person lets the session spend more than its budget: up to this limit, in a currency or in tokens."""
+
+    scope: BudgetScope
+    unit: str
+    limit: float
+    day: str = ""
+    """The date, for the budget of a day."""
+
+
 class Notice(Event, frozen=True, tag="notice"):
     """Something the person should know now, such as what is amiss as a session is opened. Not stored, and never part of
     the model's history."""

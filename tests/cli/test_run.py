@@ -381,3 +381,48 @@ def test_what_fills_the_window_can_be_read_in_a_terminal_and_in_a_pipe(tmp_path:
     for output in (terminal.output.replace("\r\n", "\n"), piped):
         assert "|" not in output
         assert re.search(r"\n *System prompt +[\d,]+  █+\n", output)
+
+
+# --- budgets
+
+SPENDS = "{ usage = { input_tokens = 60, output_tokens = 0 } }"
+PRICED = """
+[providers.play.models.it]
+price_input = 1000.0
+price_output = 1000.0
+[budget]
+turn = "0.10 USD"
+"""
+
+
+def play_dear(user: Path) -> None:
+    play(user, *(f'{SPENDS}, {{ call = "read", arguments = {{ path = "{name}.txt" }} }}' for name in "abc"), HELLO)
+    config = user / "crow" / "config.toml"
+    config.write_text(config.read_text() + PRICED)
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_a_budget_that_is_used_up_stops_it_with_words_where_nobody_can_be_asked(
+    tmp_path: Path, quiet: tuple[str, ...]
+) -> None:
+    play_dear(tmp_path)
+    said = run(tmp_path, *quiet, "read them")
+    assert said.returncode == 1
+    assert "stopped: the budget is used up (max_turn_requests)" in said.stderr
+    assert 'Go on with: crow run --continue "go on"' in said.stderr
+    assert quiet or "The budget of this turn, 0.10 USD, is used up: 0.12 USD so far." in said.stderr
+    assert quiet or "0.12 USD" in said.stderr.split("used up (max_turn_requests)")[1]
+    if not quiet:
+        assert "0.24 USD" in run(tmp_path, "--continue", "go on").stderr  # the script begins afresh
+
+
+@pytest.mark.parametrize(("key", "code"), [(b"1", 0), (b"3", 1), (b"\x04", 1)])
+def test_in_a_terminal_a_key_says_how_to_go_on(tmp_path: Path, key: bytes, code: int) -> None:
+    play_dear(tmp_path)
+    with Terminal(tmp_path, "run", "--cwd", str(tmp_path / "project"), "read", TERM="xterm", NO_COLOR="1") as terminal:
+        terminal.expect("? The budget of this turn, 0.10 USD, is used up: 0.12 USD so far. How shall")
+        terminal.expect("  1  Go on with 0.10 USD more")
+        terminal.expect("  3  Stop")
+        terminal.press(key)
+        terminal.expect("Hello" if code == 0 else "stopped: the budget is used up")
+        assert terminal.ended() == code

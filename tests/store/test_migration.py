@@ -48,7 +48,7 @@ def test_an_older_file_is_brought_up_to_date_and_its_copy_kept(tmp_path):
     assert "colour" in columns(tmp_path / "sessions.db", "sessions")
     assert columns(tmp_path / "sessions.db", "notes") == ["text"]
 
-    copy = tmp_path / "sessions.v2.db"
+    copy = tmp_path / "sessions.v3.db"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert "colour" not in columns(copy, "sessions")
     (tmp_path / "old").mkdir()
@@ -66,16 +66,16 @@ def test_what_is_still_in_the_write_ahead_file_is_in_the_copy_too(tmp_path):
 
     with_store(tmp_path, talk)
     (tmp_path / "old").mkdir()
-    (tmp_path / "sessions.v2.db").rename(tmp_path / "old" / "sessions.db")
+    (tmp_path / "sessions.v3.db").rename(tmp_path / "old" / "sessions.db")
     assert with_store(tmp_path / "old", events) == list(turn("t1", "hello"))
 
 
 def test_a_migration_is_done_once(tmp_path):
     with_store(tmp_path, lambda store: say(store, "s"))
     migrate(tmp_path)
-    (tmp_path / "sessions.v2.db").unlink()
+    (tmp_path / "sessions.v3.db").unlink()
     migrate(tmp_path)
-    assert not (tmp_path / "sessions.v2.db").exists()
+    assert not (tmp_path / "sessions.v3.db").exists()
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path):
@@ -93,7 +93,7 @@ def test_a_newer_file_is_refused_in_words_and_left_as_it_is(tmp_path):
     before = (tmp_path / "sessions.db").read_bytes()
     with pytest.raises(StorageFailed) as failure:
         with_store(tmp_path, events)
-    assert f"{tmp_path}/sessions.db: a newer Crow wrote it (layout 3; this one knows up to 2)" in failure.value.message
+    assert f"{tmp_path}/sessions.db: a newer Crow wrote it (layout 4; this one knows up to 3)" in failure.value.message
     assert "Update Crow" in failure.value.remedy
     assert (tmp_path / "sessions.db").read_bytes() == before
 

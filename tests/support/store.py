@@ -97,6 +97,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     ThoughtDelta("t1-m2", "hm", "local", "small", "reasoning"),
     ThoughtSealed("t1-m2", "local", "sig", redacted=True),
     ModeTold("plan", "Only look."),
+    events.BudgetRaised("day", "USD", 0.25, "2026-01-31"),
     ProviderDataKept("t1-m2", ProviderData("local", "small", '{"seal": "ä"}'), thought=True),
     TextDelta("t1-m3", "I will"),
     CallOpened("t1-c1", "edit", ToolKind.EDIT, "Edit"),

@@ -29,12 +29,16 @@ from crow.acp.wire import (
     ClientCapabilities,
     ClientSessionCapabilities,
     ContentBlock,
+    ContentToolContent,
     Empty,
+    FormRequest,
+    FormResponse,
     InitializeRequest,
     LoadSessionRequest,
     LoadSessionResponse,
     NewSessionRequest,
     NewSessionResponse,
+    PermissionOption,
     PermissionOutcome,
     PromptRequest,
     PromptResponse,
@@ -45,6 +49,7 @@ from crow.acp.wire import (
     SetConfigOptionRequest,
     SetConfigOptionResponse,
     TextContent,
+    ToolCallFields,
     Update,
     Wire,
 )
@@ -100,11 +105,15 @@ async def start_agent(
     environment: Mapping[str, str] | None = None,
     record: Callable[[bytes], None] | None = None,
     patience: float = PATIENCE,
+    choices: bool = False,
 ) -> AsyncGenerator["Agent"]:
-    """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line."""
+    """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
+
+    `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
+    """
     process = await AgentProcess.start(command, environment)
     try:
-        agent = Agent(process, client, record, patience)
+        agent = Agent(process, client, record, patience, choices=choices)
         try:
             await agent.initialize()
             yield agent
@@ -118,8 +127,15 @@ class Agent:
     """The agent as its client sees it: the few requests of a conversation."""
 
     def __init__(
-        self, process: "AgentProcess", client: Client, record: Callable[[bytes], None] | None, patience: float
+        self,
+        process: "AgentProcess",
+        client: Client,
+        record: Callable[[bytes], None] | None,
+        patience: float,
+        *,
+        choices: bool = False,
     ) -> None:
+        self._choices = choices
         self._process = process
         self._client = client
         self._record = record
@@ -133,7 +149,10 @@ class Agent:
         self._connection = Connection(
             process.output,
             process.input,
-            requests={"session/request_permission": Route(msgspec.Raw, self._permit)},
+            requests={
+                "session/request_permission": Route(msgspec.Raw, self._permit),
+                "elicitation/create": Route(FormRequest, self._choose),
+            },
             notifications={"session/update": Route(msgspec.Raw, self._update)},
         )
         self._serving = asyncio.create_task(self._connection.run())
@@ -146,6 +165,7 @@ class Agent:
             # the person as notices.
             client_capabilities=ClientCapabilities(session=ClientSessionCapabilities(notices={})),
             client_info={"name": "crow-run", "version": __version__},
+            meta={"crow": {"choices": True}} if self._choices else None,
         )
         answer = await self._request_soon("initialize", hello, _Initialized)
         if answer.protocol_version != PROTOCOL_VERSION:
@@ -221,6 +241,30 @@ class Agent:
             request = msgspec.json.decode(params, type=RequestPermissionRequest)
         except msgspec.MsgspecError as error:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}") from None
+        option = await self._put(request)
+        if option is None:
+            return RequestPermissionResponse(outcome=PermissionOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=PermissionOutcome(outcome="selected", option_id=option))
+
+    async def _choose(self, form: FormRequest, call: Call) -> FormResponse:
+        """A form that is one choice among words; the last of them is the one to take where nothing is chosen."""
+        words = _choices_in(form)
+        if not self._choices or not words:
+            raise RpcError(ErrorCode.METHOD_NOT_FOUND, "Only choices among a few words are shown here.")
+        text = ContentToolContent(content=TextContent(text=form.message))
+        about = ToolCallFields(tool_call_id="choice", title=form.message, kind="other", content=[text])
+        kinds = ("allow_once",) * (len(words) - 1) + ("reject_once",)
+        options = [
+            PermissionOption(option_id=word, name=word, kind=kind) for word, kind in zip(words, kinds, strict=True)
+        ]
+        request = RequestPermissionRequest(session_id=form.session_id, tool_call=about, options=options)
+        word = await self._put(request)
+        if word is None:
+            return FormResponse(action="cancel")
+        return FormResponse(action="accept", content={"answer": word})
+
+    async def _put(self, request: RequestPermissionRequest) -> str | None:
+        """Puts a question to the person, until the turn is cancelled."""
         question = asyncio.create_task(self._client.permit(request))
         self._questions.add(question)
         try:
@@ -228,10 +272,7 @@ class Agent:
         finally:
             question.cancel()
             self._questions.discard(question)
-        option = None if question.cancelled() else self._answer(question)
-        if option is None:
-            return RequestPermissionResponse(outcome=PermissionOutcome(outcome="cancelled"))
-        return RequestPermissionResponse(outcome=PermissionOutcome(outcome="selected", option_id=option))
+        return None if question.cancelled() else self._answer(question)
 
     def _answer(self, question: asyncio.Task[str | None]) -> str | None:
         error = question.exception()
@@ -274,6 +315,14 @@ class Agent:
             raise AgentFailed(error) from None
         finally:
             answer.cancel()
+
+
+def _choices_in(form: FormRequest) -> list[str]:
+    match form.requested_schema:
+        case {"properties": {"answer": {"enum": [*words]}}}:
+            return [word for word in words if isinstance(word, str)]
+        case _:
+            return []
 
 
 class _Initialized(Wire, frozen=True):

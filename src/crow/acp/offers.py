@@ -30,6 +30,7 @@ class Offers:
     def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
         self._connection = connection
         self._client = request.client_capabilities or wire.ClientCapabilities()
+        self._has_choices = _has_choices(request.meta)
         self._name = _named(request.client_info or {}, "name")
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
@@ -61,6 +62,7 @@ class Offers:
                 session_id,
                 has_forms=shows.form is not None,
                 has_links=shows.url is not None,
+                has_choices=self._has_choices,
                 client=self._name,
             ),
             sink=sink,
@@ -91,6 +93,14 @@ class Offers:
         withheld = [name for name in environ if name not in seen]
         client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ), roots[0])
         return CheckedCommands(client, local, self._check)
+
+
+def _has_choices(meta: object) -> bool:
+    match meta:
+        case {"crow": {"choices": True}}:
+            return True
+        case _:
+            return False
 
 
 def _name_and_version(client: Mapping[str, Any]) -> str:

@@ -27,12 +27,21 @@ kind look the same there."""
 
 
 class ClientPerson(Person):
-    """`client` is the name of the program that asks them; empty if it does not say it."""
+    """`client` is the name of the program that asks them; empty if it does not say it. With `has_choices` it shows
+    forms that are one choice among words, whatever other forms it does not show."""
 
     def __init__(
-        self, connection: Connection, session_id: str, *, has_forms: bool, has_links: bool = False, client: str = ""
+        self,
+        connection: Connection,
+        session_id: str,
+        *,
+        has_forms: bool,
+        has_links: bool = False,
+        has_choices: bool = False,
+        client: str = "",
     ) -> None:
         self.has_dialogs = has_forms
+        self._has_choices = has_choices or has_forms
         self.can_visit = has_links
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
@@ -58,8 +67,12 @@ class ClientPerson(Person):
 
         Never as a permission to be given: a client that approves everything would answer in the person's name.
         """
-        if not self.has_dialogs:
-            return None
+        return await self._ask(question) if self.has_dialogs else None
+
+    async def choose(self, question: Question) -> Answer | None:
+        return await self._ask(question) if self._has_choices else None
+
+    async def _ask(self, question: Question) -> Answer | None:
         form = translate.question_as_form(self._session_id, question)
         try:
             return _filled_in(await self._connection.request("elicitation/create", form, wire.FormResponse))

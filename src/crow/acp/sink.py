@@ -17,8 +17,8 @@ from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.clock import milliseconds_now
 from crow.session.replay import PastItem, PastMessage, PastPrompt, PastRemark
-from crow.session.spending import Spending
 from crow.store.base import SessionEntry
+from crow.turn.spending import Spending
 
 CHUNKS_PER_SECOND = 66.0
 SAVED_CHUNKS = 6.6

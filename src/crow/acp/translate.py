@@ -288,7 +288,7 @@ def question_as_form(session_id: str, question: Question) -> wire.FormRequest:
         answer["enum"] = list(question.options)
     return wire.FormRequest(
         session_id=session_id,
-        tool_call_id=question.call_id,
+        tool_call_id=question.call_id or None,
         mode="form",
         message=question.text,
         requested_schema={"type": "object", "properties": {"answer": answer}, "required": ["answer"]},

@@ -65,6 +65,8 @@ class InitializeRequest(Wire, frozen=True):
     client_capabilities: ClientCapabilities | None = None
     client_info: dict[str, Any] | None = None
     """Not judged: a client that leaves out its version is as welcome as any."""
+    meta: Any = msgspec.field(name="_meta", default=None)
+    """`{"crow": {"choices": true}}` from `crow run` in a terminal; anything from others."""
 
 
 class PromptCapabilities(Wire, frozen=True):
@@ -315,7 +317,7 @@ class PromptFacts(Wire, frozen=True):
 
     left_open: str = ""
     """What the person is to go on with: "question" if the model asked them something, "repetition" if the turn was
-    broken off because a call was made again and again."""
+    broken off because a call was made again and again, "budget" if it was because no money or tokens are left."""
 
 
 class PromptMeta(Wire, frozen=True):

@@ -38,6 +38,7 @@ from crow.cli.render_prose import Prose, Wrapped, prose
 from crow.cli.render_running import RunningCall, live_lines, subagents
 from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
 from crow.cli.render_text import cells, clean_prose, counted, cut, duration, folded
+from crow.config.amounts import shown as shown_amount
 from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.visible import one_line
@@ -120,6 +121,8 @@ class Renderer:
         if self._usage is not None:
             window = f" of {self._usage.size:,}" if self._usage.size else ""
             usage = f"{self._usage.used:,}{window} tokens"
+            if (cost := self._usage.cost) is not None:
+                usage += f" · {shown_amount(cost.amount, cost.currency)}"
         else:
             usage = ""
         self._open_block("end")
@@ -424,6 +427,8 @@ def how_it_stopped(reason: str, left_open: str = "") -> str:
     """A stop reason in words, with its name in the protocol."""
     if left_open == "repetition":
         return one_line(f"stopped: the same call was made again and again ({reason})")
+    if left_open == "budget":
+        return one_line(f"stopped: the budget is used up ({reason})")
     if left_open == "question":
         return one_line(f"waiting for your answer ({reason})")
     if reason == StopReason.END_TURN:

@@ -12,7 +12,7 @@ from typing import Self
 from crow.acp.client import Agent, Client
 from crow.acp.wire import RequestPermissionRequest, Update
 from crow.cli.render import Renderer, is_wait
-from crow.cli.render_question import Answerer, choices_of
+from crow.cli.render_question import Answerer, Keyboard, choices_of
 from crow.errors import CrowError
 from crow.visible import one_line
 
@@ -32,6 +32,11 @@ class RenderingClient(Client):
         self._answerer = answerer
         self._dialog = asyncio.Lock()
         self._meanwhile: list[Update] = []
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether there is a person at a keyboard."""
+        return isinstance(self._answerer, Keyboard)
 
     def update(self, update: Update) -> None:
         if self._dialog.locked() and is_wait(update):

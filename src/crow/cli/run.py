@@ -45,6 +45,7 @@ from crow.visible import one_line
 REJECTED = 3
 """The exit code where something was rejected because nobody could be asked."""
 HOW_TO_ANSWER = 'Answer with: crow run --continue "…"'
+HOW_TO_GO_ON = 'Go on with: crow run --continue "go on"'
 EXAMPLES = """\
 what is piped in goes with the prompt; only the answer goes to standard output where that is no terminal:
   git diff | crow run "review this" > review.md
@@ -221,7 +222,7 @@ async def _run_for_person(task: Task) -> int:
 
     async def show(interrupts: Interrupts) -> str:
         with showing(renderer):
-            async with start_agent(AGENT, client, environment=task.environment) as agent:
+            async with start_agent(AGENT, client, environment=task.environment, choices=client.can_choose) as agent:
                 session = await _open(agent, task)
                 if task.session is not None:
                     renderer.mark("i", f"Going on with: {one_line(task.session.title) or 'Untitled'}", DIM)
@@ -233,10 +234,14 @@ async def _run_for_person(task: Task) -> int:
                         answer.end()
                 renderer.stop(stop_reason, agent.left_open)
                 if agent.left_open:
-                    renderer.mark("i", HOW_TO_ANSWER, DIM)
+                    renderer.mark("i", _next_step(agent.left_open), DIM)
         return stop_reason
 
     return _told(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
+
+
+def _next_step(left_open: str) -> str:
+    return HOW_TO_GO_ON if left_open == "budget" else HOW_TO_ANSWER
 
 
 def _lead_to_one_place() -> bool:
@@ -254,7 +259,7 @@ async def _run_quietly(task: Task) -> int:
     client = QuietClient(sys.stderr, nobody if terminal is None else Keyboard(terminal), text)
 
     async def wait(interrupts: Interrupts) -> str:
-        async with start_agent(AGENT, client, environment=task.environment) as agent:
+        async with start_agent(AGENT, client, environment=task.environment, choices=client.can_choose) as agent:
             session = await _open(agent, task)
             with interrupts.cancel(agent, session):
                 stop_reason = await agent.prompt(session, task.prompt, task.further)
@@ -262,7 +267,7 @@ async def _run_quietly(task: Task) -> int:
         if stop_reason != "end_turn":
             print(f"crow: {how_it_stopped(stop_reason, agent.left_open)}", file=sys.stderr)
         if agent.left_open:
-            print(f"crow: {HOW_TO_ANSWER}", file=sys.stderr)
+            print(f"crow: {_next_step(agent.left_open)}", file=sys.stderr)
         return stop_reason
 
     return _told(await exit_code_of(wait, Interrupts()), nobody)

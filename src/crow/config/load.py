@@ -5,6 +5,7 @@ import re
 
 import msgspec
 
+from crow.config.amounts import amounts_of
 from crow.config.home import config_path, read_file, refuse_link_to_nowhere, tighten, unreadable
 from crow.config.hosts import check_host, check_url, is_header_name, is_header_value
 from crow.config.settings import TOOLS, ModelSettings, PermissionRule, ProviderSettings, Settings
@@ -94,6 +95,7 @@ def _check(settings: Settings) -> None:
     _check_variable("web.api_key_env", settings.web.api_key_env)
     if settings.web.url:
         check_url("web.url", settings.web.url)
+    amounts_of(settings.budget)
     for name, server in settings.mcp_servers.items():
         if bool(server.command) == bool(server.url):
             raise ValueError(f"mcp_servers.{toml_key(name)}: expected either command or url")

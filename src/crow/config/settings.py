@@ -146,6 +146,14 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.first_token or max(usual, self.stream_idle)
 
 
+class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Amounts such as "0.50 USD" or "200k tokens", see `crow.config.amounts`; empty: no limit."""
+
+    turn: str = ""
+    session: str = ""
+    day: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     mode: Mode = "ask"
@@ -155,3 +163,4 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mcp_servers: dict[str, McpServerSettings] = {}
     permission: PermissionSettings = PermissionSettings()
     limits: Limits = Limits()
+    budget: BudgetSettings = BudgetSettings()

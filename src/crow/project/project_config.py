@@ -9,6 +9,7 @@ from typing import cast
 
 import msgspec
 
+from crow.config.amounts import Amount, amounts_of
 from crow.config.load import parse_settings
 from crow.config.settings import Limits, McpServerSettings, Mode, PermissionRule
 from crow.config.toml import parse_toml
@@ -36,6 +37,7 @@ class ProjectConfig(msgspec.Struct, frozen=True):
     mode: Mode | None = None
     model: str = ""
     limits: dict[str, float] = {}
+    budgets: dict[str, tuple[Amount, ...]] = {}
     terminal_timeout: float | None = None
     servers: dict[str, McpServerSettings] = {}
     passed_over: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ def read_project_config(content: bytes, path: str) -> ProjectConfig:
             for name in _keys(table, "limits")
             if f"limits.{name}" not in USERS_ALONE
         },
+        budgets=amounts_of(settings.budget),
         terminal_timeout=settings.terminal.timeout if "terminal.timeout" in given else None,
         servers=settings.mcp_servers,
         passed_over=tuple(key for key in given if key in USERS_ALONE),

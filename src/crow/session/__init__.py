@@ -6,8 +6,7 @@
 - `commands` finds slash commands; `builtins` are Crow's own, `file_commands` those that are files.
 - `preparations`: what a turn begins with: `trusting` asks about what a project brings (`trusted` puts it into
   effect), `servers` waits for MCP servers. `server_prompts` and `server_questions`: what those bring and ask.
-- `replay`, `mending`, `title`, `spending`: what is shown of a stored session, the ends of what was cut off, what it is
-  called, what it has used.
+- `replay`, `mending`, `title`: what is shown of a stored session, the ends of what was cut off, what it is called.
 - `undo`, `export`, `archive`, `unstored`: taking back, writing out, and reading the past, stored or not.
 - `web_tools`: which host a redirect may lead to.
 """

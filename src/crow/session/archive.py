@@ -1,9 +1,10 @@
 """How a session is kept, and how what is kept is read again by the commands that look back: /undo and /export."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from crow.clock import local_day, milliseconds_now
 from crow.events import Event
 from crow.store.base import EventLog, SessionEntry, SessionStore
 
@@ -15,6 +16,10 @@ class Archive(Protocol):
 
     async def entry(self) -> SessionEntry:
         """How the session is listed; a CrowError if it is not stored."""
+        ...
+
+    async def spent_today(self) -> Mapping[str, float]:
+        """What was spent today, by all sessions that are stored: by currency, and tokens. StorageFailed."""
         ...
 
 
@@ -38,3 +43,6 @@ class StoredArchive:
     async def entry(self) -> SessionEntry:
         await asyncio.shield(self._log.store_all())
         return await self._store.find(self._session_id)
+
+    async def spent_today(self) -> Mapping[str, float]:
+        return await self._store.spent_on(local_day(milliseconds_now()))

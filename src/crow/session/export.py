@@ -28,6 +28,7 @@ from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 from crow.store.base import RECORD_VERSION, SessionEntry
+from crow.turn.spending import Spending
 from crow.visible import one_line
 
 FORMAT = "crow-session"
@@ -57,16 +58,21 @@ def as_json(entry: SessionEntry, events: Sequence[Event]) -> str:
 # --- Markdown
 
 
-def markdown(entry: SessionEntry, events: Iterable[Event]) -> str:
+def markdown(entry: SessionEntry, events: Sequence[Event]) -> str:
     """What the person saw, without the model's thoughts; long outputs cut, pictures named."""
-    return "\n\n".join([*_head(entry), *_body(entry.cwd, events)]) + "\n"
+    return "\n\n".join([*_head(entry, events), *_body(entry.cwd, events)]) + "\n"
 
 
-def _head(entry: SessionEntry) -> Iterator[str]:
+def _head(entry: SessionEntry, events: Iterable[Event]) -> Iterator[str]:
     yield f"# {one_line(entry.title) or 'Untitled'}"
     facts = [f"- Folder: {code(entry.cwd)}", *(f"- Also: {code(root)}" for root in entry.roots)]
     facts.append(f"- Begun: {moment(entry.created_at)}; last used: {moment(entry.updated_at)}")
     facts.append(f"- Session: {code(entry.id)}")
+    spending = Spending()
+    for event in events:
+        spending.apply(event)
+    if spent := spending.in_words():
+        facts.append(f"- Spent: {spent}")
     yield "\n".join(facts)
 
 

@@ -84,6 +84,10 @@ class SessionSetup:
     async def look_for_models(self) -> None:
         await self._known.ask(self._providers)
 
+    def describe(self, name: str) -> ModelInfo:
+        """What is known of a model that can be chosen."""
+        return catalog.describe(name, self._providers_with(name))
+
     def choose(self, name: str) -> "ModelChoice":
         """ConfigError if the model cannot be used: it is not there, or its key is missing."""
         return ModelChoice(name, self._providers_with(name), self.settings.limits, self._environ, self._known.windows)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 
+from crow.config.amounts import amounts_of
 from crow.config.settings import PermissionRule
 from crow.config.variables import patience_in
 from crow.events import Event, Notice, TurnStarted
@@ -29,6 +30,7 @@ from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
+from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE
 from crow.workspace.environment import seen_by_commands
@@ -61,6 +63,8 @@ def open_session(
     policy, sources, prompt = read.policy, read.sources, read.prompt
     terminals = Terminals(around.commands)
     run_command = RunCommand(terminals, settings.terminal.timeout)
+    purse = Purse(amounts_of(settings.budget), journal, around.person, day=keeping.archive.spent_today)
+    purse.remember(keeping.past)
     conversation = Conversation(
         model=LateModel(setup.first),
         tools=Toolbox(session_tools(around, policy, terminals, run_command, settings.web)),
@@ -74,8 +78,10 @@ def open_session(
         cache_key=id,
         news=lambda: ends_to_tell(terminals),
         patience=patience,
+        purse=purse,
     )
     options = Options(conversation, setup)
+    purse.cheaper, conversation.choose_model = options.cheaper_model, options.choose_model
     seen = seen_by_commands(around.environ, setup.key_variables)
     projects = TrustedProjects(conversation, policy, options, run_command, seen)
     trusting = Trusting(sources, conversation, projects)
@@ -98,6 +104,8 @@ def open_session(
     session = Session(id, conversation, journal, terminals, options, commands, servers, title, keeping.past)
     for notice in _begin(keeping.past, trusting, options, read.warnings):
         session.tell(notice)
+    for doubt in purse.doubts(conversation.model.info):
+        session.tell(Notice("warning", doubt))
     return session
 
 

@@ -9,6 +9,7 @@ from crow.config.discovery import split_model
 from crow.config.settings import Mode
 from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
+from crow.model.base import Model
 from crow.session.models import LateModel, ModelChoice, SessionSetup
 from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation
@@ -66,6 +67,25 @@ class Options:
             case _:
                 self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
         self._journal.append(OptionsChanged(self.all()))
+
+    async def choose_model(self, name: str) -> Model:
+        """The same for a model alone: the one that answers from now on."""
+        await self.choose("model", name)
+        return self._conversation.model
+
+    def cheaper_model(self) -> str:
+        """Of the models of the same provider that cost less, the one that costs most; empty if there is none."""
+        current = self._conversation.model.info
+        if current.price is None:
+            return ""
+        names = [name for name in self._setup.model_names(current.name) if split_model(name)[0] == current.provider]
+        prices = {name: info.price for name in names if (info := self._setup.describe(name)).price is not None}
+        cheaper = {
+            name: price.output
+            for name, price in prices.items()
+            if price and price.currency == current.price.currency and price.output < current.price.output
+        }
+        return max(cheaper, key=lambda name: cheaper[name], default="")
 
     def restore(self, past: Sequence[Event]) -> list[Notice]:
         """As they were when the session was last used: what was chosen last of each.

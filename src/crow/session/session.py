@@ -163,6 +163,7 @@ class Session:
         if found is None:
             self._title.begin_with(sent)
         self._journal.append(TurnStarted(ids.turn_id))
+        self._conversation.purse.begin_turn(self._conversation.model.info)
         try:
             if found is not None:
                 return await self._obey(turn, ids, sent, *found)

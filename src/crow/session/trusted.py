@@ -46,6 +46,7 @@ class TrustedProjects:
         config = offer.config
         self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
         self._conversation.limits = config.lowered(self._conversation.limits)
+        self._conversation.purse.lower(config.budgets)
         if config.terminal_timeout is not None:
             self._run_command.lower_timeout(config.terminal_timeout)
         _, missing = self._ready(offer)

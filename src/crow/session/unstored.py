@@ -3,7 +3,7 @@ undone, from memory alone, until the store takes it."""
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from crow.errors import CrowError, StorageFailed
 from crow.events import (
@@ -75,6 +75,9 @@ class MemoryArchive:
     async def entry(self) -> SessionEntry:
         raise CrowError("This session is not stored, so there is nothing to export.")
 
+    async def spent_today(self) -> Mapping[str, float]:
+        raise StorageFailed("This session is not stored, so that nobody adds up what it spends.")
+
 
 class LateLog:
     """Until the store takes the session nobody waits for it, and its last changes are kept at hand for an undo."""
@@ -124,6 +127,9 @@ class LateArchive:
 
     async def entry(self) -> SessionEntry:
         return await self._now.entry()
+
+    async def spent_today(self) -> Mapping[str, float]:
+        return await self._now.spent_today()
 
 
 def stored_later(store: SessionStore, session_id: str, log: EventLog) -> Keeping:

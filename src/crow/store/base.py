@@ -1,7 +1,7 @@
 """What the rest of Crow knows of the store."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -104,6 +104,11 @@ class SessionStore(Protocol):
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         """Sessions in which something was said, newest first. BadCursor if the cursor is none of ours."""
+        ...
+
+    async def spent_on(self, day: str) -> Mapping[str, float]:
+        """What was spent on a day (`2026-01-31`, as the clock on the wall has it), by all sessions of all processes: by
+        currency, and `tokens`."""
         ...
 
     async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> EventLog:

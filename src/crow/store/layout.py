@@ -10,7 +10,7 @@ import msgspec
 
 from crow.store.contents import LONG_FORMER_TEXT, store_contents
 from crow.store.records import repacked
-from crow.store.schema import CONTENTS, RECORDS
+from crow.store.schema import CONTENTS, RECORDS, SPENDING
 
 Upgrade = Callable[[sqlite3.Connection], None]
 """Makes the next version of a file of this one, in the transaction that it is called in."""
@@ -58,4 +58,13 @@ def _repack(connection: sqlite3.Connection, table: str) -> None:
             )
 
 
-LAYOUT = Layout(version=2, create=RECORDS + CONTENTS, upgrades=MappingProxyType({1: _from_1_to_2}))
+def _from_2_to_3(connection: sqlite3.Connection) -> None:
+    """What is spent on a day is added up from now on."""
+    run_statements(connection, SPENDING)
+
+
+LAYOUT = Layout(
+    version=3,
+    create=RECORDS + CONTENTS + SPENDING,
+    upgrades=MappingProxyType({1: _from_1_to_2, 2: _from_2_to_3}),
+)

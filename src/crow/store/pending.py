@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from crow.clock import local_day
+from crow.config.amounts import TOKENS
 from crow.errors import BacklogLost
 from crow.events import (
     CallPreviewed,
@@ -12,9 +14,11 @@ from crow.events import (
     CommandGiven,
     Event,
     SentText,
+    SubagentDid,
     TitleChanged,
     TurnEnded,
     TurnStarted,
+    UsageReported,
     UserSaid,
 )
 from crow.store.records import Row, merged, row_of
@@ -35,6 +39,8 @@ class ListChange(msgspec.Struct):
     running: int | None = None
     """When the turn began; 0 when it ended."""
     listed: bool = False
+    spent: dict[tuple[str, str], float] = {}
+    """What the replies among them cost, by day and unit: see `crow.store.base.SessionStore.spent_on`."""
 
 
 class Pending:
@@ -128,8 +134,19 @@ class Pending:
                     self.change.command = _typed(event)
             case TitleChanged(title=title):
                 self.change.title = title
+            case UsageReported() | SubagentDid(what=UsageReported()):
+                self._note_usage(event if isinstance(event, UsageReported) else event.what, time)
             case _:
                 pass
+
+    def _note_usage(self, usage: Event, time: int) -> None:
+        if not isinstance(usage, UsageReported):
+            return
+        day = local_day(time)
+        amounts = {TOKENS: float(usage.paid_tokens), usage.currency: usage.cost or 0.0}
+        for unit, amount in amounts.items():
+            if amount:
+                self.change.spent[day, unit] = self.change.spent.get((day, unit), 0.0) + amount
 
 
 def _typed(event: CommandGiven) -> str | None:

@@ -54,6 +54,10 @@ class Readings:
             row = connection.execute("SELECT running FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
             return row is not None and row[0] != 0
 
+    def spent_on(self, day: str) -> dict[str, float]:
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT unit, amount FROM spending WHERE day = ?", (day,)).fetchall())
+
     def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         with self._reading() as connection:
             return read_page(connection, cwd, cursor, size)

@@ -14,6 +14,7 @@ import msgspec
 from crow.errors import StorageFailed
 from crow.events import (
     BackgroundEnded,
+    BudgetRaised,
     CallDescribed,
     CallOpened,
     CallPreviewed,
@@ -58,13 +59,13 @@ STORED: tuple[type[Event], ...] = (
     *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
-    *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified),
+    *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
 )
 
 OPTIONAL = frozenset(
     {
         *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
-        *(ProviderDataKept, ModeTold, HistorySimplified),
+        *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
     }
 )
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but

@@ -64,3 +64,11 @@ CREATE TABLE uses (
 ) WITHOUT ROWID;
 CREATE INDEX uses_by_content ON uses (content, session);
 """
+SPENDING = """
+CREATE TABLE spending (
+    day TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    amount REAL NOT NULL,
+    PRIMARY KEY (day, unit)
+) WITHOUT ROWID;
+"""

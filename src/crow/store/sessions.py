@@ -270,6 +270,11 @@ def _insert_rows(connection: sqlite3.Connection, pending: Pending) -> None:
 
 def _change_entry(connection: sqlite3.Connection, pending: Pending) -> None:
     change = pending.change
+    connection.executemany(
+        "INSERT INTO spending (day, unit, amount) VALUES (?, ?, ?) "
+        "ON CONFLICT (day, unit) DO UPDATE SET amount = amount + excluded.amount",
+        [(day, clean(unit), amount) for (day, unit), amount in change.spent.items()],
+    )
     connection.execute(
         """
         UPDATE sessions SET title = COALESCE(?, NULLIF(title, ''), ?, ''), updated = COALESCE(?, updated),

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.clock import milliseconds_now
@@ -165,6 +165,9 @@ class _Store:
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         return await self._read(lambda readings: readings.page(cwd, cursor, size))
+
+    async def spent_on(self, day: str) -> Mapping[str, float]:
+        return await self._read(lambda readings: readings.spent_on(day))
 
     async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         storing = self._storing_of(session_id)

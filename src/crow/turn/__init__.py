@@ -8,5 +8,6 @@
 - `budget`: how full the model's window is. `compaction`: making room in it. `summary`: what stands for a beginning
   afterwards, made from its `transcript`; `essentials`: what no summary may lose.
 - `subagent`: a turn of its own within a call, with a map of its own.
+- `spending`: what was spent, and the budgets that a turn pauses at.
 - `guard`: a model that goes round in circles. `waits`: naming what is waited for.
 """

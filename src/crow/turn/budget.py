@@ -91,17 +91,17 @@ def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | No
     counted, _ = conversation.history.measured()
     tokens = estimate(conversation) if counted else int(estimate(conversation) * ratio)
     cost, currency = told_cost(asked, info.price) if asked else (None, "")
-    conversation.journal.append(
-        UsageReported(
-            tokens,
-            0,
-            context_window=info.context_window,
-            cost=cost,
-            currency=currency,
-            estimated=True,
-            asked_tokens=asked.input_tokens + asked.output_tokens if asked else 0,
-        )
+    usage = UsageReported(
+        tokens,
+        0,
+        context_window=info.context_window,
+        cost=cost,
+        currency=currency,
+        estimated=True,
+        asked_tokens=asked.input_tokens + asked.output_tokens if asked else 0,
     )
+    conversation.journal.append(usage)
+    conversation.purse.count(usage)
 
 
 def context_use(conversation: Conversation) -> ContextUse:

@@ -16,6 +16,7 @@ from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_
 from crow.tools.small_set import SMALL_WINDOW, small_set
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
+from crow.turn.spending import Purse
 from crow.workspace.base import Workspace
 
 
@@ -44,9 +45,13 @@ class Conversation(msgspec.Struct):
     news: Callable[[], list[str]] = list
     """What has happened between the turns that the model should know, such as the end of a command: told once, with
     the next prompt."""
-    left_open: Literal["", "question", "repetition"] = ""
-    """What the last turn ended with, if it is for the person to go on: the model's question, or a call that was made
-    again and again."""
+    left_open: Literal["", "question", "repetition", "budget"] = ""
+    """What the last turn ended with, if it is for the person to go on: the model's question, a call that was made
+    again and again, or a budget that is used up."""
+    purse: Purse = msgspec.field(default_factory=Purse)
+    """What was spent and may be: the session's and its subagents'."""
+    choose_model: "Callable[[str], Awaitable[Model]] | None" = None
+    """Another model takes over from the next request on."""
     told: set[str] = msgspec.field(default_factory=set[str])
     """The titles of the remarks that are made once."""
     patience: float = 5.0

@@ -9,7 +9,7 @@ from crow.errors import ContextOverflow, ModelRejected, TurnCancelled
 from crow.messages import StopReason, Text
 from crow.model.base import ModelEvent
 from crow.turn.calls import CallBatch
-from crow.turn.compaction import RoomKeeper
+from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.guard import LoopGuard
 from crow.turn.prompt import Composer, unread
@@ -39,7 +39,9 @@ async def run_turn(
         for _ in range(conversation.limits.model_calls):
             if (news := conversation.mode_to_tell()) is not None:
                 await journal.record(news)
-            await keeper.make_room()
+            if not await _is_ready(conversation, ids, keeper):
+                conversation.left_open = "budget"
+                return StopReason.MAX_TURN_REQUESTS
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
                 try:
@@ -81,12 +83,40 @@ async def _follow(
     calls: CallBatch,
     pace: "_Pace",
 ) -> None:
-    with waiting(conversation, "the model's answer") as wait:
-        async with aclosing(reply.read(stream, wait)) as events_of_reply:
-            async for event in events_of_reply:
-                conversation.journal.append(event)
-                calls.follow(event)
-                await pace.keep(wait)
+    try:
+        with waiting(conversation, "the model's answer") as wait:
+            async with aclosing(reply.read(stream, wait)) as events_of_reply:
+                async for event in events_of_reply:
+                    conversation.journal.append(event)
+                    calls.follow(event)
+                    await pace.keep(wait)
+    finally:
+        for usage in reply.usages:
+            conversation.purse.count(usage)
+
+
+async def _is_ready(conversation: Conversation, ids: TurnIds, keeper: RoomKeeper) -> bool:
+    """Whether the next request may be sent: the budgets allow it, and there is room for it."""
+    if not await _may_spend(conversation, ids):
+        return False
+    before = conversation.purse.session.tokens
+    await keeper.make_room()
+    return conversation.purse.session.tokens == before or await _may_spend(conversation, ids)
+
+
+async def _may_spend(conversation: Conversation, ids: TurnIds) -> bool:
+    match await conversation.purse.check(conversation.dialog):
+        case "stop":
+            return False
+        case "compact":
+            done = await compact(conversation, ids, reason="You asked for it, as the budget was used up.")
+            conversation.journal.append(events.Remark("info", done))
+            return await _may_spend(conversation, ids)  # a summary costs as well
+        case "cheaper" if conversation.choose_model is not None:
+            conversation.model = await conversation.choose_model(conversation.purse.cheaper())
+        case _:
+            pass
+    return True
 
 
 async def skip_turn(conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent]) -> StopReason:

@@ -21,6 +21,7 @@ class Reply:
         self.spoke = False
         self.paused = False
         """The provider waits for what it has said so far, to go on from there."""
+        self.usages: list[events.UsageReported] = []
         self._ids = ids
         self._info = info
         self._tools = tools
@@ -97,7 +98,7 @@ class Reply:
 
     def _usage(self, event: model.Usage) -> events.Event:
         cost, currency = told_cost(event, self._info.price)
-        return events.UsageReported(
+        usage = events.UsageReported(
             event.input_tokens,
             event.output_tokens,
             event.cached_tokens,
@@ -107,6 +108,8 @@ class Reply:
             currency=currency,
             reasoning_tokens=event.reasoning_tokens,
         )
+        self.usages.append(usage)
+        return usage
 
 
 def retry_notice(event: model.Waiting) -> events.Notice:

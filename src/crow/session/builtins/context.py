@@ -7,6 +7,7 @@ from crow.session.commands import Reply
 from crow.turn.budget import ContextUse, context_use, provider_ratio, tell_usage
 from crow.turn.compaction import compact
 from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.spending import in_words
 
 NEARLY_FULL = 0.7
 """The part of the window from which on it is worth doing something about."""
@@ -38,13 +39,24 @@ class Clear:
 
 
 class Context:
-    info = CommandInfo("context", "Shows what fills the model's window")
+    info = CommandInfo("context", "Shows what fills the model's window, and what was spent")
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        return Reply("\n".join(_table(context_use(self._conversation), self._conversation.model.info.name)))
+        table = _table(context_use(self._conversation), self._conversation.model.info.name)
+        return Reply("\n".join([*table, *await self._spent()]))
+
+    async def _spent(self) -> list[str]:
+        purse = self._conversation.purse
+        spent = {
+            "In the last turn": purse.last_turn.in_words(),
+            "In this session": purse.session.in_words(),
+            "Today, in all sessions": in_words(await purse.today()),
+        }
+        lines = [f"- {when}: {what}" for when, what in spent.items() if what]
+        return ["\nSpent:", *lines] if lines else []
 
 
 def _table(use: ContextUse, model: str) -> Iterator[str]:

@@ -111,6 +111,8 @@ class SubagentRun:
 
     def _why(self, stop_reason: StopReason) -> str:
         most = self._parent.limits.model_calls
+        if self._parent.purse.why_stopped:
+            return self._parent.purse.why_stopped
         if stop_reason is not StopReason.MAX_TURN_REQUESTS:
             return f"{stop_reason.why}."
         return "it went round in circles." if self._steps.replies < most else f"{stop_reason.why} ({most})."
