@@ -136,8 +136,10 @@ MISTAKES = [
     ('modle = "x"', ': modle: unknown key (did you mean "model"?).'),
     (
         "zzz = 1",
-        ": zzz: unknown key (known here: model, mode, providers, terminal, web, mcp_servers, permission, limits, "
-        "budget).",
+        (
+            ": zzz: unknown key (known here: model, mode, providers, terminal, web, mcp_servers, permission, limits, "
+            "budget)."
+        ),
     ),
     ('mode = "aks"', ': mode: expected "ask", "edit", "plan" or "auto", found "aks" (did you mean "ask"?).'),
     ("mode = 3", ': mode: expected "ask", "edit", "plan" or "auto", found 3.'),

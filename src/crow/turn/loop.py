@@ -37,8 +37,6 @@ async def run_turn(
         if conversation.prepare is not None:
             await conversation.prepare(ids)
         for _ in range(conversation.limits.model_calls):
-            if (news := conversation.mode_to_tell()) is not None:
-                await journal.record(news)
             if not await _is_ready(conversation, ids, keeper):
                 conversation.left_open = "budget"
                 return StopReason.MAX_TURN_REQUESTS
@@ -96,7 +94,9 @@ async def _follow(
 
 
 async def _is_ready(conversation: Conversation, ids: TurnIds, keeper: RoomKeeper) -> bool:
-    """Whether the next request may be sent: the budgets allow it, and there is room for it."""
+    """Whether the next request may be sent: the model knows the mode, the budgets allow it, and it has room."""
+    if (news := conversation.mode_to_tell()) is not None:
+        await conversation.journal.record(news)
     if not await _may_spend(conversation, ids):
         return False
     before = conversation.purse.session.tokens
