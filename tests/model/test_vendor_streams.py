@@ -27,6 +27,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
+from crow.model.openai import LAST
 from tests.model.asking import HELLO, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
@@ -446,3 +447,14 @@ def test_an_end_that_is_worth_another_attempt(reason: str) -> None:
 def test_a_cost_that_is_none_is_not_told(cost: Any) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": cost}
     assert events_of([chunk({"content": "Hi"}, "stop", usage=usage)]) == [Said("Hi"), Usage(1, 1), DONE]
+
+
+def test_a_call_that_groq_would_not_pass_on_ends_the_stream_as_a_call() -> None:
+    error = {"message": "No.", "type": "invalid_request_error", "code": "tool_use_failed"}
+    written = '{"name": "read", "arguments": {"file": "a"}}'
+    assert events_of([chunk({"content": "Look."}), {"error": error | {"failed_generation": written}}]) == [
+        Said("Look."),
+        CallBegan(LAST, "read"),
+        CallGrew(LAST, '{"file":"a"}'),
+        DONE,
+    ]

@@ -164,7 +164,7 @@ VENDORS: dict[str, Vendor] = {
         type="openai",
         base_url="https://ai-gateway.vercel.sh/v1",
         key_variable="AI_GATEWAY_API_KEY",
-        default_model="anthropic/claude-sonnet-4.5",
+        default_model="anthropic/claude-sonnet-5",
         keys_page="https://vercel.com/ai-gateway",
     ),
     "nvidia": Vendor(
@@ -172,7 +172,7 @@ VENDORS: dict[str, Vendor] = {
         type="openai",
         base_url="https://integrate.api.nvidia.com/v1",
         key_variable="NVIDIA_API_KEY",
-        default_model="openai/gpt-oss-120b",
+        default_model="moonshotai/kimi-k3",
         keys_page="https://build.nvidia.com",
         key_has_other_uses=True,
     ),

@@ -106,10 +106,10 @@ class ReplyReader:
         if chunk.usage:
             self._usage = chunk.usage
         if chunk.choices:
-            for choice in chunk.choices:
-                if not choice.index:  # more than one is never asked for
-                    self._read_choice(choice, events, whole=arrived.name == WHOLE)
-                    break
+            choice = chunk.choices[0]
+            if choice.index:  # more than one is never asked for
+                choice = next((other for other in chunk.choices if not other.index), Choice())
+            self._read_choice(choice, arrived.name, events)
         elif arrived.name == WHOLE:
             raise self._http.no_reply(arrived.data)
         return events if self._as_it_is else self._adjusted(events)
@@ -141,53 +141,68 @@ class ReplyReader:
             return [Noticed(self._http.ended_oddly(reason)), Done(StopReason.END_TURN)]
         return [Done(stop_reason)]
 
-    def _read_choice(self, choice: Choice, events: list[ModelEvent], *, whole: bool) -> None:
-        if choice.finish_reason:
-            self._finish_reason = choice.finish_reason
-        if choice.usage:
-            self._usage = choice.usage
+    def _read_choice(self, choice: Choice, name: bytes, events: list[ModelEvent]) -> None:
+        """Once for each token: what is rare is looked for together."""
         delta = choice.delta
-        if choice.message is not None and (whole or delta is None):
-            # Perplexity sends an empty delta beside a whole message, and in a stream the text so far beside each delta.
-            self.done = True
-            delta = choice.message
-        if delta is not None:
-            self._read_delta(delta, events)
-
-    def _read_delta(self, delta: Delta, events: list[ModelEvent]) -> None:
+        if choice.finish_reason or delta is None or choice.message is not None:
+            delta = self._read_end(choice, name)
+            if delta is None:
+                return
         if delta.reasoning_content:
             events.append(Thinking(delta.reasoning_content, "reasoning_content"))
         elif delta.reasoning:
             events.append(Thinking(delta.reasoning, "reasoning"))
-        if delta.reasoning_details:
-            self._read_details(delta, events)
-        if delta.content:
-            if isinstance(delta.content, str):
+        content = delta.content
+        if content:
+            if isinstance(content, str):
                 self._spoke = True
-                events.append(Said(delta.content))
+                events.append(Said(content))
             else:
-                events.extend(_read_parts(delta.content))
-        if delta.refusal:
-            self._refused = True
-            events.append(Said(delta.refusal))
-        for call in delta.tool_calls or _older_calls(delta):
-            self._read_call(call, events)
-        if delta.extra_content:
-            self._extra_content = delta.extra_content
+                events.extend(_read_parts(content))
+        if delta.tool_calls:
+            for call in delta.tool_calls:
+                self._read_call(call, events)
+        if delta.reasoning_details or delta.extra_content or delta.refusal or delta.function_call:
+            self._read_rarities(delta, events)
         if events:
             self._anything = True
 
-    def _read_details(self, delta: Delta, events: list[ModelEvent]) -> None:
-        """A gateway's list of thoughts, beside their text or alone, and with seals that want to go back."""
+    def _read_end(self, choice: Choice, name: bytes) -> Delta | None:
+        """Notes how the reply ended, if it did. The delta, or the whole reply where it comes at once."""
+        if choice.finish_reason:
+            self._finish_reason = choice.finish_reason
+        if choice.usage:
+            self._usage = choice.usage
+        if choice.message is not None and (choice.delta is None or name == WHOLE):
+            # Perplexity sends an empty delta beside a whole message, and in a stream the text so far beside each delta.
+            self.done = True
+            return choice.message
+        return choice.delta
+
+    def _read_rarities(self, delta: Delta, events: list[ModelEvent]) -> None:
+        if delta.reasoning_details:
+            events[:0] = self._read_details(delta)
+        if delta.extra_content:
+            self._extra_content = delta.extra_content
+        if delta.refusal:
+            self._refused = True
+            events.append(Said(delta.refusal))
+        function = delta.function_call
+        if function and not delta.tool_calls and (function.name or function.arguments):
+            self._read_call(CallDelta(index=0, function=function), events)  # before there were tools
+
+    def _read_details(self, delta: Delta) -> list[Thinking]:
+        """A gateway's list of thoughts, with seals that want to go back; their texts, unless they came beside it."""
+        thoughts: list[Thinking] = []
         for entry in delta.reasoning_details or ():
             if isinstance(entry, dict):
                 details = cast("dict[str, Any]", entry)
-                if not delta.reasoning and not delta.reasoning_content:
-                    text = details.get("text") or details.get("summary")
-                    if isinstance(text, str) and text:
-                        events.append(Thinking(text, "reasoning_details"))
+                text = details.get("text") or details.get("summary")
+                if isinstance(text, str) and text and not (delta.reasoning or delta.reasoning_content):
+                    thoughts.append(Thinking(text, "reasoning_details"))
                 self._anything = True
                 self._details.add(details)
+        return thoughts
 
     def _kept(self) -> list[ModelEvent]:
         """What the vendor wants back with the thoughts, the text and the calls of this reply."""
@@ -265,12 +280,6 @@ class ReplyReader:
             self._halves = self._halves or Halves()
             self._as_it_is = False
         return chunk
-
-
-def _older_calls(delta: Delta) -> list[CallDelta]:
-    """A call in the form it had before there were tools; some servers send an empty one with every chunk."""
-    function = delta.function_call
-    return [CallDelta(index=0, function=function)] if function and (function.name or function.arguments) else []
 
 
 def _says_something(error: Any) -> bool:
