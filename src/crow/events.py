@@ -148,8 +148,15 @@ class CallRequested(Event, frozen=True, tag="call_requested"):
     call_id: str
     tool: str
     arguments: str
+    """What the model gets back as its own."""
     own: bool = False
     """As in CallOpened: not for the model."""
+    read_as: str = ""
+    """The arguments as they are used, where the model did not write them like that."""
+
+    @property
+    def used(self) -> str:
+        return self.read_as or self.arguments
 
 
 class CallDescribed(Event, frozen=True, tag="call_described"):

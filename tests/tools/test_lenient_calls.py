@@ -254,6 +254,15 @@ SHAPES: dict[str, tuple[str, Any, Json]] = {
     ),
     "the case of a choice": ("search", {"regex": "x", "mode": "Count"}, {"pattern": "x", "mode": "count"}),
     "a number to search for": ("search", {"pattern": 404}, {"pattern": "404"}),
+    "any case": ("search", {"pattern": "x", "-i": True}, {"pattern": "(?i)x"}),
+    "any case, the other way": ("search", {"pattern": "x", "case_sensitive": False}, {"pattern": "(?i)x"}),
+    "the usual case": ("search", {"pattern": "x", "ignore_case": False}, {"pattern": "x"}),
+    "no regular expression": ("search", {"pattern": "f(x)", "is_regex": False}, {"pattern": r"f\(x\)"}),
+    "a mode of writing": (
+        "write",
+        {"path": "a", "content": "x", "mode": "append"},
+        {"path": "a", "content": "x", "append": True},
+    ),
     "a name to find": ("find", {"name": "*.py"}, {"pattern": "*.py"}),
     "todos": (
         "plan",
@@ -306,6 +315,12 @@ MISFITS: dict[str, tuple[str, Any, list[str]]] = {
     ),
     "two names that differ": ("read", {"file": "a", "filename": "b"}, ["`file` and `filename` both stand for `path`"]),
     "another tool's call": ("read", {"name": "write", "arguments": {"path": "a"}}, ["name another tool, `write`"]),
+    "several commands": ("terminal", {"commands": ["ls", "pwd"]}, ["`command` is missing", "`commands` is unknown"]),
+    "a place in a file": (
+        "write",
+        {"path": "a", "content": "x", "insert_line": 5},
+        ["`insert_line`: `write` replaces a file or appends to it; to change a part use `edit`"],
+    ),
     "several paths": ("read", {"path": ["a", "b"]}, ["`path` must be text, not a list of 2"]),
     "two files in one edit": (
         "edit",

@@ -169,3 +169,24 @@ def test_the_folder_of_a_search_is_no_place(tmp_path):
     preview = call.grow('{"pattern": "x", "path": "src"}') or call.last_preview()
     assert isinstance(preview, CallPreviewed)
     assert preview.locations == ()
+
+
+def test_other_names_and_shapes_of_arguments_are_shown_as_what_they_mean(tmp_path):
+    clock = Clock()
+    call = ArrivingCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call.grow('{"file_path": "src/app.py", "old_string": "a", ')
+    clock.now += EVERY
+    preview = call.grow('"new_string": "b')
+    assert isinstance(preview, CallPreviewed)
+    assert preview.display == (DiffBlock(str(tmp_path / "src/app.py"), "modify", "a", "b"),)
+    assert preview.title in ("", "Edit src/app.py")
+    call.grow('c"}')
+    last = call.last_preview()
+    assert last is None or last.title in ("", "Edit src/app.py")
+    assert call.read().call.arguments == '{"path":"src/app.py","edits":[{"old":"a","new":"bc"}]}'
+
+
+def test_a_plan_that_is_nearly_json_is_not_announced_before_its_end(tmp_path):
+    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), Clock(), may_announce=True)
+    assert call.grow('{"entries": [{"content": "one"}') is None
+    assert call.grow(', {"content": "two"}]}') == PlanChanged((PlanEntry("one"), PlanEntry("two")))

@@ -138,10 +138,10 @@ class ShownCalls:
             return
         if call.opened.quiet and not call.is_shown and not isinstance(event, events.PermissionAsked):
             if isinstance(event, events.CallRequested):
-                call.arguments = event.arguments
+                call.arguments = event.used
             return
         if not call.is_shown and isinstance(event, events.CallRequested):
-            call.arguments = event.arguments
+            call.arguments = event.used
             self._show(call)
             return
         self._show(call)
@@ -150,9 +150,7 @@ class ShownCalls:
     def _change(self, call: _Call, event: _Step) -> None:
         match event:
             case events.CallRequested():
-                self._send(
-                    wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=translate.raw_input(event.arguments))
-                )
+                self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, raw_input=translate.raw_input(event.used)))
             case events.CallDescribed():
                 self._describe(call, event)
             case events.PermissionAsked():

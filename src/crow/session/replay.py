@@ -189,7 +189,7 @@ def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | 
             call.locations = event.locations or call.locations
             call.display = event.display or call.display
         case CallRequested():
-            call.arguments = event.arguments
+            call.arguments = event.used
         case CallDescribed():
             call.kind, call.title = event.kind, event.title
             call.locations = event.locations or call.locations

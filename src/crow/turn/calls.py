@@ -117,7 +117,8 @@ class CallBatch:
         if (preview := arrived.preview_of(read.call)) is not None:
             self._journal.append(preview)
         call = read.call
-        self._journal.append(events.CallRequested(call.id, call.name, read.returned))
+        read_as = call.arguments if call.arguments != read.returned else ""
+        self._journal.append(events.CallRequested(call.id, call.name, read.returned, read_as=read_as))
         if read.note:
             self._notes[call.id] = read.note
         return call

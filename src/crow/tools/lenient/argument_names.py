@@ -28,7 +28,7 @@ ALIASES: dict[str, dict[str, str]] = {
     tool: _by_alias(aliases)
     for tool, aliases in {
         "read": {
-            "path": f"{_FILE} {_FOLDER} relativeworkspacepath",
+            "path": f"{_FILE} {_FOLDER} relativeworkspacepath paths files",
             "offset": "startline start fromline linestart firstline lineoffset line linenumber startlineoneindexed",
             "limit": "maxlines numlines nlines linecount linelimit count numberoflines",
         },
@@ -50,7 +50,7 @@ ALIASES: dict[str, dict[str, str]] = {
             "mode": "outputmode output",
         },
         "terminal": {
-            "command": "cmd commandline script bash shell shellcommand bashcommand code commands",
+            "command": "cmd commandline script bash shell shellcommand bashcommand code",
             "cwd": "workdir workingdirectory workingdir dir directory folder currentworkingdirectory",
             "timeout": "timeoutseconds timeoutsec timeoutsecs timeouts timelimit",
             "background": "runinbackground isbackground inbackground detached detach async",

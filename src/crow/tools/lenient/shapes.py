@@ -1,5 +1,6 @@
 """Arguments under the names, and in the shape, that a tool knows."""
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeGuard
@@ -7,7 +8,7 @@ from typing import Any, TypeGuard
 from crow.tools.lenient.argument_names import ALIASES, ITEM_ALIASES, LABELS, WRAPPERS, squeezed
 from crow.tools.lenient.json_repair import json_in
 from crow.tools.lenient.tool_names import means
-from crow.tools.lenient.values import Json, is_fields, is_items, listed, number_of, whole_number
+from crow.tools.lenient.values import Json, as_truth, is_fields, is_items, listed, number_of, whole_number
 from crow.visible import one_line
 
 MOST_LAYERS = 4
@@ -207,6 +208,43 @@ def _path_of_item(edit: Any) -> Any:
     return found[0] if len(found) == 1 and isinstance(found[0], str) else None
 
 
+_APPENDING = frozenset({"append", "a", "at", "ab"})
+_PLACES = frozenset(
+    {"insertline", "line", "linenumber", "startline", "endline", "position", "offset", "viewrange", "linerange"}
+)
+
+
+def _reshape_write(fields: Json, notes: list[str], problems: list[str]) -> Json:
+    """A mode instead of `append`. A place in the file cannot be overlooked: all of it would be replaced."""
+    mode = fields.get("mode")
+    if isinstance(mode, str) and mode.lower() in _APPENDING and "append" not in fields:
+        fields = {field: value for field, value in fields.items() if field != "mode"} | {"append": True}
+    places = [field for field, value in fields.items() if squeezed(field) in _PLACES and value is not None]
+    if places:
+        problems.append(f"{_quoted(places)}: `write` replaces a file or appends to it; to change a part use `edit`")
+    return fields
+
+
+_CASE_IGNORED = frozenset({"i", "ignorecase", "caseinsensitive", "insensitive"})
+_LITERAL = frozenset({"literal", "fixedstrings", "fixedstring", "isliteral", "literaltext"})
+
+
+def _reshape_search(fields: Json, notes: list[str], problems: list[str]) -> Json:
+    """Switches that a pattern can say by itself."""
+    pattern = fields.get("pattern")
+    if not isinstance(pattern, str):
+        return fields
+    switches = {field: as_truth(value) for field, value in fields.items()}
+    literal = [f for f, on in switches.items() if squeezed(f) in _LITERAL or (squeezed(f), on) == ("isregex", False)]
+    any_case = [f for f in switches if squeezed(f) in _CASE_IGNORED or squeezed(f) == "casesensitive"]
+    if any(switches[field] is True or squeezed(field) == "isregex" for field in literal):
+        pattern = re.escape(pattern)
+    if any(switches[field] is (squeezed(field) != "casesensitive") for field in any_case):
+        pattern = f"(?i){pattern}"
+    rest = {field: value for field, value in fields.items() if field not in (*literal, *any_case)}
+    return {**rest, "pattern": pattern}
+
+
 _MILLISECONDS = frozenset({"timeoutms", "timeoutmilliseconds", "timeoutmillis"})
 
 
@@ -285,6 +323,8 @@ def _label(option: Any) -> Any:
 
 _RESHAPES: dict[str, Callable[[Json, list[str], list[str]], Json]] = {
     "read": _reshape_read,
+    "write": _reshape_write,
+    "search": _reshape_search,
     "edit": _reshape_edit,
     "terminal": _reshape_terminal,
     "plan": _reshape_plan,

@@ -55,7 +55,7 @@ def _coerced(name: str, value: Any, schema: Json) -> Any:
             number = number_of(value)
             return value if number is None else number
         case "boolean":
-            return _as_truth(value)
+            return as_truth(value)
         case "array":
             return _as_list(name, value, schema)
         case "object" if isinstance(value, str):
@@ -110,7 +110,7 @@ def number_of(value: Any) -> int | float | None:
     return number
 
 
-def _as_truth(value: Any) -> Any:
+def as_truth(value: Any) -> Any:
     if isinstance(value, str):
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
             value.strip().lower(), value
