@@ -4,7 +4,7 @@ The API insists on alternating roles, no empty text, no thought at a message's e
 its call, and at most four cache markers; what our history has more freedom in is brought into that form here.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, assert_never
 
 from crow.messages import (
@@ -23,7 +23,7 @@ from crow.messages import (
 )
 from crow.model.anthropic_thinking import THOUGHTS, claude_version, thinking_fields
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.encoding import EMPTY_MESSAGE, GO_ON, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
+from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
 
 Json = dict[str, Any]
 
@@ -43,7 +43,7 @@ NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
 
 def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
     """`refused` names what this provider is known not to take, see `crow.model.anthropic`."""
-    messages = _alternating(info, request, refused)
+    messages = _alternating(info, request.messages, refused)
     body: Json = {
         "model": info.model,
         "max_tokens": request.max_output or info.max_output or DEFAULT_MAX_TOKENS,
@@ -90,10 +90,10 @@ def _mark_prefixes(body: Json) -> None:
         blocks[earlier] |= CACHED
 
 
-def _alternating(info: ModelInfo, request: ModelRequest, refused: Container[str]) -> list[Json]:
+def _alternating(info: ModelInfo, messages: Sequence[Message], refused: Container[str]) -> list[Json]:
     """Messages of one role that follow each other become one; results come first, as they directly follow calls."""
     merged: list[Json] = []
-    for message in request.messages:
+    for message in messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
         blocks = list(_blocks(info, message, refused))
         if not blocks:
@@ -103,14 +103,8 @@ def _alternating(info: ModelInfo, request: ModelRequest, refused: Container[str]
         else:
             merged.append({"role": role, "content": blocks})
     if merged and merged[0]["role"] == "assistant":
-        merged.insert(0, _said_by_nobody(EMPTY_MESSAGE))
-    if merged and merged[-1]["role"] == "assistant" and not request.paused:
-        merged.append(_said_by_nobody(GO_ON))  # newer models take no beginning of their own reply
+        merged.insert(0, {"role": "user", "content": [{"type": "text", "text": EMPTY_MESSAGE}]})
     return merged
-
-
-def _said_by_nobody(text: str) -> Json:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
 
 
 def _blocks(info: ModelInfo, message: Message, refused: Container[str]) -> Iterator[Json]:

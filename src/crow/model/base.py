@@ -55,8 +55,6 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """One of the model's levels; empty leaves it to the provider."""
     cache_key: str = ""
     """The same for all requests of a conversation: providers use it to find what they have read before."""
-    paused: bool = False
-    """The last message is a reply that the provider paused, see `Done.paused`: it goes back as it is."""
     max_output: int | None = None
     """Tokens that the reply may take, where that depends on what is left of the window."""
 

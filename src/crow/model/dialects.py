@@ -73,6 +73,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """A message with calls is refused without a thought; where there is none, a blank is enough."""
     content_beside_calls: bool = True
     """False where a message with calls is refused whose content says nothing; it is left out then."""
+    reply_after_results: bool = False
+    """A prompt is refused that directly follows the results of calls, as after a turn that was cancelled."""
     limit_field: str = "max_tokens"
     cache_key: bool = False
     """Takes `prompt_cache_key`."""
@@ -119,7 +121,7 @@ _BY_HOST = {
     "api.groq.com": Dialect(level=_groq, thought_field="reasoning"),
     "api.cerebras.ai": Dialect(thought_field="reasoning", cache_key=True),
     "ollama.com": Dialect(thought_field="reasoning"),
-    "api.mistral.ai": Dialect(level=_mistral, thought_field="content", cache_key=True),
+    "api.mistral.ai": Dialect(level=_mistral, thought_field="content", reply_after_results=True, cache_key=True),
     "api.x.ai": Dialect(cache_key=True),
     "api.deepinfra.com": Dialect(cache_key=True),
     ".aliyuncs.com": Dialect(level=_alibaba),

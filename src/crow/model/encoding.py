@@ -11,7 +11,6 @@ from crow.messages import Audio, Image, Message, Text, UserMessage, UserPart
 
 NO_OUTPUT = "(no output)"
 EMPTY_MESSAGE = "(empty message)"
-GO_ON = "(Go on.)"
 
 
 def to_json(body: dict[str, Any]) -> bytes:

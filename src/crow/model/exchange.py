@@ -133,8 +133,7 @@ def messages_named(said: str, request: ModelRequest, encode: Callable[[ModelRequ
     place = int(found[1] or found[2])
 
     def written(count: int) -> int:
-        # As of a reply that goes on: nothing is added behind it.
-        beginning = msgspec.structs.replace(request, messages=request.messages[:count], paused=True)
+        beginning = msgspec.structs.replace(request, messages=request.messages[:count])
         body = msgspec.json.decode(encode(beginning))
         return len(body.get("messages") or body.get("input") or ())
 

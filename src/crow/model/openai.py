@@ -31,6 +31,7 @@ REFUSALS = (
     RefusalPattern("cache_control", r"cache_control"),
     RefusalPattern("missing thoughts", r"must be passed back|reasoning_content is missing"),
     RefusalPattern("signatures", r"missing a `?thought_?signature"),
+    RefusalPattern("reply after results", r"unexpected role .?user.? after role .?tool"),
     RefusalPattern(
         "effort with tools",
         r"Function tools with reasoning_effort|use /v1/responses",

@@ -140,13 +140,18 @@ class MessageWriter:
         if "signatures" in learned:
             self._signature = dialect.signature or "call"
         self._null_content = dialect.content_beside_calls and "null content" not in learned
+        self._bridges = dialect.reply_after_results or "reply after results" in learned
 
     def write(self, request: ModelRequest) -> Iterator[Json]:
         if request.system:
             yield {"role": "system", "content": request.system}
         spoken = [message for message in request.messages if _speaks(message)]
         current = _current_turn(spoken)
+        before: Message | None = None
         for message in merge_users(_with_images_from_users(spoken)):
+            if self._bridges and isinstance(before, ToolMessage) and isinstance(message, UserMessage):
+                yield {"role": "assistant", "content": NO_REPLY}
+            before = message
             match message:
                 case UserMessage():
                     yield {"role": "user", "content": _user_content(self._info, message.parts)}
@@ -205,13 +210,16 @@ class MessageWriter:
     def _content(self, message: AssistantMessage, thoughts: Sequence[Thought], *, is_current: bool) -> str | list[Json]:
         texts = [part.text for part in message.parts if isinstance(part, Text) and has_words(part.text)]
         if self._thinks_back and any(self._field_of(thought) == "content" for thought in thoughts):
-            return [
+            parts = [
                 {"type": "text", "text": part.text}
                 if isinstance(part, Text)
                 else {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
                 for part in message.parts
                 if (isinstance(part, Text) and has_words(part.text)) or (isinstance(part, Thought) and part in thoughts)
             ]
+            while parts and parts[-1]["type"] == "thinking" and not message.calls:  # as after a cancel in mid-thought
+                parts.pop()
+            return parts
         # Thoughts that the model wrote into its text belong there, and its template looks for those of this turn only.
         tagged = [thought for thought in thoughts if is_current and thought.field in THOUGHT_TAGS]
         return "\n\n".join([_tagged(thought) for thought in tagged] + texts)
@@ -255,6 +263,8 @@ class MessageWriter:
 
 
 TEXT_FIELDS = ("reasoning_content", "reasoning")
+NO_REPLY = "(no reply)"
+"""Between results and a prompt, where a server insists that the model has answered the first."""
 BLANK_THOUGHT = " "
 """The least that is taken for a thought."""
 NO_SIGNATURE = "skip_thought_signature_validator"

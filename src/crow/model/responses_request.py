@@ -128,7 +128,10 @@ def _text(text: str) -> Json:
 
 
 def _assistant_items(info: ModelInfo, message: AssistantMessage, *, sealed: bool) -> Iterator[Json]:
-    """Reasoning waits for what followed it: alone, as after a turn that only thought, it would be refused."""
+    """Reasoning waits for what followed it: alone, as after a turn that only thought, it would be refused. Calls come
+    last, as nothing may stand between them and their results."""
+    said: list[Json] = []
+    called: list[Json] = []
     reasoning: list[Json] = []
     for part in message.parts:
         match part:
@@ -138,15 +141,14 @@ def _assistant_items(info: ModelInfo, message: AssistantMessage, *, sealed: bool
                     reasoning.append(item)
             case Text():
                 if has_words(part.text):
-                    yield from reasoning
+                    said += [*reasoning, _spoken(info, part)]
                     reasoning.clear()
-                    yield _spoken(info, part)
             case ToolCall():
-                yield from reasoning
+                called += [*reasoning, _call(part)]
                 reasoning.clear()
-                yield _call(part)
             case _:
                 assert_never(part)
+    yield from (*said, *called)
 
 
 def _spoken(info: ModelInfo, part: Text) -> Json:

@@ -61,10 +61,9 @@ class Conversation(msgspec.Struct):
         self, without: HistorySimplified | None = None, *, paused: bool = False
     ) -> AsyncGenerator[ModelEvent, None]:
         """`without`: the history is sent as it would be after this event. `paused`: the last reply is to go on."""
-        messages, tools = self.history.messages(without), self.tool_specs()
-        return self.model.reply(
-            ModelRequest(self.system_prompt(), messages, tools, self.thought_level, self.cache_key, paused)
-        )
+        messages = self.history.to_send(without, paused=paused)
+        request = ModelRequest(self.system_prompt(), messages, self.tool_specs(), self.thought_level, self.cache_key)
+        return self.model.reply(request)
 
     def tool_specs(self) -> list[ToolSpec]:
         """The tools that the next request offers: the same in every mode, and few to a model with a small window."""

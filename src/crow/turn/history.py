@@ -8,6 +8,8 @@ Messages are kept turn by turn and joined when they are asked for, so that a tur
 that a summary stands for, since the summary keeps what it replaced.
 """
 
+from functools import reduce
+
 import msgspec
 
 from crow import events
@@ -34,6 +36,8 @@ FAILED = "[The reply above was cut off by an error.]"
 UNANSWERED = "[There was no reply to the message above.]"
 TAKEN_BACK = "[The user took back your last turn and its changes to files. Read a file again before you rely on it.]"
 PRUNED = "[The output was removed to save room. Call the tool again if you need it.]"
+GO_ON = "[Go on.]"
+NO_PROMPT = "[What was said before is not here.]"
 SUMMED_UP = (
     "[The conversation up to here became too long and was replaced by this summary. It was written by Crow, not by the "
     "user; the work goes on from where it ends.]"
@@ -59,7 +63,7 @@ class _Turn:
 
     @property
     def answered(self) -> bool:
-        spoken = [message for message in self.messages if not _only_thinks(message)]
+        spoken = [message for message in self.messages if not _says_nothing(message)]
         return bool(spoken) and not isinstance(spoken[-1], UserMessage)
 
     def add(self, said: tuple[UserPart, ...]) -> None:
@@ -164,6 +168,15 @@ class History:
         """A history that can be sent as it is. `without`: as it would be after this event."""
         entries = self.entries()
         return _joined(simplified(entries, without) if without else entries)
+
+    def to_send(self, without: events.HistorySimplified | None = None, *, paused: bool = False) -> list[Message]:
+        """The messages of the next request: the last word is not the model's, unless it was `paused` in mid-reply."""
+        messages = self.messages(without)
+        if messages and isinstance(messages[0], AssistantMessage):
+            messages.insert(0, UserMessage((Text(NO_PROMPT),)))
+        if messages and isinstance(messages[-1], AssistantMessage) and not paused:
+            messages.append(UserMessage((Text(GO_ON),)))  # many models take no beginning of their own reply
+        return messages
 
     def groups(self, without: events.HistorySimplified | None = None) -> list[list[int]]:
         """For each of the messages, the places of the entries that it was made of."""
@@ -322,13 +335,13 @@ class History:
 
 
 def _groups(entries: list[Message]) -> list[list[int]]:
-    """The entries that make up a message each: no two of the person's side by side, as many providers refuse that, and
-    none for a reply that was cut off before it had said anything."""
+    """The entries that make up a message each: nobody speaks twice in a row, as many providers refuse that, and a reply
+    that was cut off before it had said anything is none."""
     groups: list[list[int]] = []
     for place, entry in enumerate(entries):
-        if _only_thinks(entry):
+        if _says_nothing(entry):
             continue
-        if groups and isinstance(entry, UserMessage) and isinstance(entries[groups[-1][0]], UserMessage):
+        if groups and not isinstance(entry, ToolMessage) and type(entries[groups[-1][0]]) is type(entry):
             groups[-1].append(place)
         else:
             groups.append([place])
@@ -336,16 +349,24 @@ def _groups(entries: list[Message]) -> list[list[int]]:
 
 
 def _joined(entries: list[Message]) -> list[Message]:
-    messages: list[Message] = []
-    for group in _groups(entries):
-        said = [entry for place in group if isinstance(entry := entries[place], UserMessage)]
-        several = UserMessage(tuple(part for entry in said for part in entry.parts))
-        messages.append(several if len(group) > 1 else entries[group[0]])
-    return messages
+    return [reduce(_as_one, (entries[place] for place in group)) for group in _groups(entries)]
 
 
-def _only_thinks(message: Message) -> bool:
-    return isinstance(message, AssistantMessage) and all(isinstance(part, Thought) for part in message.parts)
+def _as_one(first: Message, second: Message) -> Message:
+    match first, second:
+        case UserMessage(), UserMessage():
+            return UserMessage(first.parts + second.parts)
+        case AssistantMessage(), AssistantMessage():
+            return AssistantMessage(first.parts + second.parts)
+        case _:
+            raise TypeError(f"no two messages of one speaker: {first}, {second}")
+
+
+def _says_nothing(message: Message) -> bool:
+    """Whether it is a reply of which there is nothing that could be sent by itself."""
+    return isinstance(message, AssistantMessage) and all(
+        isinstance(part, Thought) or (isinstance(part, Text) and not part.text.strip()) for part in message.parts
+    )
 
 
 def _pruned(message: Message) -> Message:
