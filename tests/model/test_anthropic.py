@@ -78,14 +78,6 @@ def test_a_pause_is_no_end() -> None:
         assert ask(model_of(provider)).events == [Said("Hi"), Done(StopReason.END_TURN, paused=True)]
 
 
-def test_a_paused_reply_goes_back_as_it_is() -> None:
-    said = (*HELLO, AssistantMessage((Text("Let me look."),)))
-    body = sent(model_info(), ModelRequest("", said, paused=True))
-    assert [message["role"] for message in body["messages"]] == ["user", "assistant"]
-    body = sent(model_info(), ModelRequest("", said))
-    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
-
-
 def test_the_reason_for_a_refusal_is_told() -> None:
     details = {"category": "cyber", "explanation": "It looks like an attack on a live system."}
     outcome = ask_for(

@@ -44,7 +44,8 @@ from crow.model.script import Call, Think
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
-from tests.support.provider_responses import check_request, sealed
+from tests.support.provider_responses import sealed
+from tests.support.wire_rules import check_responses
 
 DONE = Done(StopReason.END_TURN)
 COMPLETED = {"type": "response.completed", "response": {"status": "completed"}}
@@ -403,7 +404,7 @@ def test_the_key_of_the_cache_has_a_limit() -> None:
 
 def sent(*messages: Message, info: ModelInfo = INFO, level: str = "") -> dict[str, Any]:
     body = json.loads(encode(info, ModelRequest("", messages, thought_level=level), ()))
-    check_request(body)
+    check_responses(body, seal=sealed)
     return body
 
 

@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 from crow.config.settings import ModelSettings, ProviderSettings
 from crow.model.script import Call, Think
+from tests.support.wire_rules import Refused, insist
+
+__all__ = ["Answer", "Cut", "Dialect", "Pause", "Refused", "Request", "Spoken", "Stall", "Step", "insist"]
 
 
 @dataclass(frozen=True)
@@ -45,15 +48,6 @@ class Request:
     path: str
     headers: dict[str, str]
     body: Any
-
-
-class Refused(Exception):
-    """A real provider would answer 400 to this request."""
-
-
-def insist(condition: object, complaint: str) -> None:
-    if not condition:
-        raise Refused(complaint)
 
 
 class Dialect:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import itertools
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,19 +11,8 @@ import msgspec
 
 from crow.config.settings import ModelSettings, ProviderSettings
 from crow.model.script import Call, Think
-from tests.support.provider_dialect import Dialect, Request, Spoken, event, fragments, insist, take_turns, words
-
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-FIELDS = {
-    *("model", "input", "stream", "store", "instructions", "tools", "include", "reasoning"),
-    *("max_output_tokens", "prompt_cache_key"),
-}
-ITEM_FIELDS = {
-    "message": {"type", "role", "content", "phase"},
-    "reasoning": {"type", "summary", "encrypted_content"},
-    "function_call": {"type", "call_id", "name", "arguments"},
-    "function_call_output": {"type", "call_id", "output"},
-}
+from tests.support.provider_dialect import Dialect, Request, Spoken, event, fragments, take_turns, words
+from tests.support.wire_rules import check_responses
 
 
 def sealed(thought: str) -> str:
@@ -114,79 +102,7 @@ class ResponsesDialect(Dialect):
 
 
 def check_request(body: Any) -> None:
-    """Raises Refused for what the real API would not take from a client that stores nothing there."""
-    insist(isinstance(body, dict), "The body is no object.")
-    insist(set(body) <= FIELDS, f"Unknown parameters: {sorted(set(body) - FIELDS)}.")
-    insist(body.get("model"), "Missing required parameter: 'model'.")
-    insist(body.get("stream") is True, "stream is not true.")
-    insist(body.get("store") is False, "store is not false.")
-    insist(body.get("max_output_tokens", 16) >= 16, "Invalid 'max_output_tokens': integer below minimum value.")
-    insist(set(body.get("reasoning", {})) <= {"effort", "summary"}, "Unknown parameter: 'reasoning'.")
-    insist(body.get("tools") != [], "tools is empty.")
-    for tool in body.get("tools", []):
-        insist(set(tool) == {"type", "name", "description", "parameters", "strict"}, "Invalid tool.")
-        insist(tool["type"] == "function" and tool["strict"] is False, "Invalid tool.")
-        insist(NAME.fullmatch(tool["name"]), "A tool's name is invalid.")
-    insist(body.get("input"), "input is empty.")
-    _check_items(body["input"])
-
-
-def _check_items(items: list[dict[str, Any]]) -> None:
-    seen: set[str] = set()
-    open_ids: list[str] = []
-    answering = False
-    for place, item in enumerate(items):
-        where = f"input[{place}]"
-        kind = item.get("type", "message")
-        insist(
-            kind in ITEM_FIELDS and set(item) <= ITEM_FIELDS[kind], f"{where}: unknown fields in {kind}: {set(item)}"
-        )
-        insist(not (answering and open_ids and kind != "function_call_output"), f"{where}: No tool output found.")
-        answering = kind == "function_call_output"
-        match kind:
-            case "function_call":
-                insist(NAME.fullmatch(item["call_id"]) and item["call_id"] not in seen, f"{where}: call_id not unique.")
-                insist(NAME.fullmatch(item["name"]), f"{where}: invalid name.")
-                insist(isinstance(item["arguments"], str), f"{where}: arguments are no text.")
-                seen.add(item["call_id"])
-                open_ids.append(item["call_id"])
-            case "function_call_output":
-                insist(item["call_id"] in open_ids, f"{where}: No tool call found for {item['call_id']}.")
-                open_ids.remove(item["call_id"])
-                _check_content(item["output"], where)
-            case "reasoning":
-                _check_reasoning(item, items[place + 1 : place + 2], where)
-            case _ if item["role"] == "assistant":
-                texts = [part["text"] for part in item["content"] if part["type"] == "output_text"]
-                insist(texts and all(text.strip() for text in texts), f"{where}: empty message.")
-                insist(item.get("phase", "commentary") in ("commentary", "final_answer"), f"{where}: phase.")
-            case _:
-                insist(item["role"] == "user", f"{where}: unknown role.")
-                insist(not open_ids, f"{where}: No tool output found for {open_ids}.")
-                insist(isinstance(item["content"], list), f"{where}: content.")
-                _check_content(item["content"], where)
-    insist(not open_ids, f"No tool output found for tool call {open_ids}.")
-
-
-def _check_reasoning(item: dict[str, Any], following: list[dict[str, Any]], where: str) -> None:
-    text = "".join(part["text"] for part in item["summary"])
-    insist(item["encrypted_content"] == sealed(text), f"{where}: The encrypted content could not be verified.")
-    follows = following[0] if following else {}
-    produced = follows.get("type") in ("reasoning", "function_call") or follows.get("role") == "assistant"
-    insist(produced, "Item of type 'reasoning' was provided without its required following item.")
-
-
-def _check_content(content: Any, where: str) -> None:
-    if isinstance(content, str):
-        insist(content.strip(), f"{where}: empty text.")
-        return
-    insist(content, f"{where}: empty content.")
-    for part in content:
-        if part["type"] == "input_image":
-            head, _, data = part["image_url"].partition(";base64,")
-            insist(head.startswith("data:image/") and base64.b64decode(data, validate=True), f"{where}: image.")
-        else:
-            insist(part["type"] == "input_text" and part["text"].strip(), f"{where}: text.")
+    check_responses(body, seal=sealed)
 
 
 def _event(kind: str, **fields: Any) -> bytes:

@@ -20,7 +20,8 @@ from crow.model.script import Call, Think
 from crow.turn.history import History
 from tests.model.asking import READ
 from tests.support.provider import Provider
-from tests.support.provider_dialect import Request, insist
+from tests.support.provider_dialect import Request
+from tests.support.wire_rules import insist
 from tests.turn.talk import Talk
 
 Check = Callable[[list[dict[str, Any]]], None]
