@@ -263,6 +263,8 @@ class LineFit:
         pairs = [(old[mine], actual[theirs]) for mine, theirs in self._counterparts.items()]
         self._ends = _map_ends(pairs)
         self._gaps_fitted: set[int] = set()
+        self._gaps_meant: set[int] = set()
+        self._shift_all = True
         indents = map_indents(pairs)
         self._first: tuple[str, str] | None = None
         if indents is None and len(pairs) > 1:  # models often begin to copy in the midst of the first line
@@ -278,9 +280,12 @@ class LineFit:
 
     def fit(self, new: Sequence[str]) -> list[str]:
         self._gaps_fitted.clear()
+        self._shift_all = self._is_relative(new)
+        changes = compare_lines([_bare(line) for line in self._old], [_bare(line) for line in new])
+        self._gaps_meant = self._changed_gaps(changes, new)
         fitted: list[str] = []
         position = 0
-        for change in compare_lines([_bare(line) for line in self._old], [_bare(line) for line in new]):
+        for change in changes:
             for number in range(position, change.old_start):
                 fitted += self._kept(number)
             fitted += self._changed(change, new)
@@ -289,18 +294,30 @@ class LineFit:
             fitted += self._kept(number)
         return fitted
 
+    def _changed_gaps(self, changes: Sequence[Change], new: Sequence[str]) -> set[int]:
+        """The old lines before which the new text has other blank lines than the old one: it is to have those."""
+        meant: set[int] = set()
+        for change in changes:
+            replaced = range(change.old_start, change.old_end)
+            meant |= {self._next(number) for number in replaced if number not in self._counterparts}
+            if change.new_end > change.new_start and not new[change.new_end - 1].strip(STRIPPED):
+                meant.add(self._next(change.old_end - 1))
+        return meant
+
+    def _next(self, number: int) -> int:
+        """The next old line after a number that is not blank; -1 if there is none."""
+        return next((other for other in range(number + 1, len(self._old)) if other in self._counterparts), -1)
+
     def _kept(self, number: int) -> list[str]:
         """The actual line that an old one stands for, with the blank lines before it."""
         if number in self._counterparts:
             return [*self._gap(number), self._actual[self._counterparts[number]]]
-        following = (other for other in range(number + 1, len(self._old)) if other in self._counterparts)
-        return self._gap(next(following, -1))
+        return [self._old[number]] if self._next(number) in self._gaps_meant else []
 
     def _gap(self, number: int) -> list[str]:
-        """The blank lines before the actual line that an old one stands for, once."""
-        if number < 0 or number in self._gaps_fitted:
+        """The blank lines before the actual line that an old one stands for, unless the new text has its own."""
+        if number in self._gaps_meant:
             return []
-        self._gaps_fitted.add(number)
         first = end = self._counterparts[number]
         while first > 0 and not self._actual[first - 1].strip(STRIPPED):
             first -= 1
@@ -313,9 +330,8 @@ class LineFit:
         fitted: list[str] = []
         for number in added:
             old = pairs.get(number, mine[0] if mine and number == change.new_start else None)
-            says_blanks = old is not None and old > change.old_start and old - 1 not in self._counterparts
-            follows_blanks = number > change.new_start and not new[number - 1].strip(STRIPPED)
-            if old is not None and new[number].strip(STRIPPED) and not says_blanks and not follows_blanks:
+            if old is not None and new[number].strip(STRIPPED) and old not in self._gaps_fitted:
+                self._gaps_fitted.add(old)
                 fitted += self._gap(old)
             if number in pairs:
                 fitted.append(self._line_like(pairs[number], new[number], is_first=number == 0))
@@ -356,10 +372,34 @@ class LineFit:
         indent, body, end = _parts(line)
         return self._translated(indent, is_first=is_first) + body + self._ends.get(end, end) if body else line
 
+    def _is_relative(self, new: Sequence[str]) -> bool:
+        """Whether the lines after the first are indented as that is written, and not as they stand in the file.
+
+        One old line alone does not tell: models also copy a line from where its text begins.
+        """
+        if len(self._counterparts) != 1:
+            return True
+        [(mine, theirs)] = self._counterparts.items()
+        actual = indent_of(self._actual[theirs])
+        rest = [line for line in new[1:] if line.strip(STRIPPED)]
+        if (
+            not rest
+            or indent_of(self._old[mine]) == actual
+            or not all(indent_of(line).startswith(actual) for line in rest)
+        ):
+            return True
+        return _opens_block(new[0]) and indent_of(rest[0]) == actual
+
     def _translated(self, indent: str, *, is_first: bool) -> str:
+        if not is_first and not self._shift_all:
+            return indent
         if is_first and self._first is not None and indent == self._first[0]:
             return self._first[1]
         return translate_indent(indent, self._indents) if self._indents else indent
+
+
+def _opens_block(line: str) -> bool:
+    return line.rstrip(STRIPPED).endswith((":", "{", "(", "[", "->", "=>", "do", "then"))
 
 
 def _map_ends(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -406,6 +446,9 @@ def translate_indent(indent: str, indents: Mapping[str, str]) -> str:
     """The indent that a new line would have in the file."""
     if indent in indents:
         return indents[indent]
+    if not indent.isascii() and all(actual.isascii() for actual in indents.values()):
+        plain = {_with_plain_blanks(old): actual for old, actual in indents.items()}
+        return translate_indent(_with_plain_blanks(indent), plain)
     known = max((old for old in indents if indent.startswith(old)), key=len, default=None)
     if known is not None:
         return indents[known] + _in_units(indent[len(known) :], indents)
@@ -415,6 +458,10 @@ def translate_indent(indent: str, indents: Mapping[str, str]) -> str:
     if old.endswith(actual):
         return indent.removeprefix(old[: len(old) - len(actual)])
     return _in_units(indent, indents)
+
+
+def _with_plain_blanks(indent: str) -> str:
+    return "".join(blank if blank.isascii() else " " for blank in indent)
 
 
 def _in_units(deeper: str, indents: Mapping[str, str]) -> str:

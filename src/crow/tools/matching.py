@@ -20,7 +20,7 @@ from crow.tools.nearest import LONGEST_LINE, describe_nearest
 from crow.tools.omissions import left_out
 from crow.tools.places import Match, Replacement, Source, occurrences
 from crow.tools.readings import numbers_of
-from crow.tools.tolerant import MOST_PLACES, Found, tolerant_matches
+from crow.tools.tolerant import MOST_PLACES, Found, indented_match, tolerant_matches
 from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -260,15 +260,18 @@ def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
 def _exact_matches(
     source: Source, edit: TextEdit, places: Sequence[int], name: str
 ) -> tuple[list[Match], tuple[str, ...]]:
-    """A text that takes the place of whole lines does not run into the line after them."""
-    old, new = with_line_feeds(edit.old), edit.new
+    """A text that takes the place of whole lines does not run into the line after them; lines that are added to one
+    that was copied without its indent get that indent."""
+    old, new = with_line_feeds(edit.old), with_line_feeds(edit.new)
     ends = [place + len(old) for place in places]
-    lost = old.endswith("\n") and new.strip() and not new.endswith(("\n", "\r")) and old[:-1] != with_line_feeds(new)
-    notes: tuple[str, ...] = ()
+    lost = old.endswith("\n") and new.strip() and not new.endswith("\n") and old[:-1] != new
     if lost and any(source.plain[end : end + 1] not in ("", "\n") for end in ends):
-        new += "\n"
-        notes = (f"{name}: the line end after the new text was kept, so that it does not run into the next line.",)
-    return [Match(place, end, new) for place, end in zip(places, ends, strict=True)], notes
+        note = f"{name}: the line end after the new text was kept, so that it does not run into the next line."
+        return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
+    if "\n" in new and len(places) == 1 and (match := indented_match(source, places[0], old, new)):
+        where = source.line_of(match.start)
+        return [match], (f"{name} matched at line {where} by overlooking indentation.",)
+    return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
 
 
 # --- what the file becomes

@@ -60,6 +60,22 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool) -> Iter
                 yield Found(what, matches)
 
 
+def indented_match(source: Source, place: int, old: str, new: str) -> Match | None:
+    """For one line that was copied without its indent, or with a part of it, where new lines are added to it: they get
+    the rest of that indent. None for any other."""
+    begins = source.line_start(place)
+    before = source.plain[begins:place]
+    if not before or before.strip(STRIPPED) or "\n" in old.strip("\n") or old.startswith("\n"):
+        return None
+    end = place + len(old.rstrip("\n"))
+    fit = LineFit([source.plain[begins:end]], [old.rstrip("\n")])
+    block = _Block.of(new)
+    lines = new.split("\n")
+    fitted = "\n".join(fit.fit(lines[: len(lines) - block.newlines_after])) + "\n" * block.newlines_after
+    exact = before + new
+    return Match(begins, place + len(old), fitted) if fitted != exact else None
+
+
 # --- by forms
 
 
