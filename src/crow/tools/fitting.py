@@ -77,6 +77,14 @@ class _Unit(NamedTuple):
     actual_gap: str
 
 
+def _usual_gaps(units: Iterable[_Unit]) -> dict[str, str]:
+    """Which blanks in the file those of the old line always stand for."""
+    found: dict[str, set[str]] = {}
+    for unit in units:
+        found.setdefault(unit.old_gap, set()).add(unit.actual_gap)
+    return {gap: next(iter(theirs)) for gap, theirs in found.items() if gap and len(theirs) == 1}
+
+
 def _align(actual: str, old: str) -> list[_Unit] | None:
     """The two lines, unit by unit; None if they say different things."""
     mine, theirs = _atoms(old), _atoms(actual)
@@ -137,6 +145,7 @@ class _Restyled:
         self._units, self._characters, self._gaps, self._sources = units, characters, gaps, sources
         self._owners = [number for number, unit in enumerate(units) for _ in unit.old]
         """Of each character of the old line, the unit that it belongs to."""
+        self._usual_gaps = _usual_gaps(units)
 
     def text(self) -> str:
         pieces: list[str] = []
@@ -172,7 +181,7 @@ class _Restyled:
             joins = not written and position and is_word(self._characters[position - 1] + self._characters[position])
             if replaces and not joins:
                 return unit.actual_gap
-        return written
+        return self._usual_gaps.get(written, written)
 
     def _is_inside(self, source: int) -> bool:
         return self._owners[source - 1] == self._owners[source]
@@ -300,7 +309,9 @@ class LineFit:
         for change in changes:
             replaced = range(change.old_start, change.old_end)
             meant |= {self._next(number) for number in replaced if number not in self._counterparts}
-            if change.new_end > change.new_start and not new[change.new_end - 1].strip(STRIPPED):
+            ends_blank = change.new_end > change.new_start and not new[change.new_end - 1].strip(STRIPPED)
+            is_in_gap = not replaced and not {change.old_start - 1, change.old_start} & self._counterparts.keys()
+            if ends_blank or is_in_gap:
                 meant.add(self._next(change.old_end - 1))
         return meant
 
@@ -312,12 +323,14 @@ class LineFit:
         """The actual line that an old one stands for, with the blank lines before it."""
         if number in self._counterparts:
             return [*self._gap(number), self._actual[self._counterparts[number]]]
-        return [self._old[number]] if self._next(number) in self._gaps_meant else []
+        following = self._next(number)
+        return [""] if following in self._gaps_meant else self._gap(following)
 
     def _gap(self, number: int) -> list[str]:
-        """The blank lines before the actual line that an old one stands for, unless the new text has its own."""
-        if number in self._gaps_meant:
+        """The blank lines before the actual line that an old one stands for, once, unless the new text has its own."""
+        if number < 0 or number in self._gaps_meant or number in self._gaps_fitted:
             return []
+        self._gaps_fitted.add(number)
         first = end = self._counterparts[number]
         while first > 0 and not self._actual[first - 1].strip(STRIPPED):
             first -= 1
@@ -330,8 +343,7 @@ class LineFit:
         fitted: list[str] = []
         for number in added:
             old = pairs.get(number, mine[0] if mine and number == change.new_start else None)
-            if old is not None and new[number].strip(STRIPPED) and old not in self._gaps_fitted:
-                self._gaps_fitted.add(old)
+            if old is not None and new[number].strip(STRIPPED):
                 fitted += self._gap(old)
             if number in pairs:
                 fitted.append(self._line_like(pairs[number], new[number], is_first=number == 0))
@@ -382,11 +394,9 @@ class LineFit:
         [(mine, theirs)] = self._counterparts.items()
         actual = indent_of(self._actual[theirs])
         rest = [line for line in new[1:] if line.strip(STRIPPED)]
-        if (
-            not rest
-            or indent_of(self._old[mine]) == actual
-            or not all(indent_of(line).startswith(actual) for line in rest)
-        ):
+        if not rest or len(indent_of(self._old[mine])) >= len(actual):
+            return True
+        if not all(indent_of(line).startswith(actual) for line in rest):
             return True
         return _opens_block(new[0]) and indent_of(rest[0]) == actual
 
@@ -467,11 +477,18 @@ def _with_plain_blanks(indent: str) -> str:
 def _in_units(deeper: str, indents: Mapping[str, str]) -> str:
     """A further indent, where the file has other steps than the model: tabs for its blanks, or four for its two."""
     step = _step(indents)
+    if deeper == "  " and step is None and any(_is_doubled(old, actual) for old, actual in indents.items()):
+        return "    "
     if not deeper or step is None:
         return deeper
     mine, theirs = step
     count, rest = divmod(len(deeper), len(mine)) if set(deeper) == {mine[0]} else (0, 1)
     return theirs * count if count and not rest else deeper
+
+
+def _is_doubled(old: str, actual: str) -> bool:
+    """Whether the file indents by four blanks what the model indents by two."""
+    return bool(old) and set(actual) == {" "} and len(actual) == 2 * len(old) and len(actual) % 4 == 0
 
 
 def _step(indents: Mapping[str, str]) -> tuple[str, str] | None:

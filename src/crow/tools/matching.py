@@ -19,7 +19,7 @@ from crow.tools.fitting import without_foreign_ends
 from crow.tools.nearest import LONGEST_LINE, describe_nearest
 from crow.tools.omissions import left_out
 from crow.tools.places import Match, Replacement, Source, occurrences
-from crow.tools.readings import numbers_of
+from crow.tools.readings import numbers_of, with_line_ends_meant
 from crow.tools.tolerant import MOST_PLACES, Found, indented_match, tolerant_matches
 from crow.workspace.endings import CRLF, with_line_feeds
 
@@ -231,11 +231,15 @@ def _match(
         return [Match(start, start + len(old), edit.new) for start in places], ()
     places = list(islice(occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1 or (places and len(places) == times):
+        meant = with_line_ends_meant(manner.path, edit.new) if "\\n" not in edit.old else None
+        if meant is not None:
+            matches, notes = _exact_matches(source, msgspec.structs.replace(edit, new=meant), places, name)
+            return matches, (*notes, f"{name}: `\\n` in its new text was read as line ends.")
         return _exact_matches(source, edit, places, name)
     if places:
         raise _NoPlace(_ambiguous(source, places, name, manner))
     if not manner.exactly and old.strip() and len(source.text) <= LARGEST_TOLERANT:
-        for found in tolerant_matches(source, old, with_line_feeds(edit.new), every=edit.all):
+        for found in tolerant_matches(source, old, with_line_feeds(edit.new), every=edit.all, path=manner.path):
             matches = _meant(source, found, edit)
             if not matches:
                 raise _NoPlace(_unclear(source, found, name, manner))
@@ -268,7 +272,7 @@ def _exact_matches(
     if lost and any(source.plain[end : end + 1] not in ("", "\n") for end in ends):
         note = f"{name}: the line end after the new text was kept, so that it does not run into the next line."
         return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
-    if "\n" in new and len(places) == 1 and (match := indented_match(source, places[0], old, new)):
+    if len(places) == 1 and (match := indented_match(source, places[0], old, new)):
         where = source.line_of(match.start)
         return [match], (f"{name} matched at line {where} by overlooking indentation.",)
     return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from crow.tools.forms import unescaped
+from crow.errors import WorkspaceError
+from crow.tools.forms import is_word, unescaped
 from crow.workspace.endings import with_line_feeds
 
 MOST_READ = 1024 * 1024
@@ -167,6 +168,39 @@ def _unescaped(reading: Reading, old: str, what: str, unescape: Callable[[str], 
     return reading._replace(what=what, old=old, new=new, problem=problem)
 
 
+_CODE = (
+    *("py", "pyi", "js", "jsx", "mjs", "cjs", "ts", "tsx", "go", "rs", "java", "kt", "c", "h", "cc", "cpp", "hpp"),
+    *("cs", "php", "rb", "swift", "scala", "css", "scss", "json", "toml"),
+)
+"""Endings of files in which a backslash has no place outside quotes."""
+_COMMENT = re.compile(r"#|//|/\*")
+
+
+def with_line_ends_meant(path: str, text: str) -> str | None:
+    """A text of code in one line whose line ends were written as `\\n`: as it was meant. None for any other.
+
+    WorkspaceError if it cannot be told which of them are line ends.
+    """
+    if "\n" in text or "\\n" not in text or path.rsplit(".", 1)[-1].lower() not in _CODE:
+        return None
+    pieces = re.split(r"(?<!\\)\\n", text)
+    if not any(_ends_outside(piece) for piece in pieces[:-1]):
+        return None
+    meant = with_line_feeds(_replacing(_ESCAPE)(text))
+    if _cuts_a_string(meant, text):
+        raise WorkspaceError(
+            "The text has line ends written as `\\n`, outside quotes and inside them: it is unclear which are meant as "
+            "line ends. Nothing was changed.",
+            remedy="Write the text as it is to stand in the file, escaped no more than JSON needs it.",
+        )
+    return meant
+
+
+def _ends_outside(piece: str) -> bool:
+    """Whether a part of a line ends outside quotes and comments."""
+    return not _is_open(piece) and not _COMMENT.search(piece) and piece.count("`") % 2 == 0
+
+
 def _cuts_a_string(text: str, written: str) -> bool:
     """Whether a line ends inside quotes that was not written as a line."""
     kept = set(written.split("\n"))
@@ -185,7 +219,7 @@ def _is_open(line: str) -> bool:
             escaped = True
         elif quote:
             quote = "" if character == quote else quote
-        elif character in "\"'" and not (before.isalnum() or before == "_"):
+        elif character == '"' or (character == "'" and (before in "fFrRbBuU" or not is_word(before))):
             quote = character
         before = character
     return bool(quote)

@@ -13,7 +13,7 @@ from crow.errors import WorkspaceError
 from crow.tools.fitting import LineFit, indent_of, with_escapes_of
 from crow.tools.forms import LADDER, STRIPPED, Form, Level, is_word
 from crow.tools.places import Match, Source, occurrences
-from crow.tools.readings import Reading, other_readings
+from crow.tools.readings import Reading, other_readings, with_line_ends_meant
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
@@ -35,12 +35,12 @@ class Found(NamedTuple):
     """Why the new text cannot be read in the same way."""
 
 
-def tolerant_matches(source: Source, old: str, new: str, *, every: bool) -> Iterator[Found]:
+def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: str = "") -> Iterator[Found]:
     """The places by what had to be overlooked, from little to much. Nothing is yielded for what gives no place.
 
     `every`: whether all places are meant. Else the new text is fitted only where the place is the only one.
     """
-    readings = [Reading("", old, new), *other_readings(old, new)]
+    readings = [_with_line_ends(path, reading) for reading in (Reading("", old, new), *other_readings(old, new))]
     most = MOST_PLACES if every else MOST_NAMED
     for reading in readings[1:]:
         places = list(islice(occurrences(source.plain, reading.old), most)) if reading.old.strip() else []
@@ -60,12 +60,22 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool) -> Iter
                 yield Found(what, matches)
 
 
+def _with_line_ends(path: str, reading: Reading) -> Reading:
+    """A new text whose line ends are written out, though there are none in the old one, with line ends."""
+    meant = with_line_ends_meant(path, reading.new) if "\\n" not in reading.old else None
+    return reading if meant is None else reading._replace(new=meant)
+
+
 def indented_match(source: Source, place: int, old: str, new: str) -> Match | None:
     """For one line that was copied without its indent, or with a part of it, where new lines are added to it: they get
     the rest of that indent. None for any other."""
     begins = source.line_start(place)
     before = source.plain[begins:place]
-    if not before or before.strip(STRIPPED) or "\n" in old.strip("\n") or old.startswith("\n"):
+    if not before or before.strip(STRIPPED) or old.startswith("\n"):
+        return None
+    if "\n" in old.strip("\n"):
+        return _match_without_first(begins, place + len(old), old.split("\n"), new.split("\n"))
+    if "\n" not in new:
         return None
     end = place + len(old.rstrip("\n"))
     fit = LineFit([source.plain[begins:end]], [old.rstrip("\n")])
@@ -74,6 +84,15 @@ def indented_match(source: Source, place: int, old: str, new: str) -> Match | No
     fitted = "\n".join(fit.fit(lines[: len(lines) - block.newlines_after])) + "\n" * block.newlines_after
     exact = before + new
     return Match(begins, place + len(old), fitted) if fitted != exact else None
+
+
+def _match_without_first(start: int, end: int, old: Sequence[str], new: Sequence[str]) -> Match | None:
+    """For lines of which the first was copied without its indent and then taken away: the next keeps its own."""
+    first = new[0].strip(STRIPPED)
+    kept = next((line for line in old[1:] if line.strip(STRIPPED) == first), None) if first else None
+    if kept is None or first == old[0].strip(STRIPPED) or new[0] == kept:
+        return None
+    return Match(start, end, "\n".join([indent_of(kept) + new[0].lstrip(STRIPPED), *new[1:]]))
 
 
 # --- by forms

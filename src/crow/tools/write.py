@@ -25,6 +25,7 @@ from crow.tools.changing import (
 )
 from crow.tools.fitting import with_ends_of, without_foreign_ends
 from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
+from crow.tools.readings import with_line_ends_meant
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end
@@ -77,13 +78,19 @@ class Write:
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
+        meant = with_line_ends_meant(path.real, arguments.content)
+        if meant is not None:
+            arguments = msgspec.structs.replace(arguments, content=meant)
         known = before.text if before is not None else ""
         await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments.content))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
         text = await worked_out(size, lambda: text_after(before, arguments))
         await worked_out(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
-        return WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
+        action = WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
+        if meant is not None:
+            action.notes.append("`\\n` in the content was read as line ends.")
+        return action
 
     def _check(self, path: str, known: str, content: str) -> None:
         """A content that would put something into the file that nobody means to be there."""
@@ -105,6 +112,8 @@ class WriteAction:
         unknown: tuple[str, ...],
         advice: Advice,
     ) -> None:
+        self.notes: list[str] = []
+        """What the model must be told of how its content was read."""
         self._call_id = call_id
         self._workspace = workspace
         self._seen = seen
@@ -146,7 +155,7 @@ class WriteAction:
     async def _told(self, before: Document | None, text: str, after: Document) -> ToolResult:
         await worked_out(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
-        notes = _kept(before, text, self._arguments.content)
+        notes = [*self.notes, *_kept(before, text, self._arguments.content)]
         if before is not self._before:
             notes.append("The file changed meanwhile; the text was added to its new end.")
         old = before.text if before is not None else None
