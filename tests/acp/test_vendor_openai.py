@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.editor import Editor
 from tests.support.provider_responses import sealed
 from tests.support.vendors import ARGUMENTS, DONE, PATH, Vendors, thought_of
-from tests.support.vendors_openai import LOOKING, Azure, OpenAI
+from tests.support.vendors_openai import LOOKING, NO_TOOLS, Azure, Gateway, OpenAI
 
 AZURE = {"OPENAI_BASE_URL": "https://house.openai.azure.com/openai/v1", "CROW_MODEL": "openai/our-deployment"}
 
@@ -71,3 +71,13 @@ def test_azure(tmp_path: Path) -> None:
     assert (vendor.refusals, vendor.replies) == ([], 6)
     assert crow.text() == f"{LOOKING}\n\n{DONE}" * 2
     assert "authorization" not in vendor.requests[0].headers
+
+
+def test_a_gateway_that_sends_from_one_api_to_the_other(tmp_path: Path) -> None:
+    """Nothing is lost by it, and it is learned once in each process."""
+    vendor = Gateway()
+    environment = {"OPENAI_BASE_URL": "https://gateway.example/v1", "CROW_MODEL": "openai/gpt-5.6"}
+    crow = converse(tmp_path, vendor, environment)
+    assert (vendor.refusals, vendor.replies) == ([NO_TOOLS.format("gpt-5.6")] * 2, 6)
+    assert crow.text() == f"{LOOKING}\n\n{DONE}" * 2
+    assert crow.thoughts() == "".join(map(thought_of, range(1, 5)))

@@ -60,3 +60,10 @@ class Azure(OpenAI):
     path = "/openai/v1/responses"
     key_header = "api-key"
     default_model = "our-deployment"
+
+
+class Gateway(OpenAI):
+    """A company's own address for OpenAI's models, at which chat completions are the usual thing."""
+
+    name = "gateway"
+    host = "gateway.example"
