@@ -210,6 +210,19 @@ OUTPUT = {"type": "output_text", "text": "Hi"}
         ),
         pytest.param(
             [
+                summary("Hm."),
+                done(0, "reasoning", encrypted_content=None, summary=[{"type": "summary_text", "text": "Hm."}]),
+                text("Hi", 1),
+                {
+                    "type": "response.completed",
+                    "response": {"output": [json.loads(kept("Hm.")), message(OUTPUT)["item"]]},
+                },
+            ],
+            [Thinking("Hm."), Said("Hi"), ThoughtData(kept("Hm.")), DONE],
+            id="reasoning that is sealed at the end",
+        ),
+        pytest.param(
+            [
                 added(0, "function_call", id="fc_1", call_id="call_0", name="read", arguments=""),
                 arguments('{"path":'),
                 arguments('"a"}'),

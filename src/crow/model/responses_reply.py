@@ -103,6 +103,8 @@ class ReplyReader:
         """The message whose text came last, if nothing else came since."""
         self._paragraph: tuple[int | str, int | None] | None = None
         """Where the last piece of thought belongs to, if nothing else came since."""
+        self._unsealed: int | str | None = None
+        """The last reasoning that was shown, if it came without the seal that it goes back with."""
         self._halves: Halves | None = None
 
     def read(self, arrived: ServerEvent) -> list[ModelEvent]:
@@ -245,12 +247,17 @@ class ReplyReader:
                 self._anything = True
                 self._add_thought((key, number), part.text, events)
         if item.encrypted_content:
-            # The data is all of the item that goes back: with nothing stored, its id means nothing.
-            summary = [{"type": part.type, "text": part.text or ""} for part in item.summary or []]
-            kept = {"type": "reasoning", "summary": summary, "encrypted_content": item.encrypted_content}
-            events.append(ThoughtData(msgspec.json.encode(kept).decode()))
-            self._anything = True
-            self._paragraph = self._speaking = None
+            self._seal(item, item.encrypted_content, events)
+        elif parts:
+            self._unsealed = key
+
+    def _seal(self, item: Item, encrypted: str, events: list[ModelEvent]) -> None:
+        """All of the item that goes back: with nothing stored, its id means nothing."""
+        summary = [{"type": part.type, "text": part.text or ""} for part in item.summary or []]
+        kept = {"type": "reasoning", "summary": summary, "encrypted_content": encrypted}
+        events.append(ThoughtData(msgspec.json.encode(kept).decode()))
+        self._anything = True
+        self._paragraph = self._speaking = self._unsealed = None
 
     # --- the end
 
@@ -269,6 +276,11 @@ class ReplyReader:
         if not self._items:  # nothing came in pieces
             for place, item in enumerate(response.output or []):
                 self._close(place, self._item(item), events)
+        elif isinstance(self._unsealed, int):  # some of Azure's deployments seal reasoning only here
+            for written in (response.output or [])[self._unsealed : self._unsealed + 1]:
+                item = self._item(written)
+                if item.type == "reasoning" and item.encrypted_content:
+                    self._seal(item, item.encrypted_content, events)
         self._response = response
         self.done = True
 
