@@ -142,7 +142,8 @@ def test_headers_and_fields_go_with_every_request() -> None:
         (outcome,) = talk(settings, {"TEAM": "ours"})
         assert outcome.events[0] == Said("Hi")
         run(list_models("house", settings, {"TEAM": "ours"}))
-        assert [request.headers["x-team"] for request in provider.openai.requests] == ["ours", "ours"]
+        sent = [*provider.openai.requests, *provider.openai.looks]
+        assert [request.headers["x-team"] for request in sent] == ["ours", "ours"]
         body = provider.openai.requests[0].body
         assert (body["provider"], body["temperature"]) == ({"order": ["a"]}, 0.5)
         assert body["stream_options"] == {"include_usage": True, "extra": True}

@@ -99,7 +99,7 @@ def test_a_query_in_the_address_goes_with_every_request(kind: str, base: str) ->
         assert ask(catalog.create("house/m", {"house": dialect.settings()}, Limits(), {})).error is None
         assert len(asyncio.run(list_models("house", dialect.settings(), {}))) == 1
         listed = "/v1/models?api-version=2024-10-21" + ("&limit=1000" if kind == "anthropic" else "")
-        assert [request.path for request in dialect.requests] == [dialect.path, listed]
+        assert [request.path for request in (*dialect.requests, *dialect.looks)] == [dialect.path, listed]
 
 
 @pytest.mark.parametrize(
