@@ -26,12 +26,17 @@ def _value(level: str) -> str:
 
 
 def _effort_inside(model: str, level: str) -> Json:
-    """As gateways take it, which know best what each model behind them wants."""
-    return {"reasoning": {"effort": _value(level)}} if level else {}
+    """As gateways take it, which know best what each model behind them wants. They know no `max`."""
+    return {"reasoning": {"effort": "xhigh" if level == "max" else _value(level)}} if level else {}
 
 
 def _switch(model: str, level: str) -> Json:
     return {"thinking": {"type": "disabled" if level == "off" else "enabled"}} if level else {}
+
+
+def _kimi(model: str, level: str) -> Json:
+    takes_effort = level not in ("", "off") and re.search(r"\bk[3-9]", model)
+    return _switch(model, level) | (_effort(model, level) if takes_effort else {})
 
 
 def _deepseek(model: str, level: str) -> Json:
@@ -95,7 +100,7 @@ _GATEWAY = Dialect(
     marked_models=("anthropic/", "google/", "qwen/"),
     signature="details",
 )
-_KIMI = Dialect(level=_switch, fills_thoughts=True, content_beside_calls=False, cache_key=True)
+_KIMI = Dialect(level=_kimi, fills_thoughts=True, content_beside_calls=False, cache_key=True)
 _GOOGLE = Dialect(signature="call")
 _ZAI = Dialect(level=_zai)
 
