@@ -37,7 +37,8 @@ def test_a_wrong_model_name_leads_to_the_right_ones(tmp_path: Path) -> None:
             "    It has qwen3-coder, mini, m2.\n"
             "    Choose one: crow login --provider p\n"
         ) in said.stdout
-        assert crow(tmp_path, "models").stdout == "p/qwen3-coder\np/mini\np/m2\n"
+        listed = crow(tmp_path, "models").stdout.splitlines()
+        assert [line.split("\t")[0] for line in listed] == ["p/qwen3-coder", "p/mini", "p/m2"]
 
 
 def test_of_many_models_doctor_names_the_nearest(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_server_without_a_list_of_models_can_be_used(tmp_path: Path) -> None:
         assert "✓ p/m answers\n" in crow(tmp_path, "doctor", "--try").stdout
         said = crow(tmp_path, "models")
     assert said.returncode == 0
-    assert said.stdout == "p/m\n"
+    assert said.stdout == "p/m\t1,000\t\t\t\t\tconfig\n"
     assert f"p at {server.url} has no list of models: these are of your configuration." in said.stderr
 
 

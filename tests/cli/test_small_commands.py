@@ -1,5 +1,6 @@
 """The small commands: `config`, `logout`, `models`, `mcp list|test`, `completion`, and `sessions` alone."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -143,12 +144,17 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
         )
         extra = {"CROW_LOCAL_SERVERS": f"ollama={two.port}"}
         said = crow(tmp_path, "models", **extra)
-        assert (said.returncode, said.stdout) == (0, "p/a\noff/mine\nollama/b\n")
+        assert said.returncode == 0
+        names = ("p/a\t?\t\t\t\t\tits list", "off/mine\t?\t\tsees\t\t\tconfig", "ollama/b\t?\t\t\t\t\tits list")
+        assert said.stdout.splitlines() == list(names)
         assert said.stderr.startswith("crow: off at http://127.0.0.1:1/v1: off refused the connection")
-        assert crow(tmp_path, "models", "ollama", **extra).stdout == "ollama/b\n"
+        assert crow(tmp_path, "models", "ollama", **extra).stdout.split() == ["ollama/b", "?", "its", "list"]
         with Terminal(tmp_path, "models", "p", **extra) as terminal:
-            terminal.expect("p/a  (chosen by the config file)")
+            terminal.expect("p/a  ?")
+            terminal.expect("its list  (chosen by the config file)")
             assert terminal.ended() == 0
+    anew = crow(tmp_path, "models", "refresh", "off", "--json")
+    assert json.loads(anew.stdout) == [{"name": "off/mine", "images": True, "source": "config"}]
     said = crow(tmp_path, "models", "nobody")
     assert (said.returncode, said.stdout) == (1, "")
     assert 'There is no provider "nobody". There is: p, off.' in said.stderr

@@ -1,11 +1,15 @@
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crow.config.settings import ModelSettings
 from crow.errors import ModelRefusedKey, ModelUnavailable, ReplyBroken
-from crow.model.base import ModelInfo
-from crow.model.listing import list_models
+from crow.model.base import ModelInfo, Price
+from crow.model.facts import Facts
+from crow.model.listing import facts_in, list_models
+from crow.model.listings import FRESH_FOR, keep_listing, read_listings
 from tests.model.asking import run
 from tests.support.provider import Provider
 
@@ -73,3 +77,44 @@ def test_the_same_errors_as_a_reply() -> None:
             run(list_models("house", settings, {}))
     with pytest.raises(ModelUnavailable, match="refused the connection"):
         run(list_models("house", settings, {}))
+
+
+def test_what_vendors_say_of_their_models() -> None:
+    anthropic = {
+        "id": "claude-next",
+        "max_input_tokens": 900_000,
+        "max_tokens": 96_000,
+        "capabilities": {
+            "image_input": {"supported": True},
+            "thinking": {"supported": True, "types": {"adaptive": {"supported": True}}},
+            "effort": {"supported": True, "low": {"supported": True}, "max": {"supported": True}, "high": None},
+        },
+    }
+    assert facts_in(anthropic) == Facts(900_000, 96_000, images=True, thinks=True, levels=("low", "max"), source="list")
+    openrouter = {
+        "id": "x/y",
+        "context_length": 1000,
+        "top_provider": {"max_completion_tokens": 100},
+        "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"},
+        "supported_parameters": ["tools", "reasoning"],
+        "architecture": {"input_modalities": ["text", "audio"]},
+    }
+    price = Price(3.0, 15.0, 0.3, 3.0, "USD")
+    assert facts_in(openrouter) == Facts(1000, 100, images=False, audio=True, thinks=True, price=price, source="list")
+    assert facts_in({"id": "auto", "pricing": {"prompt": "-1", "completion": "-1"}}).price is None
+    assert facts_in({"id": "g", "context_window": 9, "max_completion_tokens": 3}) == Facts(9, 3, source="list")
+
+
+def test_a_list_is_kept_for_a_day_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, url = str(tmp_path / "home"), "https://api.example.com/v1"
+    models = {"m": Facts(7, price=Price(1, 2, 3, 4, "USD"), source="list")}
+    keep_listing(home, url, models)
+    keep_listing(home, "http://127.0.0.1:8080/v1", models)  # it may load another model any moment
+    kept = read_listings(home)
+    assert {place: listed.models for place, listed in kept.items()} == {url: models}
+    assert kept[url].is_fresh
+    assert (tmp_path / "home" / "models.json").stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(time, "time", lambda: kept[url].asked + FRESH_FOR)
+    assert not kept[url].is_fresh
+    (tmp_path / "home" / "models.json").write_text("{")
+    assert read_listings(home) == {}

@@ -4,10 +4,11 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 
 import msgspec
 
-from crow.cli.health_models import ask_for_models
+from crow.cli.health_models import TIME_LIMIT
 from crow.config.discovery import (
     Discovery,
     add_local_servers,
@@ -20,38 +21,80 @@ from crow.config.discovery import (
 )
 from crow.config.home import home
 from crow.config.load import load_settings
-from crow.errors import CrowError
-from crow.model.catalog import DEMO, describe
+from crow.config.settings import ProviderSettings
+from crow.errors import CrowError, ModelRejected
+from crow.model.catalog import DEMO, describe, facts_about
+from crow.model.facts import Facts
+from crow.model.listings import ListedModels, keep_listing, read_listings
+from crow.timeouts import timeout
+
+REFRESH = "refresh"
+SOURCES = {"": "", "config": "config", "list": "its list", "catalogue": "catalogue", "name": "its name"}
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """The models of a provider, and why there may be more than these."""
+    """The models of a provider with what it says of them, and why there may be more than these."""
 
-    models: list[str]
+    models: dict[str, Facts]
     trouble: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="only this provider's")
+    parser.add_argument(
+        "words", metavar="PROVIDER", nargs="*", help=f"only this provider's; after the word {REFRESH}, asked anew"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def main(arguments: argparse.Namespace) -> int:
+    refresh = arguments.words[:1] == [REFRESH]
+    wanted: list[str] = arguments.words[1:] if refresh else arguments.words
     found = asyncio.run(_discover())
-    if arguments.provider is not None and arguments.provider not in found.providers:
-        others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
-        raise CrowError(f'There is no provider "{arguments.provider}". {others}')
+    for provider in wanted:
+        if provider not in found.providers:
+            others = f"There is: {', '.join(found.providers)}." if found.providers else "There are none at all."
+            raise CrowError(f'There is no provider "{provider}". {others}')
     if not found.providers:
         raise CrowError("No provider is set up.", remedy=how_to_choose(found, os.environ))
-    names = [arguments.provider] if arguments.provider is not None else list(found.providers)
-    listed = asyncio.run(_list_all(found, names))
-    for name, one in listed.items():
+    listed = asyncio.run(_list_all(found, wanted or list(found.providers), refresh=refresh))
+    for one in listed.values():
         if one.trouble:
             print(f"crow: {one.trouble}", file=sys.stderr)
-        for model in one.models:
-            full_name = f"{name}/{model}"
-            is_default = full_name == found.default and sys.stdout.isatty()
-            print(f"{full_name}  (chosen by {found.chosen_by})" if is_default else full_name)
-    return 0 if any(one.models for one in listed.values()) else 1
+    models = {
+        f"{name}/{model}": facts_about(f"{name}/{model}", found.providers, facts)
+        for name, one in listed.items()
+        for model, facts in one.models.items()
+    }
+    if arguments.json:
+        described = [{"name": name, **msgspec.to_builtins(facts)} for name, facts in models.items()]
+        print(msgspec.json.format(msgspec.json.encode(described), indent=2).decode())
+    elif sys.stdout.isatty():
+        _print_table(models, found)
+    else:
+        for name, facts in models.items():
+            print("\t".join((name, *_cells(facts))).rstrip())
+    return 0 if models else 1
+
+
+def _print_table(models: Mapping[str, Facts], found: Discovery) -> None:
+    rows = [(name, *_cells(facts)) for name, facts in models.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        print(f"{line}  (chosen by {found.chosen_by})" if row[0] == found.default else line)
+
+
+def _cells(facts: Facts) -> tuple[str, ...]:
+    """Window, output, sees, thinks, price of a million tokens, where it is from."""
+    price = facts.price
+    return (
+        f"{facts.window:,}" if facts.window else "?",
+        f"{facts.output:,}" if facts.output else "",
+        "sees" if facts.images else "",
+        "thinks" if facts.thinks else "",
+        f"{price.input:g}/{price.output:g} {price.currency}" if price else "",
+        SOURCES[facts.source],
+    )
 
 
 def full_name(model: str) -> str:
@@ -85,29 +128,54 @@ async def _discover() -> Discovery:
     return await add_local_servers(from_environment(settings, os.environ), os.environ)
 
 
-async def _list_all(found: Discovery, names: list[str]) -> dict[str, Listed]:
+async def _list_all(found: Discovery, names: list[str], *, refresh: bool = False) -> dict[str, Listed]:
     """All are asked at the same time."""
-    return dict(zip(names, await asyncio.gather(*(_list_one(name, found) for name in names)), strict=True))
+    kept = {} if refresh else read_listings(home(os.environ))
+    answers = await asyncio.gather(*(_list_one(name, found, kept) for name in names))
+    return dict(zip(names, answers, strict=True))
 
 
-async def _list_one(name: str, found: Discovery) -> Listed:
+async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels]) -> Listed:
     provider = found.providers[name]
-    own = list(provider.models)
+    own = dict.fromkeys(provider.models, Facts())
     default_provider, default = split_model(found.default)
     if default_provider == name and default not in own and not own:
-        own = [default]
+        own = {default: Facts()}
     if provider.type == "scripted":
         return Listed(own)
+    if (listed := kept.get(provider.base_url)) is not None and listed.is_fresh:
+        return _both(own, listed.models)
     place = f"{name} at {shown_address(provider)}"
     if not has_key(provider, os.environ):
         return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.")
     try:
-        listed = await ask_for_models(name, provider)
+        models = await _ask(name, provider)
     except TimeoutError:
         return Listed(own, f"{place} did not answer in time.")
     except CrowError as error:
         return Listed(own, f"{place}: {error}")
-    if listed is None:
+    if models is None:
         return Listed(own, f"{place} has no list of models: these are of your configuration.")
-    names = [info.model for info in listed if can_chat(info.model)]
-    return Listed(list(dict.fromkeys([*(model for model in provider.models if model not in names), *names])))
+    try:
+        keep_listing(home(os.environ), provider.base_url, models)
+    except CrowError as error:
+        return Listed(_both(own, models).models, f"the list of {place} is not kept: {error}")
+    return _both({model: Facts() for model in provider.models}, models)
+
+
+def _both(own: Mapping[str, Facts], listed: Mapping[str, Facts]) -> Listed:
+    chatting = {model: facts for model, facts in listed.items() if can_chat(model)}
+    return Listed({**{model: facts for model, facts in own.items() if model not in chatting}, **chatting})
+
+
+async def _ask(name: str, provider: ProviderSettings) -> dict[str, Facts] | None:
+    """What the provider says it has, or None if it has no list. TimeoutError, and what a reply would raise."""
+    from crow.model.listing import NO_LIST, list_facts
+
+    try:
+        async with timeout(TIME_LIMIT):
+            return await list_facts(name, provider, os.environ)
+    except ModelRejected as error:
+        if error.status in NO_LIST:
+            return None
+        raise

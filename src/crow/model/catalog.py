@@ -74,14 +74,14 @@ def describe(name: str, providers: Mapping[str, ProviderSettings], listed: Facts
     )
 
 
-def to_be_used(name: str, providers: Mapping[str, ProviderSettings]) -> ModelInfo:
+def to_be_used(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> ModelInfo:
     """The same, and what is known of the model's server before it was asked."""
     settings = _settings(name, providers)
     local = settings.type != "scripted" and is_nearby(settings.base_url)
     # One that wants no key is no vendor's: until it says what it is, it may have no limit of its own.
     keyless = not (settings.api_key or settings.api_key_env or settings.api_key_command)
     return msgspec.structs.replace(
-        describe(name, providers), local=local, needs_limit=local and keyless and settings.type == "openai"
+        describe(name, providers, listed), local=local, needs_limit=local and keyless and settings.type == "openai"
     )
 
 
@@ -145,12 +145,12 @@ def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
             importlib.import_module("crow.model.local_server")
 
 
-async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> list[str]:
-    """The names of the models that the provider says it has; the same errors as a reply would give."""
+async def listed(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> dict[str, Facts]:
+    """The models that the provider says it has, with what it says of them; the same errors as a reply would give."""
     await asyncio.to_thread(_warm_listing, settings)
-    from crow.model.listing import list_models
+    from crow.model.listing import list_facts
 
-    return [info.model for info in await list_models(provider, settings, environ)]
+    return await list_facts(provider, settings, environ)
 
 
 async def ask_server(

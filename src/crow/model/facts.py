@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from crow.config.hosts import is_nearby
 from crow.model.base import Price
 from crow.model.families import family_of
 
@@ -32,9 +33,6 @@ _OPEN = (
 )
 
 _HOST = re.compile(r"//(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]+)")
-_NEARBY = re.compile(
-    r"localhost|127\.|\[|0\.0\.0\.0|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|[^.]+$|.*\.(local|lan|internal)$"
-)
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -113,16 +111,16 @@ class _Table(msgspec.Struct, frozen=True):
 
 def known_facts(model: str, base_url: str) -> Facts:
     """What the catalogue has of a model at this address, else what its name suggests."""
-    return _in_catalogue(model, _host(base_url)) or _suggested(model)
+    return _in_catalogue(model, base_url) or _suggested(model)
 
 
-def _in_catalogue(model: str, host: str) -> Facts | None:
-    vendor = _table().get(host, {})
+def _in_catalogue(model: str, base_url: str) -> Facts | None:
+    vendor = _table().get(_host(base_url), {})
     for name in (model, _DATE.sub("", model), f"{_DATE.sub('', model)}-latest"):
         if name in vendor:
             return vendor[name].facts(priced=True)
     found = _by_name(_CLOSED).get(_plain(model))
-    if found is None and not _NEARBY.match(host):
+    if found is None and not is_nearby(base_url):
         found = _by_name(_OPEN).get(_plain(model))
     return found.facts(priced=False) if found else None
 

@@ -1,13 +1,14 @@
 """Which models a provider has: asked from its `/models`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from crow.config.settings import ProviderSettings
+from crow.config.settings import ProviderSettings, ThoughtLevel
 from crow.model import catalog, endpoint
-from crow.model.base import ModelInfo
+from crow.model.base import ModelInfo, Price
+from crow.model.facts import Facts
 from crow.model.http import Http
 
 PATIENCE = 20.0
@@ -39,8 +40,15 @@ class Listing(msgspec.Struct):
 
 async def list_models(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> list[ModelInfo]:
     """The provider's models by name, with what it says of them; the same errors as a reply would give."""
+    providers = {provider: settings}
     if settings.type == "scripted":
-        return [catalog.describe(f"{provider}/{name}", {provider: settings}) for name in settings.models]
+        return [catalog.describe(f"{provider}/{name}", providers) for name in settings.models]
+    listed = await list_facts(provider, settings, environ)
+    return [catalog.describe(f"{provider}/{name}", providers, facts) for name, facts in listed.items()]
+
+
+async def list_facts(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> dict[str, Facts]:
+    """The same, as the provider alone says it."""
     path = "/models?limit=1000" if settings.type == "anthropic" else "/models"
     place = endpoint.find(provider, settings, environ)
     connection = Http(place, idle=PATIENCE, environ=environ)
@@ -53,7 +61,7 @@ async def list_models(provider: str, settings: ProviderSettings, environ: Mappin
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise connection.unreadable("something that is no list of models") from error
     entries = listing if isinstance(listing, list) else listing.data or listing.models or []
-    return [_info(provider, settings, entry) for entry in entries if _name(entry)]
+    return {name: facts_in(entry) for entry in entries if (name := _name(entry))}
 
 
 def _name(entry: Entry) -> str:
@@ -63,17 +71,18 @@ def _name(entry: Entry) -> str:
     return ""
 
 
-def _info(provider: str, settings: ProviderSettings, entry: Entry) -> ModelInfo:
-    """What the user configured comes first, then what the server says, then what is generally known."""
-    name = _name(entry)
-    info = catalog.describe(f"{provider}/{name}", {provider: settings})
-    configured = settings.models.get(name)
-    window = _window(entry)
-    if window and not (configured and configured.context_window):
-        info = msgspec.structs.replace(info, context_window=window)
-    if _sees(entry) and not (configured and configured.images is not None):
-        info = msgspec.structs.replace(info, images=True)
-    return info
+def facts_in(entry: Entry) -> Facts:
+    levels = _levels(entry)
+    return Facts(
+        window=_window(entry),
+        output=_output(entry),
+        images=_sees(entry),
+        audio=_hears(entry),
+        thinks=True if levels else _thinks(entry),
+        levels=levels,
+        price=_price(entry),
+        source="list",
+    )
 
 
 def _window(entry: Entry) -> int | None:
@@ -89,11 +98,75 @@ def _window(entry: Entry) -> int | None:
     return None
 
 
-def _sees(entry: Entry) -> bool:
+def _output(entry: Entry) -> int | None:
+    match entry:
+        case {"top_provider": {"max_completion_tokens": int(tokens)}}:  # OpenRouter
+            return tokens
+        case {"max_completion_tokens": int(tokens)}:  # Groq
+            return tokens
+        case {"max_input_tokens": int(), "max_tokens": int(tokens)}:  # Anthropic
+            return tokens
+        case _:
+            return None
+
+
+def _sees(entry: Entry) -> bool | None:
     match entry:
         case {"architecture": {"input_modalities": [*kinds]}}:  # OpenRouter
             return "image" in kinds
         case {"capabilities": {"vision": bool(sees)}}:  # Mistral
             return sees
+        case {"capabilities": {"image_input": {"supported": bool(sees)}}}:  # Anthropic
+            return sees
+        case _:
+            return None
+
+
+def _hears(entry: Entry) -> bool | None:
+    match entry:
+        case {"architecture": {"input_modalities": [*kinds]}}:
+            return "audio" in kinds
+        case _:
+            return None
+
+
+def _thinks(entry: Entry) -> bool | None:
+    match entry:
+        case {"supported_parameters": [*parameters]}:  # OpenRouter
+            return "reasoning" in parameters
+        case {"capabilities": {"thinking": {"supported": bool(thinks)}}}:  # Anthropic
+            return thinks
+        case _:
+            return None
+
+
+def _levels(entry: Entry) -> tuple[str, ...] | None:
+    match entry:
+        case {"capabilities": {"effort": {"supported": True, **efforts}}}:  # Anthropic
+            return tuple(level for level in get_args(ThoughtLevel) if _is_supported(efforts.get(level)))
+        case _:
+            return None
+
+
+def _is_supported(ability: Any) -> bool:
+    match ability:
+        case {"supported": True}:
+            return True
         case _:
             return False
+
+
+def _price(entry: Entry) -> Price | None:
+    """OpenRouter's, in dollars for a token, as text; less than nothing where it depends."""
+    match entry:
+        case {"pricing": {"prompt": str(into), "completion": str(out), **more}}:
+            try:
+                costs = [float(cost) * 1_000_000 for cost in (into, out)]
+                read = float(more.get("input_cache_read") or into) * 1_000_000
+                written = float(more.get("input_cache_write") or into) * 1_000_000
+            except (TypeError, ValueError):
+                return None
+            prices = [round(price, 6) for price in (*costs, read, written)]
+            return Price(prices[0], prices[1], prices[2], prices[3], "USD") if min(prices) >= 0 else None
+        case _:
+            return None

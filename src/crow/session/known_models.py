@@ -5,12 +5,14 @@ They are asked once in the life of the process, in the background. Whoever does 
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from crow.config.discovery import Discovery, add_local_servers, can_chat, first_model, has_key
 from crow.config.settings import ProviderSettings
 from crow.errors import CrowError
 from crow.model import catalog
+from crow.model.facts import Facts
+from crow.model.listings import ListedModels, keep_listing, read_listings
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +21,10 @@ _Place = tuple[str, ...]
 
 
 class KnownModels:
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self._home = home
         self._environ = environ
+        self._listings: dict[str, ListedModels] = {}
         self._asking = asyncio.Lock()
         self._listed: dict[_Place, list[str]] = {}
         self._local_asked = False
@@ -35,6 +39,15 @@ class KnownModels:
             return list(provider.models)
         first = first_model(name, provider)
         return list(dict.fromkeys([*([first] if first else []), *self._listed.get(_place(name, provider), [])]))
+
+    def read_listings(self) -> None:
+        """What the vendors said of their models, today or before. To be called beside the event loop."""
+        self._listings = read_listings(self._home)
+
+    def facts(self, provider: ProviderSettings | None, model: str) -> Facts | None:
+        """What the provider's own list says of a model; an old list says more than none."""
+        listed = self._listings.get(provider.base_url) if provider is not None else None
+        return listed.models.get(model) if listed is not None else None
 
     async def ask(self, providers: Mapping[str, ProviderSettings]) -> None:
         """Asks everyone who has not been asked yet. Failures are logged and otherwise pass in silence."""
@@ -63,12 +76,24 @@ class KnownModels:
             self._listed[_place(name, provider)] = list(filter(can_chat, models))
 
     async def _ask_provider(self, name: str, provider: ProviderSettings) -> None:
+        models: Collection[str] = ()
         try:
-            models = await catalog.listed(name, provider, self._environ)
+            models = await self._list(name, provider)
         except CrowError as error:
             logger.info("the models of %s could not be listed: %s", name, error)
-            models = []
         self._listed[_place(name, provider)] = list(filter(can_chat, models))
+
+    async def _list(self, name: str, provider: ProviderSettings) -> Collection[str]:
+        """As it was listed within the last day, else anew."""
+        listed = self._listings.get(provider.base_url)
+        if listed is not None and listed.is_fresh:
+            return listed.models
+        models = await catalog.listed(name, provider, self._environ)
+        try:
+            await asyncio.to_thread(keep_listing, self._home, provider.base_url, models)
+        except CrowError as error:
+            logger.info("the list of models of %s is not kept: %s", name, error)
+        return models
 
 
 def _place(name: str, provider: ProviderSettings) -> _Place:

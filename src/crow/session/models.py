@@ -24,6 +24,7 @@ from crow.config.variables import check_variables, mode_in, with_allowed
 from crow.errors import ConfigError, ContextOverflow, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
+from crow.model.facts import Facts
 from crow.model.reply_limit import with_limit
 from crow.session.known_models import KnownModels
 
@@ -86,11 +87,19 @@ class SessionSetup:
 
     def describe(self, name: str) -> ModelInfo:
         """What is known of a model that can be chosen."""
-        return catalog.describe(name, self._providers_with(name))
+        providers = self._providers_with(name)
+        return catalog.describe(name, providers, self._listed(name, providers))
+
+    def _listed(self, name: str, providers: Mapping[str, ProviderSettings]) -> Facts | None:
+        provider, model = split_model(name)
+        return self._known.facts(providers.get(provider), model)
 
     def choose(self, name: str) -> "ModelChoice":
         """ConfigError if the model cannot be used: it is not there, or its key is missing."""
-        return ModelChoice(name, self._providers_with(name), self.settings.limits, self._environ, self._known.windows)
+        providers, known = self._providers_with(name), self._known
+        return ModelChoice(
+            name, providers, self.settings.limits, self._environ, known.windows, self._listed(name, providers)
+        )
 
     def choose_again(self, name: str) -> "ModelChoice":
         """For a model that was chosen long ago. Also ConfigError if it is no longer among the configured ones."""
@@ -119,10 +128,11 @@ class ModelChoice:
         limits: Limits,
         environ: Mapping[str, str],
         windows: dict[str, int],
+        listed: Facts | None = None,
     ) -> None:
-        """`windows`: those that servers have told of by now."""
+        """`windows`: those that servers have told of by now; `listed`: what the vendor's own list says."""
         catalog.check(name, providers, environ)
-        self.info = catalog.to_be_used(name, providers)
+        self.info = catalog.to_be_used(name, providers, listed)
         self.has_configured_window = catalog.has_configured_window(name, providers)
         self._windows = windows
         self._providers = providers
@@ -131,7 +141,7 @@ class ModelChoice:
         self._importing: asyncio.Future[None] | None = None
 
     def create(self) -> Model:
-        return catalog.create(self.info.name, self._providers, self._limits, self._environ)
+        return catalog.create(self.info.name, self._providers, self._limits, self._environ, self.info)
 
     @property
     def known_window(self) -> int | None:
@@ -259,7 +269,7 @@ class Models:
         self._home = home
         self._disk: Disk | None = None
         self._environ = environ
-        self._known = KnownModels(environ)
+        self._known = KnownModels(home, environ)
         self._demo = False
 
     def use_demo(self) -> None:
@@ -285,7 +295,7 @@ class Models:
         from crow.disk import Disk  # needed by sessions only: `initialize` is answered before
 
         self._disk = self._disk or Disk(self._home)
-        read = await self._disk.run(lambda: load_settings(self._home), SILENT_AFTER)
+        read = await self._disk.run(self._read, SILENT_AFTER)
         settings = with_allowed(read, self._environ)
         found = await discover(settings, self._environ)
         if not found.default:
@@ -298,6 +308,10 @@ class Models:
             if found.chosen_by != MODEL or split_model(found.default)[0] in found.providers:
                 raise
             raise ConfigError(f"{MODEL}: {error.message}", remedy=error.remedy) from None
+
+    def _read(self) -> Settings:
+        self._known.read_listings()
+        return load_settings(self._home)
 
     def may_see(self) -> bool:
         """Whether pictures make sense: only a model that is known not to see rules them out."""
