@@ -279,6 +279,8 @@ class HistorySimplified(Event, frozen=True, tag="history_simplified"):
 
     thoughts: bool = False
     """Thoughts, and whatever else only the provider that sent it understands."""
+    model: str = ""
+    """`provider/model`, if no thought that this model will have is to be sent back either."""
     flattened: tuple[int, ...] = ()
     """These messages are plain text from now on: calls, results and attachments in words."""
 

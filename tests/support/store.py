@@ -124,7 +124,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     HistoryCleared(),
     TurnUndone("t1"),
     OutputsPruned(("t1-c1", "t1-c2")),
-    HistorySimplified(thoughts=True, flattened=(1, 2)),
+    HistorySimplified(thoughts=True, model="local/small", flattened=(1, 2)),
     CompactionStarted("k1", "the window is nearly full"),
     CompactionEnded("k1", "completed", "what was", 12, "no error"),
     OptionChosen("mode", "plan"),

@@ -107,6 +107,14 @@ def test_thoughts_that_a_provider_never_takes_back_are_left_out_and_stay_out(tmp
     assert_reloads(house)
 
 
+def test_a_model_whose_thoughts_are_refused_twice_gets_none_back(tmp_path: Path) -> None:
+    house = play(tmp_path, refuses("thinking"), "one", "two", "three", rounds=3)
+    assert house.remembered() == [HistorySimplified(thoughts=True), HistorySimplified(thoughts=True, model="house/m")]
+    assert len(house.sent) == 3 * 2 + 2
+    assert "house/m gets none of its thoughts back" in house.told()[1]
+    assert_reloads(house)
+
+
 def test_a_round_that_a_refusal_names_is_sent_as_text(tmp_path: Path) -> None:
     house = play(tmp_path, refuses("tool_use"), "one", "two")
     assert house.remembered() == [HistorySimplified(thoughts=True, flattened=(1, 2))]

@@ -27,7 +27,7 @@ from crow.messages import (
 )
 from crow.turn.essentials import Essentials
 from crow.turn.growing import UNFINISHED, GrowingReply
-from crow.turn.simplifying import simplified, without_media
+from crow.turn.simplifying import simplified, without_media, without_thoughts_of
 
 __all__ = ["FAILED", "INTERRUPTED", "UNANSWERED", "UNFINISHED", "History"]
 
@@ -107,6 +107,10 @@ class History:
         self._turns: list[_Turn] = []
         self._reply: GrowingReply | None = None
         self._measured: _Measured | None = None
+        self.refused_thoughts = False
+        """Whether a provider has once refused the thoughts in it."""
+        self._thoughtless: set[str] = set()
+        """Models that take none of their thoughts back, as `provider/model`."""
 
     def apply(self, event: events.Event) -> None:
         match event:
@@ -221,7 +225,8 @@ class History:
     def _close_reply(self) -> None:
         """What has come of the reply is history now; a call that is still open counts as unfinished."""
         if self._reply is not None:
-            self._current().messages += self._reply.messages()
+            replied = self._reply.messages()
+            self._current().messages += [without_thoughts_of(message, self._thoughtless) for message in replied]
             self._reply = None
 
     def _end_turn(self, event: events.TurnEnded) -> None:
@@ -288,6 +293,8 @@ class History:
         for turn in self._turns:
             turn.messages = [next(messages) for _ in turn.messages]
         self._measured = None
+        self.refused_thoughts |= event.thoughts
+        self._thoughtless.update({event.model} - {""})
 
     def _replace_beginning(self, dropped: int, summary: str) -> None:
         """A turn that is dropped in part keeps the rest of its messages, and can still be taken out with them."""

@@ -55,6 +55,9 @@ class RefusalRecovery:
         history, before = self._conversation.history, self.without
         entries = history.entries()
         thoughts = any(map(has_thoughts, entries))
+        if before is None and thoughts and history.refused_thoughts:  # again: so will it be with every other one
+            name = self._conversation.model.info.name
+            return HistorySimplified(thoughts=True, model=name), f"{name} gets none of its thoughts back"
         if before is None and thoughts:
             return HistorySimplified(thoughts=True), "the model's earlier thoughts are no longer sent"
         groups = history.groups(before)

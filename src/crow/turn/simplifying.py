@@ -3,7 +3,7 @@
 Each message stays one message, so that positions in a history mean the same before and after.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -68,6 +68,24 @@ def _without_thoughts(message: Message) -> Message:
         return message
     parts = message.parts if isinstance(message, AssistantMessage) else ()
     return AssistantMessage(tuple(replace(part, kept=None) for part in parts if not isinstance(part, Thought)))
+
+
+def without_thoughts_of(message: Message, models: Collection[str]) -> Message:
+    """Without the thoughts that these models had, and what came with their words and calls."""
+    if not isinstance(message, AssistantMessage) or not models:
+        return message
+    parts = (part for part in message.parts if not isinstance(part, Thought) or not _is_of(part, models))
+    return AssistantMessage(tuple(_without_kept(part, models) for part in parts))
+
+
+def _is_of(thought: Thought, models: Collection[str]) -> bool:
+    """Of a thought that was withheld, only the provider is known."""
+    return any(name.startswith(f"{thought.origin}/{thought.model}") for name in models)
+
+
+def _without_kept(part: AssistantPart, models: Collection[str]) -> AssistantPart:
+    kept = part.kept
+    return replace(part, kept=None) if kept and f"{kept.provider}/{kept.model}" in models else part
 
 
 def _flat(message: Message, calls: Mapping[str, ToolCall]) -> Message:
