@@ -5,14 +5,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 
 from crow import events
-from crow.messages import AssistantMessage, Message, ProviderData, Text, Thought, ToolCall
+from crow.config.settings import Limits
+from crow.events import TextDelta
+from crow.messages import AssistantMessage, Message, ProviderData, StopReason, Text, Thought, ToolCall
 from crow.model import base as model
+from crow.model import catalog
 from crow.model.base import ModelInfo
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import TurnIds
 from crow.turn.history import History
 from crow.turn.reply import Reply
 from crow.turn.waits import Wait
+from tests.support.provider import Provider
+from tests.turn.talk import Talk
 
 INFO = ModelInfo("vendor", "thinker")
 
@@ -95,3 +100,22 @@ def test_the_cost_that_the_provider_tells_counts_and_what_it_notices_is_told():
     )
     assert usage == events.UsageReported(10, 5, cost=0.25, currency="USD", reasoning_tokens=3)
     assert remark == events.Remark("warning", "No pictures.")
+
+
+def test_a_reply_that_its_provider_paused_is_sent_back_and_goes_on(tmp_path):
+    async def talk() -> tuple[StopReason, list[list[str]], list[str]]:
+        with Provider() as provider:
+            provider.anthropic.answer("Let me look.", finish="pause_turn")
+            provider.anthropic.check = lambda request: None
+            provider.anthropic.answer("Found it.")
+            talk = Talk(tmp_path, catalog.create("house/m", {"house": provider.anthropic.settings()}, Limits(), {}))
+            reason = await talk.turn("Search.")
+            await talk.model.close()
+            bodies = [request.body["messages"] for request in provider.anthropic.requests]
+            roles = [[message["role"] for message in messages] for messages in bodies]
+            return reason, roles, [event.text for event in talk.of(TextDelta)]
+
+    reason, roles, said = asyncio.run(talk())
+    assert reason is StopReason.END_TURN
+    assert roles == [["user"], ["user", "assistant"]]
+    assert "".join(said) == "Let me look.Found it."

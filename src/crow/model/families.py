@@ -18,8 +18,6 @@ class Family(NamedTuple):
     max_output: int | None = None
     """Only Anthropic's API insists on a limit, so only its models have one here."""
     thought_levels: tuple[str, ...] = ()
-    thinks_by_effort: bool = False
-    """Anthropic's newer models take a word for how hard they try, and refuse the budget of tokens that others want."""
 
 
 def _family(
@@ -30,11 +28,10 @@ def _family(
     audio: bool = False,
     max_output: int | None = None,
     levels: str = "",
-    thinks_by_effort: bool = False,
 ) -> Family:
     # Names come as `gpt-4o`, `openai/gpt-4o`, `us.anthropic.claude-…`: a family may begin after any separator.
     name = rf"(?:^|[/.:_-]){pattern}"
-    return Family(name, context_window, images, audio, max_output, tuple(levels.split()), thinks_by_effort)
+    return Family(name, context_window, images, audio, max_output, tuple(levels.split()))
 
 
 # The first match counts: the particular before the general.
@@ -44,7 +41,7 @@ FAMILIES = (
     _family(r"claude-3[-.]7", 200_000, max_output=64_000, levels="off low medium high"),
     _family(r"claude-opus-4(-0|-1|-2025|$)", 200_000, max_output=32_000, levels="off low medium high"),
     _family(r"claude-\w+-4([-.]5|-0|-2025|@|$)", 200_000, max_output=64_000, levels="off low medium high"),
-    _family(r"claude", 200_000, max_output=64_000, levels="low medium high", thinks_by_effort=True),
+    _family(r"claude", 200_000, max_output=64_000, levels="low medium high"),
     _family(r"gpt-4o-audio", 128_000, images=False, audio=True),
     _family(r"gpt-4o", 128_000),
     _family(r"gpt-4\.1", 1_047_576),
