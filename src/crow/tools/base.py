@@ -178,6 +178,8 @@ class ReadCall(NamedTuple):
     """A call whose arguments are complete, read once for all that follows: what is judged and shown is what runs."""
 
     call: ToolCall
+    arguments: dict[str, Any]
+    """As they are in the call; empty if they cannot be read."""
     returned: str
     """The arguments that the model gets back as its own: what it wrote, if that was an object."""
     note: str = ""
@@ -188,14 +190,15 @@ def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
     """The call as its tool can read it. What cannot be read stays as it is: the tool says why."""
     given = json_object(call.arguments)
     if given is not None and is_plain(given, spec.schema):
-        return ReadCall(call, call.arguments)
+        return ReadCall(call, given, call.arguments)
     from crow.tools.lenient.reading import read_leniently  # for those that are not as they should be
 
     read = read_leniently(call, spec)
     if read is None:
-        return ReadCall(call, call.arguments)
+        return ReadCall(call, given or {}, call.arguments)
     returned = read.arguments if given is None else call.arguments
-    return ReadCall(msgspec.structs.replace(call, arguments=read.arguments), returned, read.note)
+    run = msgspec.structs.replace(call, arguments=read.arguments)
+    return ReadCall(run, json_object(read.arguments) or {}, returned, read.note)
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

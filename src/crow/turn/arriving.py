@@ -89,11 +89,11 @@ class ArrivingCall:
 
     def last_preview(self) -> events.CallPreviewed | None:
         """What the arguments say of the call and was not shown yet, if they are complete."""
-        return self.preview_of(self.read().call) if json_object(self.arguments) else None
+        return self.preview_of(self.read()) if json_object(self.arguments) else None
 
-    def preview_of(self, call: ToolCall) -> events.CallPreviewed | None:
+    def preview_of(self, read: ReadCall) -> events.CallPreviewed | None:
         """What the arguments, as they were read, say of the call and was not shown yet."""
-        arguments = json_object(call.arguments)
+        arguments = read.arguments
         if not arguments:
             return None
         title, locations = self._tool.title(arguments), self._locations(arguments)

@@ -114,7 +114,7 @@ class CallBatch:
     def _read(self, arrived: ArrivingCall) -> ToolCall:
         """The call as it will be judged and run. The model gets back what it wrote, if that was an object."""
         read = arrived.read()
-        if (preview := arrived.preview_of(read.call)) is not None:
+        if (preview := arrived.preview_of(read)) is not None:
             self._journal.append(preview)
         call = read.call
         read_as = call.arguments if call.arguments != read.returned else ""
