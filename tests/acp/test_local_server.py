@@ -11,6 +11,8 @@ from tests.support.provider_dialect import Spoken
 from tests.support.windowed import Json, is_summary
 
 ROUNDS = 40
+PATIENT = {"CROW_PATIENCE": "300"}
+"""However busy the machine is, the server's answer is waited for."""
 MAY_EDIT = '[[permission.rules]]\ntool = "edit"\ndecision = "allow"\n'
 
 
@@ -41,7 +43,7 @@ def fill(crow) -> None:
 def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, reports, refused):
     done: list[int] = []
     with local_server(window, reports, lambda body: worker(body, done)) as server:
-        crow = open_editor(base_url=server.url, config=MAY_EDIT, capabilities=EVERYTHING)
+        crow = open_editor(environment=PATIENT, base_url=server.url, config=MAY_EDIT, capabilities=EVERYTHING)
         fill(crow)
         crow.new_session()
         assert crow.prompt("Change every value.") == {"stopReason": "end_turn"}
@@ -63,7 +65,7 @@ def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, 
 @pytest.mark.parametrize("reports", [llama_cpp, ollama, lm_studio, vllm])
 def test_the_window_that_the_server_reports_is_used_at_once_and_shown(open_editor, reports):
     with local_server(12_345, reports, lambda body: ("Hello.",)) as server:
-        crow = open_editor(base_url=server.url)
+        crow = open_editor(environment=PATIENT, base_url=server.url)
         crow.new_session()
         crow.prompt("Hi.")
         sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
@@ -74,7 +76,9 @@ def test_the_window_that_the_server_reports_is_used_at_once_and_shown(open_edito
 
 def test_a_configured_window_wins_and_nobody_is_asked(open_editor):
     with local_server(12_345, llama_cpp, lambda body: ("Hello.",)) as server:
-        crow = open_editor(base_url=server.url, config="[providers.test.models.m]\ncontext_window = 20000\n")
+        crow = open_editor(
+            environment=PATIENT, base_url=server.url, config="[providers.test.models.m]\ncontext_window = 20000\n"
+        )
         crow.new_session()
         crow.prompt("Hi.")
         sizes = {update["size"] for update in crow.updates if update["sessionUpdate"] == "usage_update"}
@@ -88,7 +92,7 @@ def test_a_model_that_ollama_loads_with_the_first_prompt(open_editor):
         loaded = server.reports.pop("/api/ps")
         server.reports["/api/ps"] = {"models": []}
         server.reports["/api/show"] = {"parameters": "stop  <|end|>", "model_info": {"qwen3.context_length": 262144}}
-        crow = open_editor(base_url=server.url)
+        crow = open_editor(environment=PATIENT, base_url=server.url)
         crow.new_session()
         crow.prompt("Hi.")
         assert "max_tokens" not in server.rounds[0]
@@ -96,3 +100,23 @@ def test_a_model_that_ollama_loads_with_the_first_prompt(open_editor):
         crow.prompt("Again.")
         [*_, last] = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"]
         assert last["size"] == 12_345
+
+
+def test_a_reply_that_repeats_itself_is_ended_and_said(open_editor):
+    with local_server(200_000, llama_cpp, lambda body: ("The same again. " * 5000,)) as server:
+        crow = open_editor(environment=PATIENT, base_url=server.url, capabilities=EVERYTHING)
+        crow.new_session()
+        assert crow.prompt("Hi.") == {"stopReason": "max_tokens"}
+        assert any("repeated the same passage" in notice for notice in crow.notices)
+        assert len(crow.text()) < 20_000
+
+
+def test_a_server_that_cuts_the_prompt_is_noticed_once(open_editor):
+    """It counts what it has read: less than it was sent."""
+    with local_server(200_000, llama_cpp, lambda body: ("Hello.",)) as server:
+        server.counts = 2048
+        crow = open_editor(environment=PATIENT, base_url=server.url, capabilities=EVERYTHING)
+        crow.new_session()
+        crow.prompt("word " * 5000)
+        crow.prompt("Again.")
+        assert len([notice for notice in crow.notices if "OLLAMA_CONTEXT_LENGTH" in notice]) == 1

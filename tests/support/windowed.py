@@ -29,6 +29,8 @@ class WindowedDialect(OpenAIDialect):
         self.window = window
         self.largest = 0
         self.refused = 0
+        self.counts: int | None = None
+        """What it says it has read, if not all of it."""
         self.asked = threading.Event()
         self._reply = reply
         self._usage = usage
@@ -60,7 +62,7 @@ class WindowedDialect(OpenAIDialect):
         spoken = tuple(part for part in parts if isinstance(part, str | Think | Call))
         further = [part for part in parts if not isinstance(part, str | Think | Call)]
         steps: list[Step] = [*self.opening(None), *self.spoken(spoken), *further]
-        usage = {"input": tokens, "output": 50} if self._usage else None
+        usage = {"input": self.counts or tokens, "output": 50} if self._usage else None
         self._queue(Answer([*steps, *self.closing(self.natural_finish(spoken), usage)]))
         self.asked.set()
         return super().respond(request)

@@ -22,10 +22,13 @@ from crow.config.load import load_settings
 from crow.config.settings import Limits, Mode, ProviderSettings, Settings
 from crow.config.variables import check_variables, mode_in, with_allowed
 from crow.errors import ConfigError, ContextOverflow, CrowError, SetupNeeded
+from crow.messages import StopReason
 from crow.model import catalog
-from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest
+from crow.model.base import Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
 from crow.model.facts import Facts
+from crow.model.reply_guard import ReplyGuard
 from crow.model.reply_limit import with_limit
+from crow.model.silent_losses import silent_loss
 from crow.session.known_models import KnownModels
 
 if TYPE_CHECKING:
@@ -144,6 +147,11 @@ class ModelChoice:
         return catalog.create(self.info.name, self._providers, self._limits, self._environ, self.info)
 
     @property
+    def longest_reply(self) -> int:
+        """Characters."""
+        return int(self._limits.reply * 2**20)
+
+    @property
     def known_window(self) -> int | None:
         """As it was configured, else as the server was last heard to say, else as it is generally known."""
         return (
@@ -187,6 +195,7 @@ class LateModel:
         self._asking: asyncio.Task[None] | None = None
         self._model: Model | None = None
         self._replies = 0
+        self._counted = self._noticed = False
         self._retired = False
 
     @property
@@ -233,9 +242,16 @@ class LateModel:
             if self._model is None:
                 await asyncio.shield(self._choice.warm_up())
                 self._model = self._model or self._choice.create()
+            guard = ReplyGuard(self._choice.longest_reply, repeats=self._info.local)
             async with aclosing(self._model.reply(with_limit(request, self._info))) as events:
                 async for event in events:
                     yield event
+                    if self._info.local and (notice := self._notice(request, event)):
+                        yield Noticed(notice)
+                    if objection := guard.objection(event):
+                        yield Noticed(objection)
+                        yield Done(StopReason.MAX_TOKENS)
+                        break
             if self._server is not None and self._server.window is None:
                 await self.ask_server(0)  # it has loaded the model by now
         except ContextOverflow as overflow:
@@ -247,6 +263,17 @@ class LateModel:
             self._replies -= 1
             if self._retired and not self._replies:
                 await self.close()
+
+    def _notice(self, request: ModelRequest, event: ModelEvent) -> str:
+        """What the person should know of the server, once: what it leaves out of the requests."""
+        if not isinstance(event, Usage) or not request.tools or self._noticed:
+            return ""
+        first, self._counted = not self._counted, True
+        notice = silent_loss(self._info.name, request, event, first=first)
+        if not notice and self._server is not None and not self._server.takes_tools:
+            notice = f"The template of {self._info.name} has no tools, says its server: the model cannot use any."
+        self._noticed = bool(notice)
+        return notice
 
     async def retire(self) -> None:
         """Another model takes its place: lets go of it as soon as nothing is streaming any more."""

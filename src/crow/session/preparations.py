@@ -13,8 +13,9 @@ from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation, TurnIds
 from crow.turn.waits import waiting
 
-SERVER_PATIENCE = 0.3
-"""Seconds that a prompt waits for a model's server to tell what it is: nobody should notice."""
+SERVER_PATIENCE = 0.1
+"""How long a prompt waits for a model's server to tell what it is, of the time after which waits are named: half a
+second, which nobody notices."""
 
 
 class Preparations:
@@ -41,6 +42,6 @@ class Preparations:
         if not isinstance(model, LateModel):
             return
         window = model.info.context_window
-        await model.ask_server(SERVER_PATIENCE)
+        await model.ask_server(SERVER_PATIENCE * self._conversation.patience)
         if model.info.context_window != window:
             tell_usage(self._conversation)

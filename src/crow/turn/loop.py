@@ -8,6 +8,7 @@ from crow import events
 from crow.errors import ContextOverflow, ModelRejected, TurnCancelled
 from crow.messages import StopReason, Text
 from crow.model.base import ModelEvent
+from crow.turn.budget import estimate
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.conversation import Conversation, TurnIds
@@ -81,6 +82,7 @@ async def _follow(
     calls: CallBatch,
     pace: "_Pace",
 ) -> None:
+<<<<<<< HEAD
     try:
         with waiting(conversation, "the model's answer") as wait:
             async with aclosing(reply.read(stream, wait)) as events_of_reply:
@@ -117,6 +119,21 @@ async def _may_spend(conversation: Conversation, ids: TurnIds) -> bool:
         case _:
             pass
     return True
+=======
+    with waiting(conversation, _awaited(conversation)) as wait:
+        async with aclosing(reply.read(stream, wait)) as events_of_reply:
+            async for event in events_of_reply:
+                conversation.journal.append(event)
+                calls.follow(event)
+                await pace.keep(wait)
+>>>>>>> 9c1f003 (Stop a reply without an end, and notice what a server leaves out)
+
+
+def _awaited(conversation: Conversation) -> str:
+    info = conversation.model.info
+    if not info.local:
+        return "the model's answer"
+    return f"the model's answer ({info.provider} reads about {estimate(conversation):,} tokens first)"
 
 
 async def skip_turn(conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent]) -> StopReason:
