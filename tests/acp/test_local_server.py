@@ -88,15 +88,18 @@ def test_a_configured_window_wins_and_nobody_is_asked(open_editor):
 
 def test_a_model_that_ollama_loads_with_the_first_prompt(open_editor):
     """Until then it runs no model, and nothing says how large the window will be."""
-    with local_server(12_345, ollama, lambda body: ("Hello.",)) as server:
-        loaded = server.reports.pop("/api/ps")
+
+    def reply(body: Json) -> tuple[Spoken, ...]:
+        server.reports |= ollama(12_345)
+        return ("Hello.",)
+
+    with local_server(12_345, silent, reply) as server:
         server.reports["/api/ps"] = {"models": []}
         server.reports["/api/show"] = {"parameters": "stop  <|end|>", "model_info": {"qwen3.context_length": 262144}}
         crow = open_editor(environment=PATIENT, base_url=server.url)
         crow.new_session()
         crow.prompt("Hi.")
         assert "max_tokens" not in server.rounds[0]
-        server.reports["/api/ps"] = loaded
         crow.prompt("Again.")
         [*_, last] = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"]
         assert last["size"] == 12_345

@@ -1,5 +1,6 @@
 """`crow doctor`: what it finds right and wrong, and how it says so."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -278,3 +279,18 @@ def test_only_a_terminal_gets_colours(tmp_path: Path) -> None:
     with Terminal(tmp_path, "doctor", "--offline", TERM="xterm", NO_COLOR="1") as terminal:
         assert terminal.ended() == 1
     assert "\x1b" not in terminal.output
+
+
+def test_what_it_says_of_a_local_server_can_be_pasted_into_the_config(tmp_path: Path) -> None:
+    """A name with a dot and a colon in it, as Ollama's are; the server itself is in no config yet."""
+    with ModelServer("qwen3.5:4b") as server:
+        local = {"CROW_LOCAL_SERVERS": f"ollama={server.port}"}
+        said = crow(tmp_path, "doctor", **local).stdout
+        assert "! the context window of ollama/qwen3.5:4b is not known\n" in said
+        lines = said.partition("Say it in the config:\n")[2].splitlines()
+        pasted = "\n".join(itertools.takewhile(lambda line: line.startswith("    "), lines))
+        write_config(tmp_path, pasted)
+        checked = crow(tmp_path, "doctor", **local)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "is not known" not in checked.stdout
+    assert "✓ the model is ollama/qwen3.5:4b (from the config file)" in checked.stdout

@@ -12,7 +12,7 @@ from crow.cli.render_text import counted
 from crow.config.discovery import Discovery, has_key, how_to_choose, shown_address, split_model, without_a_model
 from crow.config.key_variables import variables_of
 from crow.config.settings import ProviderSettings, Settings
-from crow.config.toml import toml_key
+from crow.config.toml import toml_key, toml_string
 from crow.errors import CrowError, ModelRejected
 from crow.model.base import ModelInfo
 from crow.model.endpoint import find
@@ -43,7 +43,7 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool, a
     )
     models = dict(zip(found.providers, (answer.models for answer in answers), strict=True))
     checks = [answer.check for answer in answers]
-    checks += _check_default(found, models) if found.default else [_nothing_chosen(found, models)]
+    checks += _check_default(found, models, settings) if found.default else [_nothing_chosen(found, models)]
     if ask and not offline and found.default and not any(check.outcome == "failed" for check in checks):
         checks.append(await _try_default(found))
     return [_without_secrets(check, found, settings) for check in checks]
@@ -125,7 +125,7 @@ def _nothing_chosen(found: Discovery, models: Models) -> Check:
     return failed("there is no model to talk to", remedy)
 
 
-def _check_default(found: Discovery, models: Models) -> Iterable[Check]:
+def _check_default(found: Discovery, models: Models, settings: Settings) -> Iterable[Check]:
     from crow.model.catalog import describe
 
     try:
@@ -149,9 +149,20 @@ def _check_default(found: Discovery, models: Models) -> Iterable[Check]:
         window = next((other.context_window for other in same if other.context_window), 65536)
         yield warn(
             f"the context window of {found.default} is not known",
-            f"Say it in the config:\n[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\n"
-            f"context_window = {window}",
+            f"Say it in the config:\n{_of_provider(info.provider, found, settings)}"
+            f"[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\ncontext_window = {window}",
         )
+
+
+def _of_provider(name: str, found: Discovery, settings: Settings) -> str:
+    """What the config must have before a model of the provider can be described in it; nothing if it has it."""
+    if name in settings.providers:
+        return ""
+    provider = found.providers[name]
+    lines = [f"[providers.{toml_key(name)}]", f'type = "{provider.type}"']
+    lines += [f"base_url = {toml_string(provider.base_url)}"] if provider.base_url else []
+    lines += [f"api_key_env = {toml_string(provider.api_key_env)}"] if provider.api_key_env else []
+    return "\n".join(lines) + "\n"
 
 
 async def _try_default(found: Discovery) -> Check:

@@ -82,9 +82,8 @@ async def _follow(
     calls: CallBatch,
     pace: "_Pace",
 ) -> None:
-<<<<<<< HEAD
     try:
-        with waiting(conversation, "the model's answer") as wait:
+        with waiting(conversation, _awaited(conversation)) as wait:
             async with aclosing(reply.read(stream, wait)) as events_of_reply:
                 async for event in events_of_reply:
                     conversation.journal.append(event)
@@ -119,14 +118,6 @@ async def _may_spend(conversation: Conversation, ids: TurnIds) -> bool:
         case _:
             pass
     return True
-=======
-    with waiting(conversation, _awaited(conversation)) as wait:
-        async with aclosing(reply.read(stream, wait)) as events_of_reply:
-            async for event in events_of_reply:
-                conversation.journal.append(event)
-                calls.follow(event)
-                await pace.keep(wait)
->>>>>>> 9c1f003 (Stop a reply without an end, and notice what a server leaves out)
 
 
 def _awaited(conversation: Conversation) -> str:
