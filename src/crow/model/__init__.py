@@ -13,6 +13,8 @@
 - `faults`: a provider's failure as one of our errors; `complaint` finds what it said, `window` the size of the
   window in it, `server_faults` what only a server's owner can change; `scrubbing` takes out the keys.
 - `facts`: what is known of models, from the catalogue in `facts.json`; `families`: what a name suggests.
+- `local_server`: what a server on this machine says of itself; `silent_losses`: what it does not say. `reply_limit` and
+  `reply_guard`: how long a reply may get.
 - `prices`: what a reply cost. `listing`: which models a provider has; `listings`: the lists that are kept for a day.
   `trial`: whether one of them answers.
 """

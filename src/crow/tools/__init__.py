@@ -1,7 +1,7 @@
 """What the model may do, one file a tool, its prompt text beside it.
 
 - `base`: what a tool is. `schemas`: what the model is told of its arguments.
-- `toolbox`: the tools of a session, by name.
+- `toolbox`: the tools of a session, by name. `small_set`: those of a model with a small window.
 - `read`, `find`, `search` look; `write` and `edit` change; `terminal` and `background` run commands; `plan` and `ask`
   talk to the person; `leave_plan` ends the plan mode; `task` sends a subagent.
 - `web_fetch` and `web_search`; `web_redirects`: which redirects are followed unasked.
