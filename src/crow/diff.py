@@ -110,6 +110,11 @@ def split_lines(text: str) -> list[str]:
     return io.StringIO(text, newline="\n").readlines()
 
 
+def common_beginning(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    return _agreeing(min(len(one), len(other)), lambda start, end: one[start:end] == other[start:end])
+
+
 def _is_small(text: str) -> bool:
     return len(text) <= LARGEST_WHOLE and len(text.encode("utf-8", "surrogatepass")) <= LARGEST_WHOLE
 
@@ -300,7 +305,7 @@ def _agreeing(most: int, agree: Callable[[int, int], bool]) -> int:
     """How many characters two texts have in common, at most so many: compared in slices, the last of them halved until
     it fits. `agree` says whether those from `start` to `end` are the same.
     """
-    same, size = 0, _SLICE
+    same, size = 0, min(_SLICE, most)
     while same < most and size:
         step = min(size, most - same)
         if agree(same, same + step):

@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+from crow.diff import common_beginning
 from crow.errors import WorkspaceError
-from crow.tools.following import follow
-from crow.tools.matching import Replacement, TextEdit, apply, common_beginning, plan_edits
+from crow.tools.editing.following import follow
+from crow.tools.editing.matching import Replacement, TextEdit, apply, plan_edits
 
 
 def edited(text: str, *edits: TextEdit) -> str:

@@ -15,6 +15,7 @@ from crow.cli.parsing import a_folder
 from crow.cli.render_text import cells, clean_prose, cut
 from crow.cli.terminal import ask, is_interactive
 from crow.config.home import home, is_there, write_new_file
+from crow.diff import common_beginning
 from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
 from crow.paths import is_inside
@@ -22,7 +23,6 @@ from crow.session.export import as_json, markdown, moment
 from crow.store.base import SessionEntry, SessionStore
 from crow.store.schema import FILE_NAME
 from crow.store.store import open_store
-from crow.tools.matching import common_beginning
 from crow.visible import one_line
 from crow.workspace.outputs import remove_outputs
 

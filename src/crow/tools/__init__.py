@@ -7,10 +7,8 @@
 - `web_fetch` and `web_search`; `web_redirects`: which redirects are followed unasked.
 - `exit_codes`: those of commands that are answers, not failures.
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.
-- `matching`: where an edit applies, by an exact match in the text (`places`) or, where there is none, by `tolerant`:
-  `readings` are what the edit may have been meant to be, `forms` what is overlooked. `fitting`: what is put there.
-  `following`: the same in a text that has changed meanwhile. `nearest`: what it may have meant, if it applies nowhere.
+- `editing/`: where an edit applies in a text, and what is put there. `lenient/`: what is meant by a call that is not
+  written as it should be. Both have maps.
 - `suggestions`: what may be meant by a path where nothing lies.
-- `omissions`: placeholders for what a model left out, which are never written.
 - `advice`: what the model is told to do next, in the names that the tools have where they are offered.
 """

@@ -11,7 +11,6 @@ from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Look
-from crow.tools.matching import common_beginning
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
 from crow.workspace.place import ResolvedPath
@@ -59,7 +58,7 @@ async def show_change(path: str, old: str | None, new: str) -> ShownChange:
 
 
 def _show(path: str, old: str | None, new: str) -> ShownChange:
-    first_line = new.count("\n", 0, common_beginning(old or "", new)) + 1
+    first_line = new.count("\n", 0, diff.common_beginning(old or "", new)) + 1
     found = diff.changes(old or "", new)  # once, for both: it is what a large file costs
     counted = diff.statistics(old or "", new, found)
     display = diff.display(shown(path), old, new, found)

@@ -24,9 +24,9 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.following import follow
-from crow.tools.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
-from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
+from crow.tools.editing.following import follow
+from crow.tools.editing.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
+from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.seen import Seen
 from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace

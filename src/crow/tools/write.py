@@ -23,9 +23,9 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.fitting import with_ends_of, without_foreign_ends
-from crow.tools.omissions import check_no_wrapper, check_nothing_left_out
-from crow.tools.readings import with_line_ends_meant
+from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
+from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+from crow.tools.editing.readings import with_line_ends_meant
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end

@@ -6,8 +6,8 @@ from crow.messages import ToolCall
 from crow.paths import shown
 from crow.tools.changing import check_writable, read_judged, show_change, worked_out
 from crow.tools.edit import EditAction
-from crow.tools.fitting import with_ends_of, without_foreign_ends
-from crow.tools.matching import EditPlan, Replacement, apply
+from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
+from crow.tools.editing.matching import EditPlan, Replacement, apply
 from crow.tools.seen import Seen, count_lines
 from crow.workspace.base import Workspace
 from crow.workspace.endings import usual_line_end

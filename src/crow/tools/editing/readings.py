@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
-from crow.tools.forms import is_word, unescaped
+from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
 from crow.workspace.endings import with_line_feeds
 
 MOST_READ = 1024 * 1024
@@ -130,7 +130,6 @@ def _unmarked(text: str) -> str:
 
 # --- escapes
 
-_ESCAPE = r"""\\(?:[ntr"'`\\/]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"""
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -146,12 +145,12 @@ def _replacing(pattern: str) -> Callable[[str], str]:
 
 _UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("escapes that are too many", _replacing(r"""\\["'`\\/]""")),
-    ("escapes that are too many", _replacing(_ESCAPE)),
+    ("escapes that are too many", _replacing(ESCAPE)),
     ("escapes that are too many", _replacing(r"""\\["'`]""")),
     ("escapes that are too many", _replacing(r"\\[ntr]")),
     ("escapes that are too many", _replacing(r"\\u[0-9a-fA-F]{4}")),
     ("escapes that are too many", _replacing(r"\\[_*#\[\]()<>$&|~!{}.+-]")),
-    ("HTML entities", _replacing(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,10});")),
+    ("HTML entities", _replacing(ENTITY)),
 )
 
 
@@ -186,7 +185,7 @@ def with_line_ends_meant(path: str, text: str) -> str | None:
     pieces = re.split(r"(?<!\\)\\n", text)
     if not any(_ends_outside(piece) for piece in pieces[:-1]):
         return None
-    meant = with_line_feeds(_replacing(_ESCAPE)(text))
+    meant = with_line_feeds(_replacing(ESCAPE)(text))
     if _cuts_a_string(meant, text):
         raise WorkspaceError(
             "The text has line ends written as `\\n`, outside quotes and inside them: it is unclear which are meant as "

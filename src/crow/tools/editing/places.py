@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from crow.tools.fitting import with_ends_of
-from crow.tools.forms import Form, Level
+from crow.tools.editing.forms import Form, Level
+from crow.tools.editing.line_ends import with_ends_of
 from crow.workspace.endings import first_line_end, usual_line_end, with_line_feeds
 
 _CRLF = re.compile("\r\n")
@@ -84,3 +84,9 @@ def occurrences(text: str, wanted: str, step: int = 1) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(wanted, place + step)
+
+
+def only_place(text: str, wanted: str) -> int | None:
+    """Where the one occurrence is; None if there is none, or more than one."""
+    place = text.find(wanted)
+    return place if place >= 0 and text.find(wanted, place + 1) < 0 else None

@@ -63,11 +63,15 @@ def plain_form(character: str) -> str:
     return unicodedata.normalize("NFD", character)
 
 
+ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,10});"
+ESCAPE = r"""\\(?:[ntr"'`\\/]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"""
+"""Regular expressions for what `unescaped` reads: an entity of HTML, and an escape of most languages."""
+
 _PATTERNS = {
     Level.CHARACTERS: re.compile(r"[^\x00-\x7f]"),
     Level.LINES: re.compile(rf"[{BLANKS}\n]+|[^\x00-\x7f]"),
-    Level.ENTITIES: re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,10});|[^\x00-\x7f]"),
-    Level.ESCAPES: re.compile(r"""\\(?:[ntr"'`\\/]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"""),
+    Level.ENTITIES: re.compile(rf"{ENTITY}|[^\x00-\x7f]"),
+    Level.ESCAPES: re.compile(ESCAPE),
 }
 _WITH_BLANKS = re.compile(rf"[{BLANKS}]+|[^\x00-\x7f]")
 _NAMED_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -158,16 +162,17 @@ def _stand_in(text: str, level: Level) -> Callable[[str, int, int], str]:
         if end == len(text) or text[end] == "\n":
             return ""
         if start == 0 or text[start - 1] == "\n":
-            return "" if level >= Level.INDENTS else _blanks(token)
+            return "" if level >= Level.INDENTS else plain_blanks(token)
         if level < Level.INNER:
-            return _blanks(token)
+            return plain_blanks(token)
         return " " if is_word(text[start - 1]) and is_word(text[end]) else ""
 
     return of_any if Level.ENDS <= level <= Level.LINES else of_character
 
 
-def _blanks(token: str) -> str:
-    return token if token.isascii() else "".join(blank if blank.isascii() else " " for blank in token)
+def plain_blanks(blanks: str) -> str:
+    """The same number of blanks, with a space for each that is not ASCII."""
+    return blanks if blanks.isascii() else "".join(blank if blank.isascii() else " " for blank in blanks)
 
 
 def is_word(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from crow.diff import compare_lines, split_lines
-from crow.tools.matching import Replacement
+from crow.tools.editing.places import Replacement, only_place
 
 
 def follow(replacements: Sequence[Replacement], before: str, now: str) -> list[Replacement] | None:
@@ -20,7 +20,7 @@ def follow(replacements: Sequence[Replacement], before: str, now: str) -> list[R
     for replacement in replacements:
         old = before[replacement.start : replacement.end]
         if old not in only_places:
-            only_places[old] = (_only_place(before, old), _only_place(now, old))
+            only_places[old] = (only_place(before, old), only_place(now, old))
         was_at, is_at = only_places[old]
         start = is_at if was_at is not None else tracks.follow(replacement.start, replacement.end)
         if start is None:
@@ -48,11 +48,6 @@ class _Tracks:
             return None
         shift = self._changes[passed - 1].new_end - self._changes[passed - 1].old_end if passed else 0
         return self._now[first + shift] + start - self._before[first]
-
-
-def _only_place(text: str, wanted: str) -> int | None:
-    place = text.find(wanted)
-    return place if place >= 0 and text.find(wanted, place + 1) < 0 else None
 
 
 def _in_same_order(before: Sequence[Replacement], now: Sequence[Replacement]) -> bool:

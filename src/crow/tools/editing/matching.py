@@ -2,8 +2,8 @@
 
 All edits of a call are matched against the text as it is, so their order means nothing; only one whose old text is not
 there, or not unique, may mean what the edits before it made. An exact match comes first; line ends never matter, since
-the model does not see them. Only if there is none, more is overlooked, step by step (`crow.tools.tolerant`), and then
-the place must be the only one. What was found is fitted into its surroundings (`crow.tools.fitting`) before anybody is
+the model does not see them. Only if there is none, more is overlooked, step by step (`tolerant`), and then
+the place must be the only one. What was found is fitted into its surroundings (`fitting`) before anybody is
 shown it.
 """
 
@@ -13,14 +13,15 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from crow.diff import common_beginning
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.fitting import without_foreign_ends
-from crow.tools.nearest import LONGEST_LINE, describe_nearest
-from crow.tools.omissions import left_out
-from crow.tools.places import Match, Replacement, Source, occurrences
-from crow.tools.readings import numbers_of, with_line_ends_meant
-from crow.tools.tolerant import MOST_PLACES, Found, indented_match, tolerant_matches
+from crow.tools.editing.line_ends import without_foreign_ends
+from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
+from crow.tools.editing.omissions import left_out
+from crow.tools.editing.places import Match, Replacement, Source, occurrences, only_place
+from crow.tools.editing.readings import numbers_of, with_line_ends_meant
+from crow.tools.editing.tolerant import MOST_PLACES, Found, indented_match, tolerant_matches
 from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -145,7 +146,7 @@ class _Planner:
         new = with_line_feeds(edit.new)
         if len(self._edits) == 1 or len(new.strip()) < SURELY_MEANT or not self._manner.reveal:
             return False
-        place = _only_place(self._source.plain, new)
+        place = only_place(self._source.plain, new)
         if place is not None:
             line = self._source.line_of(place)
             self._notes.append(f"{name} was made already: its new text is at line {line}, its old text nowhere.")
@@ -300,18 +301,6 @@ def _core(text: str, replacement: Replacement) -> Replacement:
     )
 
 
-def common_beginning(one: str, other: str) -> int:
-    """How many characters two texts begin with in common; compares halves, so it costs little for long ones."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 # --- in words
 
 
@@ -385,9 +374,4 @@ def _not_found(source: Source, edit: TextEdit, name: str, manner: _Manner) -> st
 
 def _made_place(source: Source, edit: TextEdit) -> int | None:
     new = with_line_feeds(edit.new)
-    return _only_place(source.plain, new) if len(new.strip()) >= SURELY_MEANT else None
-
-
-def _only_place(text: str, wanted: str) -> int | None:
-    places = list(islice(occurrences(text, wanted), 2))
-    return places[0] if len(places) == 1 else None
+    return only_place(source.plain, new) if len(new.strip()) >= SURELY_MEANT else None

@@ -1,7 +1,7 @@
 """Finding an old text that is not in the file as it was written: what may have been meant, and what is overlooked.
 
-A reading (`crow.tools.readings`) says what the edit may have been meant to be, a form (`crow.tools.forms`) what does
-not count when it is looked for. All of it costs something only after an exact search has failed.
+A reading (`readings`) says what the edit may have been meant to be, a form (`forms`) what does not count when it is
+looked for. All of it costs something only after an exact search has failed.
 """
 
 import unicodedata
@@ -10,10 +10,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
-from crow.tools.fitting import LineFit, indent_of, with_escapes_of
-from crow.tools.forms import LADDER, STRIPPED, Form, Level, is_word
-from crow.tools.places import Match, Source, occurrences
-from crow.tools.readings import Reading, other_readings, with_line_ends_meant
+from crow.tools.editing.fitting import LineFit
+from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word
+from crow.tools.editing.indents import indent_of
+from crow.tools.editing.places import Match, Source, occurrences
+from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
+from crow.tools.editing.restyling import with_escapes_of
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
