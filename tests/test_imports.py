@@ -211,7 +211,7 @@ HEAVY = {
     *("httpx2", "httpcore", "httpcore2", "httpx", "anyio", "h11", "h2", "truststore", "certifi", "idna"),
     *("pydantic", "acp", "mcp", "starlette", "sqlite3", "email", "http.client", "urllib.request", "xml"),
     *("argparse", "logging.handlers", "multiprocessing", "unittest", "ctypes", "importlib.metadata", "zipfile"),
-    *("crow.model.openai", "crow.model.anthropic", "crow.model.http", "crow.cli.run", "crow.acp.client"),
+    *("crow.model.wires", "crow.model.http", "crow.cli.run", "crow.acp.client"),
 }
 """What would make the first answer late. A module of such a package counts too."""
 

@@ -8,9 +8,9 @@ from crow.config.settings import Limits, ModelSettings
 from crow.errors import ModelRefusedKey
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
-from crow.model.anthropic_request import encode
 from crow.model.base import Done, ModelInfo, ModelRequest, Said, Thinking, ThinkingSealed, Usage
 from crow.model.script import Call, Think
+from crow.model.wires.anthropic_request import encode
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal

@@ -19,12 +19,12 @@ from crow.messages import (
     UserMessage,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.dialects import dialect_of
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
-from crow.model.learning import Learned
-from crow.model.openai import REFUSALS
-from crow.model.openai_request import NO_SIGNATURE, encode
+from crow.model.wires.chat import REFUSALS
+from crow.model.wires.chat_request import NO_SIGNATURE, encode
+from crow.model.wires.dialects import dialect_of
+from crow.model.wires.learning import Learned
 from tests.model.asking import HELLO, READ
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"

@@ -21,8 +21,8 @@ from crow.messages import (
 )
 from crow.model import catalog
 from crow.model.base import ModelRequest
-from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT
-from crow.model.openai_request import TOOL_IMAGES, CallIds, sent_id
+from crow.model.wires.chat_request import TOOL_IMAGES, CallIds, sent_id
+from crow.model.wires.encoding import EMPTY_MESSAGE, NO_OUTPUT
 from tests.model.asking import READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal
@@ -328,6 +328,6 @@ def test_calls_have_ids_that_every_chat_completions_server_takes() -> None:
 
 
 def test_two_calls_never_share_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crow.model.openai_request.sent_id", lambda _, attempt=0: f"same{attempt // 2}")
+    monkeypatch.setattr("crow.model.wires.chat_request.sent_id", lambda _, attempt=0: f"same{attempt // 2}")
     ids = CallIds()
     assert [ids.of(call_id) for call_id in ("a", "b", "a", "c", "b")] == ["same0", "same1", "same0", "same2", "same1"]

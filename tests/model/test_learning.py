@@ -12,10 +12,10 @@ from crow.model import catalog
 from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiting
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
-from crow.model.learning import Learned, RefusalPattern
 from crow.model.retry import RetryingModel
 from crow.model.script import Fail, reply
 from crow.model.scripted import ScriptedModel
+from crow.model.wires.learning import Learned, RefusalPattern
 from tests.model.asking import HELLO, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

@@ -8,8 +8,8 @@ import pytest
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.messages import AssistantMessage, Message, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
-from crow.model.anthropic_request import encode
 from crow.model.base import ModelInfo, ModelRequest
+from crow.model.wires.anthropic_request import encode
 from tests.model.asking import HELLO, READ, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_anthropic import seal

@@ -27,7 +27,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.openai import LAST
+from crow.model.wires.chat import LAST
 from tests.model.asking import HELLO, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from crow.messages import AssistantMessage, Message, ProviderData, Text, Thought, ToolCall, ToolMessage, UserMessage
-from crow.model import anthropic_request, openai_request, responses_request
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.dialects import Dialect
+from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires.dialects import Dialect
 from tests.model.asking import READ
 from tests.support.provider_anthropic import seal
 from tests.support.stories import SEALED_ITEM
@@ -38,7 +38,7 @@ REQUEST = ModelRequest("Be brief.", HISTORY, [READ])
 INFO = ModelInfo("house", "m", max_output=8_000)
 
 MESSAGES: Body = json.loads(anthropic_request.encode(INFO, REQUEST))
-CHAT: Body = json.loads(openai_request.encode(INFO, REQUEST, Dialect()))
+CHAT: Body = json.loads(chat_request.encode(INFO, REQUEST, Dialect()))
 RESPONSES: Body = json.loads(responses_request.encode(INFO, REQUEST, ()))
 
 

@@ -10,7 +10,7 @@ from crow.errors import ModelRejected
 from crow.messages import StopReason
 from crow.model import catalog, endpoint
 from crow.model.base import Done, ModelRequest, Said
-from crow.model.openai_wires import prefers_responses
+from crow.model.wires.openai import prefers_responses
 from tests.model.asking import HELLO, READ, ask_all, run
 from tests.support.provider import Provider
 

@@ -13,10 +13,10 @@ from crow.errors import ModelRejected
 from crow.events import HistorySimplified, Remark
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
-from crow.model.anthropic_request import encode
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.exchange import messages_named
 from crow.model.script import Call, Think
+from crow.model.wires.anthropic_request import encode
+from crow.model.wires.exchange import messages_named
 from crow.turn.history import History
 from tests.model.asking import READ
 from tests.support.provider import Provider

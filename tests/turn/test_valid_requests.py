@@ -9,9 +9,9 @@ import pytest
 
 from crow.events import CallSettled, Event, ReplyEnded, SentText, TurnEnded, TurnStarted, UserSaid
 from crow.messages import Message, StopReason, Text
-from crow.model import anthropic_request, openai_request, responses_request
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.dialects import dialect_of
+from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires.dialects import dialect_of
 from crow.results import ToolResult
 from crow.session.mending import missing_ends
 from crow.turn.history import History
@@ -43,7 +43,7 @@ def on_messages(vendor: str, level: str = "", *refused: str, sealed: bool = True
 
 def on_chat(vendor: str, host: str, **rules: Any) -> Judge:
     def judge(messages: list[Message]) -> None:
-        body = openai_request.encode(info(vendor), request(messages), dialect_of(f"https://{host}/v1"))
+        body = chat_request.encode(info(vendor), request(messages), dialect_of(f"https://{host}/v1"))
         check_chat(json.loads(body), **rules)
 
     return judge

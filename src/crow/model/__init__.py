@@ -2,11 +2,7 @@
 
 - `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry` and `text_calls` wrap a
   model, and are one; `text_call_syntaxes`: how families of models write calls as text.
-- `openai`, with `dialects` (what vendors are known to want), `openai_request`, `openai_reply`, `openai_chunks` and
-  `openai_usage`, `responses`, with `responses_request` and `responses_reply`, and `anthropic`, with
-  `anthropic_request`, `anthropic_thinking` and `anthropic_reply`, are the adapters; `openai_wires` chooses between the
-  first two. `exchange` is the loop around them, `learning` what refusals teach; their requests share `encoding`, their
-  replies `arriving_text`.
+- `wires/`: the wire formats, and the loop that they have in common, with a map of its own.
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
 - `endpoint` and `network`: where a provider is, with which key, by which way; `key_command`: a key that a command
   prints. `http`: the HTTP library. `sse`: events out of what it receives.

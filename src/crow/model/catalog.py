@@ -44,11 +44,11 @@ def create(
         case "scripted":
             model = TextCallModel(_scripted(info, settings))
         case "openai":
-            from crow.model import openai_wires
+            from crow.model.wires import openai
 
-            model = TextCallModel(openai_wires.create(info, settings, limits, environ))
+            model = TextCallModel(openai.create(info, settings, limits, environ))
         case "anthropic":
-            from crow.model import anthropic
+            from crow.model.wires import anthropic
 
             model = anthropic.create(info, settings, limits, environ)
     return RetryingModel(model, limits)
@@ -136,8 +136,10 @@ def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
     importlib.import_module("crow.model.text_calls")
-    importlib.import_module("crow.model.openai_wires" if settings.type == "openai" else f"crow.model.{settings.type}")
-    if settings.type != "scripted":
+    if settings.type == "scripted":
+        importlib.import_module("crow.model.scripted")
+    else:
+        importlib.import_module(f"crow.model.wires.{settings.type}")
         from crow.model import http
 
         http.warm(settings.base_url)

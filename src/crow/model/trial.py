@@ -12,8 +12,9 @@ import msgspec
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected, ModelUnavailable
 from crow.messages import Text, UserMessage
-from crow.model import anthropic, catalog, openai_wires
+from crow.model import catalog
 from crow.model.base import ModelRequest
+from crow.model.wires import anthropic, openai
 from crow.timeouts import timeout
 
 PATIENCE = 60.0
@@ -33,7 +34,7 @@ async def try_model(name: str, providers: Mapping[str, ProviderSettings], enviro
     settings = providers.get(info.provider)
     if settings is None or settings.type == "scripted":
         return
-    adapter = anthropic if settings.type == "anthropic" else openai_wires
+    adapter = anthropic if settings.type == "anthropic" else openai
     model = adapter.create(info, settings, Limits(stream_idle=PATIENCE), environ)
     try:
         async with timeout(PATIENCE), contextlib.aclosing(model.reply(QUESTION)) as events:

@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 
 from crow.messages import StopReason
-from crow.model.arriving_text import Halves, TaggedThoughts
 from crow.model.base import (
     CallBegan,
     CallData,
@@ -21,9 +20,10 @@ from crow.model.base import (
     Thinking,
     ThoughtData,
 )
-from crow.model.encoding import to_json
 from crow.model.http import WHOLE, Http
-from crow.model.openai_chunks import (
+from crow.model.sse import ServerEvent
+from crow.model.wires.arriving_text import Halves, TaggedThoughts
+from crow.model.wires.chat_chunks import (
     CallDelta,
     Choice,
     Chunk,
@@ -34,8 +34,8 @@ from crow.model.openai_chunks import (
     read_loosely,
     text_of,
 )
-from crow.model.openai_usage import read_usage
-from crow.model.sse import ServerEvent
+from crow.model.wires.encoding import to_json
+from crow.model.wires.openai_usage import read_usage
 
 STOP_REASONS = {
     "stop": StopReason.END_TURN,

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from crow.messages import StopReason
-from crow.model.arriving_text import Halves
 from crow.model.base import (
     CallBegan,
     CallGrew,
@@ -20,8 +19,9 @@ from crow.model.base import (
     ThoughtData,
 )
 from crow.model.http import WHOLE, Http
-from crow.model.openai_usage import read_usage
 from crow.model.sse import ServerEvent
+from crow.model.wires.arriving_text import Halves
+from crow.model.wires.openai_usage import read_usage
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model import endpoint
-from crow.model.anthropic_reply import ReplyReader
-from crow.model.anthropic_request import encode
-from crow.model.anthropic_thinking import thinking_headers
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.exchange import HttpModel, Lesson
 from crow.model.http import Http
-from crow.model.learning import Learned, RefusalPattern
+from crow.model.wires.anthropic_reply import ReplyReader
+from crow.model.wires.anthropic_request import encode
+from crow.model.wires.anthropic_thinking import thinking_headers
+from crow.model.wires.exchange import HttpModel, Lesson
+from crow.model.wires.learning import Learned, RefusalPattern
 
 NOT_TAKEN = r".{0,80}(not support|unsupported|not permitted|not allowed|extra|unknown|unexpected|unrecognized|invalid)"
 REFUSALS = (

@@ -21,9 +21,9 @@ from crow.messages import (
     UserMessage,
     UserPart,
 )
-from crow.model.anthropic_thinking import THOUGHTS, claude_version, thinking_fields
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
+from crow.model.wires.anthropic_thinking import THOUGHTS, claude_version, thinking_fields
+from crow.model.wires.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ NO_THOUGHT: Json = {"type": "thinking", "thinking": " ", "signature": ""}
 
 
 def encode(info: ModelInfo, request: ModelRequest, *, refused: Container[str] = ()) -> bytes:
-    """`refused` names what this provider is known not to take, see `crow.model.anthropic`."""
+    """`refused` names what this provider is known not to take, see `anthropic.REFUSALS`."""
     messages = _alternating(info, request.messages, refused)
     body: Json = {
         "model": info.model,

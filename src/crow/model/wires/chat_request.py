@@ -21,10 +21,10 @@ from crow.messages import (
     UserMessage,
     UserPart,
 )
-from crow.model.arriving_text import THOUGHT_TAGS
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.dialects import GEMINI, Dialect
-from crow.model.encoding import (
+from crow.model.wires.arriving_text import THOUGHT_TAGS
+from crow.model.wires.dialects import GEMINI, Dialect
+from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,
     has_words,
@@ -43,7 +43,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", 
 
 
 def encode(info: ModelInfo, request: ModelRequest, dialect: Dialect, learned: Container[str] = ()) -> bytes:
-    """`learned` has the names of what the model's server was found to refuse; see `openai.REFUSALS`."""
+    """`learned` has the names of what the model's server was found to refuse; see `chat.REFUSALS`."""
     if "images" in learned:
         info = msgspec.structs.replace(info, images=False)
     writer = MessageWriter(info, dialect, learned)

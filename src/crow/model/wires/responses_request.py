@@ -25,7 +25,7 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.encoding import (
+from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,
     has_words,

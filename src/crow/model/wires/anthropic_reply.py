@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from crow.messages import StopReason
-from crow.model.arriving_text import Halves
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Noticed, Said, Thinking, ThinkingSealed, Usage
 from crow.model.http import WHOLE, Http
 from crow.model.sse import ServerEvent
+from crow.model.wires.arriving_text import Halves
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

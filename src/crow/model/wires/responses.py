@@ -3,11 +3,11 @@
 from crow.errors import ModelRejected
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.exchange import Lesson
 from crow.model.http import Http
-from crow.model.learning import Learned, RefusalPattern
-from crow.model.responses_reply import ReplyReader
-from crow.model.responses_request import encode
+from crow.model.wires.exchange import Lesson
+from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.responses_reply import ReplyReader
+from crow.model.wires.responses_request import encode
 
 REFUSALS = (
     RefusalPattern(

@@ -7,11 +7,11 @@ from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.exchange import HttpModel, Lesson, Reader, Wire
 from crow.model.http import Http
-from crow.model.learning import Learned, RefusalPattern
-from crow.model.openai import ChatWire
-from crow.model.responses import ResponsesWire
+from crow.model.wires.chat import ChatWire
+from crow.model.wires.exchange import HttpModel, Lesson, Reader, Wire
+from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.responses import ResponsesWire
 
 USE_RESPONSES = (
     RefusalPattern(
