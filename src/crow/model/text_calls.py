@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from crow.messages import StopReason, ToolSpec
 from crow.model.base import CallBegan, CallGrew, Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Said, Usage
-from crow.model.text_call_syntaxes import END_TOKENS, PHI_OPENING, TAGGED, Syntax, TextCall, parse, without_end_tokens
+from crow.model.text_call_readers import TextCall
+from crow.model.text_call_syntaxes import END_TOKENS, PHI_OPENING, TAGGED, Syntax, parse, without_end_tokens
 
 LONGEST_LINE = 64 * 1024
 """Characters of a line in whose middle calls are believed."""

@@ -1,0 +1,304 @@
+"""Reading tool calls that were written as text: the pieces that the syntaxes of `text_call_syntaxes` are made of."""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+from crow.messages import ToolSpec
+from crow.model.base import ModelEvent, Said, Thinking
+
+LONGEST_PYTHON = 64 * 1024
+"""Characters of calls in Python's syntax: its parser is not made for hostile input."""
+
+
+class TextCall(NamedTuple):
+    name: str
+    arguments: str
+    """JSON."""
+
+
+Reader = Callable[[str, Mapping[str, ToolSpec]], list[TextCall] | None]
+"""Reads all calls of a text that consists of nothing else, given the tools by name; None if it does not."""
+
+_json = json.JSONDecoder(strict=False)
+"""Models write line ends into strings as they are."""
+_BLANK = re.compile(r"\s*")
+NAME = r"[\w.:/-]{1,100}"
+"""A tool's name, as a regular expression."""
+
+
+def _json_at(text: str, place: int) -> tuple[Any, int] | None:
+    """The JSON value there, and where it ends; None if there is none."""
+    place = _skip_blank(text, place)
+    try:
+        value, end = _json.raw_decode(text, place)
+    except (ValueError, RecursionError):
+        return None
+    return value, end
+
+
+def _skip_blank(text: str, place: int) -> int:
+    found = _BLANK.match(text, place)
+    return found.end() if found else place
+
+
+def _skip(text: str, place: int, pattern: re.Pattern[str]) -> int:
+    """Behind the pattern, if it is there, and the blanks around it."""
+    place = _skip_blank(text, place)
+    found = pattern.match(text, place)
+    return _skip_blank(text, found.end()) if found else place
+
+
+def _tool_name(name: str) -> str:
+    """Without what models put around it: `functions.read:0` is `read`."""
+    return re.sub(r"^(functions?|default_api|tools?)[.:]|:\d+$", "", name.strip())
+
+
+def _call_of(value: Any) -> TextCall | None:
+    """From an object that names a tool and has its arguments, under one of the usual keys."""
+    match value:
+        case {"function": {"name": str()} as inner}:
+            return _call_of(inner)
+        case {"name": str(name)} | {"tool_name": str(name)} | {"function": str(name)} | {"tool": str(name)}:
+            pass
+        case _:
+            return None
+    fields = cast("dict[str, Any]", value)
+    keys = ("arguments", "parameters", "args", "input", "tool_input")
+    given: Any = next((fields[key] for key in keys if key in fields), None) or dict[str, Any]()
+    if isinstance(given, str):
+        return TextCall(_tool_name(name), given) if _is_object(given) else None
+    return TextCall(_tool_name(name), _dumped(given)) if isinstance(given, dict) else None
+
+
+def _is_object(text: str) -> bool:
+    """Whether the text is a JSON object and nothing else."""
+    found = _json_at(text, 0)
+    return found is not None and isinstance(found[0], dict) and _skip_blank(text, found[1]) == len(text)
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _calls_of(value: Any) -> list[TextCall] | None:
+    """From one such object, or a list of them."""
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    calls = [_call_of(item) for item in values]
+    return [call for call in calls if call is not None] if calls and all(calls) else None
+
+
+def tagged_json(opening: str, closing: str) -> Reader:
+    """Objects, or lists of them, each after an opening tag; closing tags may be missing."""
+    begin, end = re.compile(f"(?:{opening})"), re.compile(rf"(?:{closing}|;|,)" if closing else r"[;,]")
+
+    def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+        calls: list[TextCall] = []
+        place = 0
+        while place < len(text):
+            place = _skip(text, place, begin)
+            found = _json_at(text, place)
+            if found is None or (here := _calls_of(found[0])) is None:
+                return None
+            calls += here
+            place = _skip_all(text, found[1], end)
+        return calls
+
+    return read
+
+
+def named_json(opening: str, closing: str) -> Reader:
+    """Arguments after an opening that holds the tool's name."""
+    begin, end = re.compile(opening), re.compile(closing)
+
+    def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+        calls: list[TextCall] = []
+        place = 0
+        while place < len(text):
+            if (head := begin.match(text, place)) is None:
+                return None
+            found = _json_at(text, head.end())
+            if found is None or not isinstance(found[0], dict):
+                return None
+            calls.append(TextCall(_tool_name(head["name"]), text[_skip_blank(text, head.end()) : found[1]]))
+            place = _skip_all(text, found[1], end)
+        return calls
+
+    return read
+
+
+def markup(wrapper: str, function: str, parameter: str, end_parameter: str, end_function: str) -> Reader:
+    """A tag for each call and one for each argument, whose text is the value. A value ends where another argument, or
+    the end of the call, follows its closing tag: a file's content may hold such tags itself."""
+    outside = re.compile(rf"(?:{wrapper})") if wrapper else None
+    begin, argument = re.compile(function), re.compile(parameter)
+    value_end = re.compile(rf"{end_parameter}(?=\s*(?:{parameter}|{end_function}|$))")
+    end = re.compile(rf"(?:{end_function})")
+
+    def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+        calls: list[TextCall] = []
+        place = 0
+        while place < len(text):
+            place = _skip_all(text, place, outside)
+            if place == len(text):
+                break
+            if (head := begin.match(text, place)) is None:
+                return None
+            name, values = _tool_name(head["name"]), dict[str, Any]()
+            place = _skip_blank(text, head.end())
+            while (key := argument.match(text, place)) is not None:
+                if (last := value_end.search(text, key.end())) is None:
+                    return None
+                values[key["key"].strip()] = _typed(text[key.end() : last.start()], key["key"].strip(), tools.get(name))
+                place = _skip_blank(text, last.end())
+            calls.append(TextCall(name, _dumped(values)))
+            if (tail := end.match(text, place)) is None:
+                return None  # it was cut off: there may have been more arguments
+            place = _skip_blank(text, tail.end())
+        return calls
+
+    return read
+
+
+def _skip_all(text: str, place: int, pattern: re.Pattern[str] | None) -> int:
+    while pattern is not None and (further := _skip(text, place, pattern)) != place:
+        place = further
+    return _skip_blank(text, place)
+
+
+def _typed(value: str, key: str, tool: ToolSpec | None) -> Any:
+    """A value as the tool's schema wants it: what is written between tags is text, unless something else is wanted."""
+    properties = cast("dict[str, dict[str, Any]]", tool.schema.get("properties", {})) if tool else {}
+    wanted = properties.get(key, {}).get("type", "string")
+    if wanted == "string":
+        # One line end belongs to each tag; what is beyond belongs to the text.
+        return value.removeprefix("\n").removesuffix("\n")
+    found = _json_at(value, 0)
+    if found is not None and _skip_blank(value, found[1]) == len(value):
+        return found[0]
+    return {"true": True, "false": False}.get(value.strip().lower(), value.strip())
+
+
+_GLM_CALL = re.compile(rf"(?:<tool_calls>\s*)?<tool_call>\s*(?P<name>{NAME})\s*(?=<arg_key>|<tool_sep>|</tool_call>|$)")
+_GLM_ARGUMENT = re.compile(
+    r"(?:<tool_sep>)?\s*<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>"
+    r"(?=\s*(?:<arg_key>|</tool_call>|$))",
+    re.DOTALL,
+)
+_GLM_END = re.compile(r"(?:</tool_call>|</tool_calls>)")
+
+
+def read_glm(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+    calls: list[TextCall] = []
+    place = 0
+    while place < len(text):
+        if (head := _GLM_CALL.match(text, place)) is None:
+            return None
+        name, values = _tool_name(head["name"]), dict[str, Any]()
+        place = _skip_blank(text, head.end())
+        while (argument := _GLM_ARGUMENT.match(text, place)) is not None:
+            key = argument["key"].strip()
+            values[key] = _typed(argument["value"], key, tools.get(name))
+            place = _skip_blank(text, argument.end())
+        calls.append(TextCall(name, _dumped(values)))
+        if (tail := _GLM_END.match(text, place)) is None:
+            return None
+        place = _skip_all(text, tail.end(), _GLM_END)
+    return calls
+
+
+_PYTHON_TAGS = re.compile(
+    r"(?:<\|python_start\|>|<\|python_end\|>|<\|python_tag\|>|<\|tool_call_start\|>|<\|tool_call_end\|>"
+    r"|</?function_calls>)"
+)
+
+
+def read_python(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+    """`[read(path="a.py"), find(pattern="*.md")]`, in brackets or without, a call on each line."""
+    code = _PYTHON_TAGS.sub("", text).strip()
+    if not code or len(code) > LONGEST_PYTHON:
+        return None
+    try:
+        body = ast.parse(code).body
+        nodes = [node.value for node in body if isinstance(node, ast.Expr)]
+        if len(nodes) != len(body):
+            return None
+        if len(nodes) == 1 and isinstance(nodes[0], ast.List):
+            nodes = nodes[0].elts
+        calls = [_python_call(node) for node in nodes]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return [call for call in calls if call is not None] if calls and all(calls) else None
+
+
+def _python_call(node: ast.expr) -> TextCall | None:
+    if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+    return TextCall(_tool_name(ast.unparse(node.func)), _dumped(values))
+
+
+_GEMMA_CALL = re.compile(rf"<start_function_call>\s*call:(?P<name>{NAME})\{{")
+_GEMMA_VALUE = re.compile(r"\s*,?\s*(?P<key>\w+):(?:<escape>(?P<text>.*?)<escape>|(?P<other>[^,{}<>]*))", re.DOTALL)
+_GEMMA_END = re.compile(r"\}\s*<end_function_call>")
+
+
+def read_gemma(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+    calls: list[TextCall] = []
+    place = 0
+    while place < len(text):
+        if (head := _GEMMA_CALL.match(text, place)) is None:
+            return None
+        name, values = _tool_name(head["name"]), dict[str, Any]()
+        place = head.end()
+        while (found := _GEMMA_VALUE.match(text, place)) is not None:
+            told = found["text"]
+            values[found["key"]] = told if told is not None else _typed(found["other"], found["key"], tools.get(name))
+            place = found.end()
+        if (end := _GEMMA_END.match(text, place)) is None:
+            return None
+        calls.append(TextCall(name, _dumped(values)))
+        place = _skip_blank(text, end.end())
+    return calls
+
+
+_HARMONY_MESSAGE = re.compile(
+    rf"(?:<\|start\|>assistant)?\s*(?:to=(?P<early>{NAME})\s*)?<\|channel\|>\s*(?P<channel>analysis|commentary|final)"
+    rf"\s*(?:to=(?P<name>{NAME}))?\s*(?:<\|constrain\|>\s*\w+|code|json)?\s*<\|message\|>(?P<text>.*?)"
+    r"(?:<\|end\|>|<\|call\|>|<\|return\|>|(?=<\|start\|>)|$)\s*",
+    re.DOTALL,
+)
+
+
+def read_harmony(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[TextCall], list[ModelEvent]] | None:
+    """The calls, and what is said and thought before them."""
+    before: list[ModelEvent] = []
+    calls: list[TextCall] = []
+    place = 0
+    while place < len(text):
+        if (found := _HARMONY_MESSAGE.match(text, place)) is None:
+            return None
+        place = found.end()
+        name = _tool_name(found["name"] or found["early"] or "")
+        if name:
+            if name not in tools or not _is_object(found["text"]):
+                return None
+            calls.append(TextCall(name, found["text"].strip()))
+        elif found["text"].strip():
+            before.append((Thinking if found["channel"] == "analysis" else Said)(found["text"]))
+    return calls, before
+
+
+_FENCE = re.compile(r"(?P<fence>```+|~~~+)[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=fence)", re.DOTALL)
+
+
+def read_fenced(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+    """One object, and nothing else in the reply: any other code block is an example."""
+    if (found := _FENCE.fullmatch(text)) is None:
+        return None
+    value = _json_at(found["body"], 0)
+    if value is None or _skip_blank(found["body"], value[1]) != len(found["body"]) or not isinstance(value[0], dict):
+        return None
+    return _calls_of(value[0])
