@@ -34,6 +34,8 @@ workspace/processes.py), `AgentGone` and `AgentFailed` (acp/client.py), `NoSessi
 errors, `RpcError` and its kind, are in acp/jsonrpc.py: no other room knows of them.
 """
 
+from typing import Required, TypedDict, Unpack
+
 
 class CrowError(Exception):
     """Carries what went wrong and, apart from it, the remedy; `str()` gives both."""
@@ -115,6 +117,14 @@ class FileSystemSilent(WorkspaceError):
     pass
 
 
+class AnswerFields(TypedDict, total=False):
+    """What is known of the answer that a ModelError is about: whose it was, with which status, in which words."""
+
+    provider: Required[str]
+    status: int | None
+    said: str
+
+
 class ModelError(CrowError):
     """`provider` and `status` name who failed and how; `said` is the provider's own wording, shortened."""
 
@@ -145,17 +155,8 @@ class ModelRejected(ModelError):
 class CallMalformed(ModelRejected):
     """`written` is the call as the model wrote it: JSON, or any text."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        provider: str,
-        status: int | None = None,
-        said: str = "",
-        remedy: str = "",
-        written: str = "",
-    ) -> None:
-        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+    def __init__(self, message: str, *, remedy: str = "", written: str = "", **fields: Unpack[AnswerFields]) -> None:
+        super().__init__(message, remedy=remedy, **fields)
         self.written = written
 
 
@@ -163,16 +164,9 @@ class ContextOverflow(ModelRejected):
     """`window` is how many tokens the model takes, if the provider named it."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        provider: str,
-        status: int | None = None,
-        said: str = "",
-        remedy: str = "",
-        window: int | None = None,
+        self, message: str, *, remedy: str = "", window: int | None = None, **fields: Unpack[AnswerFields]
     ) -> None:
-        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+        super().__init__(message, remedy=remedy, **fields)
         self.window = window
 
 
@@ -180,16 +174,9 @@ class ModelUnavailable(ModelError):
     """`retry_after` is how long the provider asked us to wait, in seconds, if it did."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        provider: str,
-        status: int | None = None,
-        said: str = "",
-        remedy: str = "",
-        retry_after: float | None = None,
+        self, message: str, *, remedy: str = "", retry_after: float | None = None, **fields: Unpack[AnswerFields]
     ) -> None:
-        super().__init__(message, provider=provider, status=status, said=said, remedy=remedy)
+        super().__init__(message, remedy=remedy, **fields)
         self.retry_after = retry_after
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from crow.errors import ContextOverflow, ModelRejected, ModelUnavailable
 from crow.model.complaint import in_stream, read
-from crow.model.faults import from_status
-from crow.model.window import window_named_in
+from crow.model.faults import from_status, window_named_in
 
 NAMED = (
     (

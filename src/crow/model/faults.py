@@ -6,9 +6,15 @@ Knows statuses and wordings only, no HTTP library, so that it costs nothing to i
 import http
 import re
 
-from crow.errors import CallMalformed, ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
-from crow.model.server_faults import remedy_for
-from crow.model.window import window_named_in
+from crow.errors import (
+    AnswerFields,
+    CallMalformed,
+    ContextOverflow,
+    ModelError,
+    ModelRefusedKey,
+    ModelRejected,
+    ModelUnavailable,
+)
 
 # What is worth sending again unchanged; every status from 500 on is, too.
 TEMPORARY = frozenset({408, 409, 425, 429})
@@ -74,46 +80,25 @@ def from_status(
     """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error, `window`
     the number of tokens that it gave beside its message, `written` the call of its model that it would not pass on."""
     message = f"{provider} answered {_status_words(status)}{_quoted(status, said or code)}"
+    answer: AnswerFields = {"provider": provider, "status": status, "said": said}
     clue = f"{code} {said}"
 
     if status == 413 or _is_overflow(status, clue):
-        return ContextOverflow(
-            message,
-            provider=provider,
-            status=status,
-            said=said,
-            remedy="The conversation no longer fits the model: use /compact, or start a new session.",
-            window=window or window_named_in(said),
-        )
+        remedy = "The conversation no longer fits the model: use /compact, or start a new session."
+        return ContextOverflow(message, remedy=remedy, window=window or window_named_in(said), **answer)
     if status not in (401, 403, 429) and (remedy := remedy_for(said)):
-        return ModelRejected(message, provider=provider, status=status, said=said, remedy=remedy)
+        return ModelRejected(message, remedy=remedy, **answer)
     if status == 402 or (status < 500 and NO_MONEY.search(clue)):
-        return ModelRejected(
-            message, provider=provider, status=status, said=said, remedy="Check the account's credit with the provider."
-        )
+        return ModelRejected(message, remedy="Check the account's credit with the provider.", **answer)
     if status in (401, 403) or (status == 400 and WRONG_KEY.search(clue)):
-        return ModelRefusedKey(
-            message, provider=provider, status=status, said=said, remedy=_key_remedy(status, key_name)
-        )
+        return ModelRefusedKey(message, remedy=_key_remedy(status, key_name), **answer)
     if status == 400 and written:
-        return CallMalformed(
-            message,
-            provider=provider,
-            status=status,
-            said=said,
-            remedy="The model's calls do not fit the tools: try again, or choose another model.",
-            written=written,
-        )
+        remedy = "The model's calls do not fit the tools: try again, or choose another model."
+        return CallMalformed(message, remedy=remedy, written=written, **answer)
     if status in TEMPORARY or status >= 500:
-        return ModelUnavailable(
-            message,
-            provider=provider,
-            status=status,
-            said=said,
-            remedy="Try again in a while, or choose another model.",
-            retry_after=retry_after,
-        )
-    return ModelRejected(message, provider=provider, status=status, said=said, remedy=_rejected_remedy(status))
+        remedy = "Try again in a while, or choose another model."
+        return ModelUnavailable(message, remedy=remedy, retry_after=retry_after, **answer)
+    return ModelRejected(message, remedy=_rejected_remedy(status), **answer)
 
 
 def _is_overflow(status: int, clue: str) -> bool:
@@ -155,3 +140,74 @@ def _rejected_remedy(status: int) -> str:
     if 300 <= status < 400:
         return "Set base_url to the address that the server really has."
     return "Sending the same again would not help: change the request, or choose another model."
+
+
+# --- what only the owner of a model server can change: how a model was started, or that it was not
+
+WITHOUT_TOOLS = (
+    "The model or its template knows no tools, which Crow works with: choose another model. Those that `ollama show "
+    "MODEL` lists with the capability `tools` have them."
+)
+
+REMEDIES: tuple[tuple[str, str], ...] = (
+    (r"does not support tools", WITHOUT_TOOLS),
+    (r"requires? --jinja|--jinja flag", "Start llama-server with --jinja: without it, no tools can be used."),
+    (
+        r"enable-auto-tool-choice|tool-call-parser",
+        "Start vLLM with --enable-auto-tool-choice --tool-call-parser NAME; its documentation lists the names.",
+    ),
+    (
+        r"requires more system memory|model failed to load|insufficient system (?:memory|resources)",
+        "The machine has too little memory for it: choose a smaller model, or start it with a smaller window.",
+    ),
+    (
+        r"no models? (?:is )?loaded|no model loaded",
+        "Load a model in the server first (LM Studio: `lms load`, or its page for developers).",
+    ),
+    (r"try pulling it first", "Run `ollama pull MODEL` first; `crow models` lists those that are there."),
+)
+"""What the server said, and what helps. Some answer so with a status of 500, as if another attempt could succeed."""
+
+
+def remedy_for(said: str) -> str:
+    """What helps against such a complaint; empty if it is none of these."""
+    return next((remedy for pattern, remedy in REMEDIES if re.search(pattern, said, re.IGNORECASE)), "")
+
+
+# --- the window that a refusal names
+
+SMALLEST_WINDOW, LARGEST_WINDOW = 256, 100_000_000
+"""Tokens. A number beyond these is something else."""
+
+NUMBER = r"(\d[\d,_]*)"
+
+# The number that is the window, and not the one that says how long the request was.
+WINDOW = re.compile(
+    "|".join(
+        (
+            rf"maximum (?:context|prompt|model|sequence|input|allowed input) length (?:is|of) (?:only )?{NUMBER}",
+            rf"maximum context length \({NUMBER}\)",
+            rf"exceeds the available context size \({NUMBER}",  # llama.cpp
+            rf"context (?:length|window|size) of (?:only )?{NUMBER}",  # LM Studio, Ollama
+            rf"longer than the model's context length \({NUMBER}",
+            rf"maximum number of tokens allowed \({NUMBER}",  # Gemini
+            rf"{NUMBER} tokens? maximum|> {NUMBER} maximum",  # Anthropic
+            rf"exceed context limit: [\d\s+]*> {NUMBER}",  # Anthropic: the input and max_tokens together
+            rf"exceeded model token limit: {NUMBER}",  # Kimi
+            rf"exceeds the limit of {NUMBER}",  # Copilot
+            rf"range of input length should be \[\d+, {NUMBER}\]",  # Alibaba
+            rf"\bn_ctx\b\W+{NUMBER}",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def window_named_in(said: str) -> int | None:
+    """The window that a refusal names; None if it names none."""
+    for found in WINDOW.finditer(said):
+        number = next(group for group in found.groups() if group)
+        tokens = int(number.replace(",", "").replace("_", ""))
+        if SMALLEST_WINDOW <= tokens <= LARGEST_WINDOW:
+            return tokens
+    return None
