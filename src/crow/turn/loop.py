@@ -56,15 +56,8 @@ async def run_turn(
                     _mention_silence(conversation, reply)
                     return reply.stop_reason
                 await calls.run()
-            if calls.last_words:
-                conversation.left_open = "question"
-                journal.append(events.TextDelta(ids.message(), calls.last_words))
-                return StopReason.END_TURN
-            if (stop := await guard.check(calls.outcomes)) is not None:
-                if stop.reason is StopReason.MAX_TURN_REQUESTS:
-                    conversation.left_open = "repetition"
-                journal.append(events.TextDelta(ids.message(), stop.last_words))
-                return stop.reason
+            if (reason := await _ended_by(conversation, ids, calls, guard)) is not None:
+                return reason
     except TurnCancelled:
         return StopReason.CANCELLED
     except ContextOverflow as overflow:
@@ -118,6 +111,21 @@ async def _may_spend(conversation: Conversation, ids: TurnIds) -> bool:
         case _:
             pass
     return True
+
+
+async def _ended_by(conversation: Conversation, ids: TurnIds, calls: CallBatch, guard: LoopGuard) -> StopReason | None:
+    """Why the turn ends with these calls, after their last words; None if it goes on."""
+    if calls.last_words:
+        conversation.left_open = "question"
+        conversation.journal.append(events.TextDelta(ids.message(), calls.last_words))
+        return StopReason.END_TURN
+    stop = await guard.check(calls.outcomes)
+    if stop is None:
+        return None
+    if stop.reason is StopReason.MAX_TURN_REQUESTS:
+        conversation.left_open = "repetition"
+    conversation.journal.append(events.TextDelta(ids.message(), stop.last_words))
+    return stop.reason
 
 
 def _awaited(conversation: Conversation) -> str:

@@ -81,9 +81,10 @@ class _Used(msgspec.Struct, frozen=True):
     def key(self) -> tuple[BudgetScope, str, str]:
         return self.scope, self.amount.unit, self.day
 
-    def __str__(self) -> str:
+    def sentence(self, state: str) -> str:
+        """For the person; `state` says how much of the budget is gone, such as "used up"."""
         limit, spent = shown(self.limit, self.amount.unit), shown(self.spent, self.amount.unit)
-        return f"The budget of {_WHOSE[self.scope]}, {limit}, is {{}}: {spent} so far."
+        return f"The budget of {_WHOSE[self.scope]}, {limit}, is {state}: {spent} so far."
 
 
 async def _no_day() -> Totals:
@@ -225,7 +226,7 @@ class Purse:
             if _is_near(used) and used.key not in self._warned:
                 self._warned.add(used.key)
                 if used.spent < used.limit:  # else they are asked, or told that it stops
-                    self._tell(str(used).format(f"used to {used.spent / used.limit:.0%}"))
+                    self._tell(used.sentence(f"used to {used.spent / used.limit:.0%}"))
 
     async def _ask(self, gone: Sequence[_Used]) -> Verdict:
         """Of all that is used up the first is named; the answer counts for all."""
@@ -233,7 +234,7 @@ class Purse:
         go_on, cheaper = f"Go on with {more} more", self.cheaper()
         on_cheaper = f"Go on with {more} more, on {cheaper}"
         options = (go_on, COMPACT, *([on_cheaper] if cheaper else []), STOP)
-        text = f"{str(gone[0]).format('used up')} How shall it go on?"
+        text = f"{gone[0].sentence('used up')} How shall it go on?"
         answer = await self._person.choose(Question("", text, options)) if self._person is not None else None
         if answer is not None and answer.cancelled:
             raise TurnCancelled
@@ -247,7 +248,7 @@ class Purse:
         return verdict
 
     def _stop(self, used: _Used, more: str) -> None:
-        self.why_stopped = str(used).format("used up")
+        self.why_stopped = used.sentence("used up")
         remedy = (
             f"To go on with {more} more, send another prompt, such as “go on”. `[budget]` in your `config.toml` says "
             "how much it may be."
