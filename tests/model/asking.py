@@ -63,6 +63,14 @@ async def ask_all(model: Model, *requests: ModelRequest) -> list[Outcome]:
     return outcomes
 
 
+async def events_of(model: Model) -> list[ModelEvent]:
+    """Each event of a reply, as it came."""
+    try:
+        return [event async for event in model.reply(ModelRequest("", HELLO))]
+    finally:
+        await model.close()
+
+
 def ask_with_retries(name: str, providers: dict[str, ProviderSettings], limits: Limits) -> Outcome:
     """Through the retry layer, which only pretends to wait."""
     waits: list[float] = []

@@ -11,7 +11,7 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Done, ModelRequest, Said, Thinking, Usage
 from crow.model.script import Call, Think
-from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
+from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
 
@@ -202,15 +202,9 @@ def test_a_call_cut_by_length_is_max_tokens() -> None:
 
 
 def test_fragments_arrive_as_they_come() -> None:
-    async def events(model: Any) -> list[Any]:
-        try:
-            return [event async for event in model.reply(ModelRequest("", HELLO))]
-        finally:
-            await model.close()
-
     with Provider() as provider:
         provider.openai.answer(Call("read", raw="abcd", pieces=2), Call("read", raw="wxyz", pieces=2), interleave=True)
-        assert run(events(model_of(provider))) == [
+        assert run(events_of(model_of(provider))) == [
             CallBegan(0, "read"),
             CallBegan(1, "read"),
             CallGrew(0, "ab"),

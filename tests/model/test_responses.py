@@ -41,7 +41,7 @@ from crow.model.wires.learning import Learned
 from crow.model.wires.responses import REFUSALS
 from crow.model.wires.responses_reply import FIELD
 from crow.model.wires.responses_request import encode
-from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
+from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
 from tests.support.provider_responses import sealed
@@ -385,16 +385,10 @@ def test_what_is_shown_of_thoughts_goes_back_on_no_other_wire() -> None:
 
 
 def test_fragments_arrive_as_they_come() -> None:
-    async def events(model: Any) -> list[Any]:
-        try:
-            return [event async for event in model.reply(ModelRequest("", HELLO))]
-        finally:
-            await model.close()
-
     with Provider() as provider:
         calls = Call("read", raw="abcd", pieces=2), Call("read", raw="wxyz", pieces=2)
         provider.responses.answer(*calls, interleave=True)
-        assert run(events(model_of(provider))) == [
+        assert run(events_of(model_of(provider))) == [
             CallBegan(0, "read"),
             CallBegan(1, "read"),
             CallGrew(0, "ab"),

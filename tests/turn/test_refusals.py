@@ -81,6 +81,22 @@ def play(folder: Path, check: Check, *prompts: str, rounds: int = 1) -> House:
     return asyncio.run(talk())
 
 
+def play_refused(folder: Path, check: Check, words: str) -> House:
+    """A turn that ends with the provider's refusal, after a round at most."""
+    (folder / "a").write_text("")
+
+    async def talk() -> House:
+        with Provider() as provider:
+            house = House(provider, folder, check)
+            house.round()
+            with pytest.raises(ModelRejected, match=words):
+                await house.talk.turn("one")
+            await house.talk.model.close()
+            return house
+
+    return asyncio.run(talk())
+
+
 def refuses(kind: str, words: str = "messages.{place}.content.0: Invalid block `{kind}`") -> Check:
     def check(messages: list[dict[str, Any]]) -> None:
         for place, block in blocks(messages):
@@ -135,18 +151,7 @@ def test_what_did_not_help_is_neither_told_nor_remembered(tmp_path: Path) -> Non
     def check(messages: list[dict[str, Any]]) -> None:
         insist(len(messages) == 1, "messages.1: it is Monday")
 
-    (tmp_path / "a").write_text("")
-
-    async def talk() -> House:
-        with Provider() as provider:
-            house = House(provider, tmp_path, check)
-            house.round()
-            with pytest.raises(ModelRejected, match="it is Monday"):
-                await house.talk.turn("one")
-            await house.talk.model.close()
-            return house
-
-    house = asyncio.run(talk())
+    house = play_refused(tmp_path, check, "it is Monday")
     assert house.remembered() == []
     assert house.told() == []
     assert len(house.sent) == 1 + 3  # as it was, without thoughts, and with the round as text
@@ -159,33 +164,15 @@ def parts(message: Message) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("words", ["no such parameter: tools", "messages.0: too boring"])
 def test_a_refusal_that_nothing_can_be_done_about_is_told_at_once(tmp_path: Path, words: str) -> None:
-    async def talk() -> House:
-        with Provider() as provider:
-            house = House(provider, tmp_path, lambda _: insist(False, words))
-            with pytest.raises(ModelRejected, match=words):
-                await house.talk.turn("one")
-            await house.talk.model.close()
-            return house
-
-    assert len(asyncio.run(talk()).sent) == 1
+    house = play_refused(tmp_path, lambda _: insist(False, words), words)
+    assert len(house.sent) == 1
 
 
 def test_an_empty_account_is_no_fault_of_the_history(tmp_path: Path) -> None:
     def check(messages: list[dict[str, Any]]) -> None:
         insist(len(messages) == 1, "Your credit balance is too low to access the API.")
 
-    (tmp_path / "a").write_text("")
-
-    async def talk() -> House:
-        with Provider() as provider:
-            house = House(provider, tmp_path, check)
-            house.round()
-            with pytest.raises(ModelRejected, match="credit balance"):
-                await house.talk.turn("one")
-            await house.talk.model.close()
-            return house
-
-    assert len(asyncio.run(talk()).sent) == 2
+    assert len(play_refused(tmp_path, check, "credit balance").sent) == 2
 
 
 # --- which message is meant
