@@ -62,6 +62,10 @@ def test_a_signal_ends_it_cleanly(open_editor, number, busy):
     assert crow.close() == 128 + number
 
 
+LONG = "[limits]\nreply = 64\n"
+"""A reply may have so many MiB."""
+
+
 @pytest.mark.rule("R11")
 @pytest.mark.parametrize("way", ["end of input", "SIGTERM"])
 def test_an_end_in_the_middle_of_a_write_leaves_nothing_half_done(open_editor, tmp_path, way):
@@ -69,7 +73,7 @@ def test_an_end_in_the_middle_of_a_write_leaves_nothing_half_done(open_editor, t
     calls = ", ".join(
         f'{{ call = "write", arguments = {{ path = "{number}.txt", content = "{text}" }} }}' for number in range(4)
     )
-    crow = open_editor(script=f"[[reply]]\nevents = [{calls}]", permit=lambda request: chose("once"))
+    crow = open_editor(script=f"[[reply]]\nevents = [{calls}]", config=LONG, permit=lambda request: chose("once"))
     folder = tmp_path / "empty"
     folder.mkdir()
     crow.new_session(folder)

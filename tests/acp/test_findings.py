@@ -75,12 +75,17 @@ def test_a_picture_that_a_provider_refuses_is_not_sent_again(open_editor):
             "[providers.p.models.m]\nimages = true\n"
         )
         crow.new_session()
-        first = crow.start_prompt("see", {"type": "image", "data": PNG, "mimeType": "image/png"})
-        assert "could not process image" in first.error().message
+        provider.openai.answer("Still fine.")
+        picture = {"type": "image", "data": PNG, "mimeType": "image/png"}
+        assert crow.prompt("see", picture) == {"stopReason": "end_turn"}
         assert crow.prompt("and now?") == {"stopReason": "end_turn"}
-        assert "image_url" in str(provider.openai.requests[0].body)
-        assert "image_url" not in str(provider.openai.requests[1].body)
-        assert "not sent again" in str(provider.openai.requests[1].body)
+        with_it, without, later = (str(request.body) for request in provider.openai.requests)
+        assert "image_url" in with_it
+        assert "image_url" not in without
+        assert "image_url" not in later
+        assert "not sent again" in later
+        [notice] = [text for text in crow.notices if "refused" in text]
+        assert notice.startswith("p refused the conversation as it was")
 
 
 @pytest.mark.rule("R11")

@@ -153,9 +153,14 @@ def fetched(crow: Editor) -> None:
     assert (small["status"], large["status"]) == ("completed", "completed")
 
 
+def numbered_words(size: int) -> str:
+    """No passage comes twice: a reply that repeats itself would be stopped."""
+    return "".join(f"{number:09} " for number in range(size // 10))
+
+
 def replied(size: int) -> Callable[[Editor], None]:
     def outcome(crow: Editor) -> None:
-        assert crow.text() == "Hello." + "word " * (size // 5)
+        assert crow.text() == "Hello." + numbered_words(size)
 
     return outcome
 
@@ -427,7 +432,8 @@ def test_a_large_reply(open_editor, tmp_path, pieces):
     with Provider() as provider:
         end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
         provider.openai.send(event("Hello.") + end)
-        provider.openai.send(b"".join(event("word " * (size // 5 // pieces)) for _ in range(pieces)) + end)
+        words, piece = numbered_words(size), size // pieces
+        provider.openai.send(b"".join(event(words[start : start + piece]) for start in range(0, size, piece)) + end)
         case = Hostile(size, replied(size), message=size if pieces == 1 else 0, warm_up=go)
         with hostile(open_editor, tmp_path / "heart", case, script=None, base_url=provider.openai.settings().base_url):
             pass

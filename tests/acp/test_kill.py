@@ -157,7 +157,9 @@ def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_
         for number in range(8)
     )
     script = f"[[reply]]\nevents = [{calls}]"
-    crow = Editor(tmp_path / "killed", script=script, permit=lambda request: chose("once"))
+    crow = Editor(
+        tmp_path / "killed", script=script, config="[limits]\nreply = 64\n", permit=lambda request: chose("once")
+    )
     crow.new_session(folder)
     with watched(folder) as files:
         crow.start_prompt("go")

@@ -109,7 +109,7 @@ def test_long_messages_come_back_whole_and_long_outputs_cut(open_editor):
     prompt = words[:70_000]
     file = "".join(f"{number:>99}\n" for number in range(800))
     script = reply(call("read", path="long.txt")) + f'[[reply]]\nevents = [{{ text = "{words}" }}]'
-    crow = open_editor(script=script)
+    crow = open_editor(script=script, config="context_window = 1_000_000\n")
     (crow.workspace / "long.txt").write_text(file)
     session = crow.new_session()
     crow.prompt(prompt)

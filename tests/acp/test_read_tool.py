@@ -278,7 +278,7 @@ def test_deeply_nested_arguments_cost_only_their_own_call(open_editor, depth):
     crow.new_session()
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     assert crow.the_call()["status"] == "failed"
-    assert crow.the_call()["rawInput"] == {"text": raw}
+    assert crow.the_call()["rawInput"]["text"].replace(" ", "") == raw.replace(" ", "")
 
 
 @pytest.mark.rule("R97")

@@ -364,7 +364,7 @@ def test_two_that_change_the_same_file_do_not_lose_each_others_change(open_crow)
 def test_one_whose_model_fails_tells_why_and_the_others_go_on(open_crow):
     script = (
         reply(task("break", title="Broken"), task("count"))
-        + subagent("break", call("read", path="fruit.txt"), '{ fail = { status = 400, message = "no such thing" } }')
+        + subagent("break", call("read", path="fruit.txt"), '{ fail = { status = 404, message = "no such thing" } }')
         + subagent("count", say("Two."))
         + DONE
     )

@@ -90,7 +90,6 @@ def test_the_words_that_help_are_quoted(body: Any, words: str) -> None:
         (400, "too_many_prompt_tokens", ContextOverflow),
         (422, "inputs are longer than the model's context length", ContextOverflow),
         (400, "Total tokens in request more than max tokens", ContextOverflow),
-        (400, "", ContextOverflow),
         (413, "", ContextOverflow),
         (400, "rate limit: the input is too long for this minute", ModelRejected),
     ],
@@ -102,6 +101,12 @@ def test_what_the_words_mean(status: int, words: str, error: type[ModelError]) -
         assert "HOUSE_KEY" in found.remedy
     if error is ModelRejected and "rate" not in words:
         assert "credit" in found.remedy
+
+
+def test_a_400_without_a_word_is_an_overflow_only_where_that_is_known() -> None:
+    assert type(from_status("house", 400, "")) is ModelRejected
+    assert type(from_status("house", 400, "", silence_is_overflow=True)) is ContextOverflow
+    assert type(from_status("house", 400, "no", silence_is_overflow=True)) is ModelRejected
 
 
 def test_the_call_that_was_not_passed_on_is_kept() -> None:

@@ -76,14 +76,17 @@ def from_status(
     key_name: str = "",
     window: int | None = None,
     written: str = "",
+    silence_is_overflow: bool = False,
 ) -> ModelError:
     """The error for an HTTP status. `said` is the provider's own message, `code` its own name for the error, `window`
-    the number of tokens that it gave beside its message, `written` the call of its model that it would not pass on."""
+    the number of tokens that it gave beside its message, `written` the call of its model that it would not pass on.
+    `silence_is_overflow`: a 400 without a word is how this provider says that a request is too long."""
     message = f"{provider} answered {_status_words(status)}{_quoted(status, said or code)}"
     answer: AnswerFields = {"provider": provider, "status": status, "said": said}
     clue = f"{code} {said}"
 
-    if status == 413 or _is_overflow(status, clue):
+    silent = silence_is_overflow and status == 400 and not clue.strip()
+    if status == 413 or silent or _is_overflow(status, clue):
         remedy = "The conversation no longer fits the model: use /compact, or start a new session."
         return ContextOverflow(message, remedy=remedy, window=window or window_named_in(said), **answer)
     if status not in (401, 403, 429) and (remedy := remedy_for(said)):
@@ -104,8 +107,7 @@ def from_status(
 def _is_overflow(status: int, clue: str) -> bool:
     if status in (401, 403, 429) or RATE_LIMIT.search(clue):
         return False
-    # Cerebras says nothing at all.
-    return OVERFLOW.search(clue) is not None or (status == 400 and not clue.strip())
+    return OVERFLOW.search(clue) is not None
 
 
 def _phrase(status: int) -> str:
