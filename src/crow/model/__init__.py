@@ -7,6 +7,7 @@
 - `endpoint` and `network`: where a provider is, with which key, by which way; `key_command`: a key that a command
   prints. `http`: the HTTP library. `sse`: events out of what it receives.
 - `faults`: a provider's failure as one of our errors; `complaint` finds what it said; `scrubbing` takes out the keys.
+  `reply_faults`: what is raised of an answer that is no reply.
 - `facts`: what is known of models, from the catalogue in `facts.json`; `families`: what a name suggests.
 - `local_server`: what a server on this machine says of itself; `silent_losses`: what it does not say. `reply_limit` and
   `reply_guard`: how long a reply may get.

@@ -9,7 +9,10 @@ import msgspec
 from crow.errors import ModelError, ReplyBroken
 from crow.model.faults import from_status
 
+LONGEST = 64 * 1024
+"""Bytes of an answer in which a complaint is looked for."""
 LONGEST_QUOTE = 300
+"""Characters of it that are shown."""
 
 # Errors that arrive inside a stream have a name instead of a status.
 STATUS_OF_NAME = {

@@ -17,7 +17,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import httpx2
-import msgspec
 
 import crow
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
@@ -25,15 +24,14 @@ from crow.model import complaint, network
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
 from crow.model.key_command import printed_key
-from crow.model.sse import MAX_EVENT, EventDecoder, EventTooLong, ServerEvent
+from crow.model.reply_faults import ReplyFaults
+from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
 
 CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 90.0
 """A person thinks for longer than the library's 5 s; a new connection costs a TLS handshake."""
-LONGEST_COMPLAINT = 64 * 1024
 LONGEST_LISTING = 8 * 1024 * 1024
-LONGEST_EXCERPT = 80
 DRAIN_TIMEOUT = 0.1
 SILENT_OVERFLOW = ("api.cerebras.ai",)
 """Hosts that answer 400 without a word to a request that is too long."""
@@ -41,8 +39,6 @@ SILENT_OVERFLOW = ("api.cerebras.ai",)
 NOTHING_THERE = (404, 405)
 """What is answered at an address where no method is."""
 
-WHOLE = b"whole body"
-"""The name of the one event that stands for an answer which is a JSON document and no stream."""
 BLANK = b"\xef\xbb\xbf \t\r\n"
 PAGE = re.compile(rb"<[!?a-z]", re.IGNORECASE)
 FIELD = re.compile(rb"[a-z]{0,8}:")
@@ -53,12 +49,12 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILUR
 """How OpenSSL's releases name it that plain HTTP was answered to a TLS handshake."""
 
 
-class Http:
+class Http(ReplyFaults):
     """Requests to one provider. Connections stay open between them until `close`."""
 
     def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str], first: float = 0) -> None:
         """`idle` is the longest silence in seconds, `first` that before an answer begins, if it may be longer."""
-        self.endpoint = endpoint
+        super().__init__(endpoint)
         self._idle = idle
         self._first = max(first, idle)
         self._client = httpx2.AsyncClient(
@@ -168,7 +164,7 @@ class Http:
                         yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
                         return
                     case b"" | b"<":
-                        beginning += await _rest(chunks, LONGEST_COMPLAINT)
+                        beginning += await _rest(chunks, complaint.LONGEST)
                         self._expect_no_page(response, beginning)
                     case _:
                         beginning = await self._expect_no_text(response, beginning, chunks)
@@ -197,67 +193,11 @@ class Http:
 
     # --- what went wrong
 
-    def unreadable(self, what: str, quoted: bytes | str = "") -> ReplyBroken:
-        provider = self.endpoint.provider
-        excerpt = f": {self._excerpt(quoted)}" if quoted else ""
-        return ReplyBroken(
-            f"{provider} sent {what}{excerpt}.",
-            provider=provider,
-            remedy="Try again; if it stays, base_url or the server is at fault.",
-        )
-
-    def ended_oddly(self, reason: str) -> str:
-        """A sentence for the person about a reply that is whole and ended for a reason that nobody knows."""
-        return f"{self.endpoint.provider} ended its reply for a reason unknown to Crow: {self._excerpt(reason)}."
-
-    def complained(self, body: bytes) -> ModelError:
-        """The error for a complaint that came where a reply should be."""
-        said = complaint.read(body, self.endpoint.scrub)
-        return complaint.in_stream(self.endpoint.provider, said, self.endpoint.key_name)
-
-    def no_reply(self, body: bytes) -> ModelError:
-        """The error for a whole document that is none; only what it complains of may be gone another time."""
-        try:
-            msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self.unreadable("something that is no part of a reply", body)
-        said = complaint.read(body, self.endpoint.scrub)
-        if said.understood:
-            return complaint.in_stream(self.endpoint.provider, said, self.endpoint.key_name)
-        return self._wrong_place("something that is no reply", body)
-
-    def quoted(self, said: str) -> str:
-        """What the provider said, fit to be shown to a person."""
-        return complaint.shortened(said, self.endpoint.scrub)
-
-    def no_event(self, arrived: ServerEvent) -> ModelError:
-        """The error for an event that cannot be read."""
-        if arrived.name == b"error":
-            return self.complained(arrived.data)
-        if arrived.name == WHOLE:
-            return self.no_reply(arrived.data)
-        return self.unreadable("something that is no part of a reply", arrived.data)
-
-    def _excerpt(self, quoted: bytes | str) -> str:
-        """The beginning of something unreadable, to give an idea of it."""
-        text = quoted[:LONGEST_COMPLAINT]
-        if isinstance(text, bytes):
-            text = text.decode("utf-8", "replace")
-        return complaint.shortened(text, self.endpoint.scrub, LONGEST_EXCERPT)
-
-    def _wrong_place(self, what: str, quoted: bytes = b"") -> ModelRejected:
-        excerpt = f": {self._excerpt(quoted)}" if quoted else ""
-        return ModelRejected(
-            f"{self.endpoint.provider} answered with {what} at {self.endpoint.url}{excerpt}.",
-            provider=self.endpoint.provider,
-            remedy="Check base_url: it should end in the version of the API, such as /v1.",
-        )
-
     def _expect_no_page(self, response: httpx2.Response, body: bytes) -> None:
         """Some servers answer 200 with a web page at a wrong address."""
         called_page = response.headers.get("content-type", "").startswith("text/html")
         if called_page or PAGE.match(body.lstrip(BLANK)):
-            raise self._wrong_place("a web page")
+            raise self.wrong_place("a web page")
 
     async def _expect_no_text(self, response: httpx2.Response, beginning: bytes, chunks: AsyncIterator[bytes]) -> bytes:
         """Some answer 200 with a few words, such as "Ollama is running". Returns the beginning, perhaps with more."""
@@ -268,7 +208,7 @@ class Http:
             beginning += chunk
         if FIELD.match(beginning.lstrip(BLANK)):
             return beginning
-        raise self._wrong_place("something that is no reply", beginning + await _rest(chunks, LONGEST_COMPLAINT))
+        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, complaint.LONGEST))
 
     async def _refused(self, response: httpx2.Response) -> ModelError:
         found = complaint.read(await self._complaint_body(response), self.endpoint.scrub)
@@ -286,7 +226,7 @@ class Http:
 
     async def _complaint_body(self, response: httpx2.Response) -> bytes:
         try:
-            return await _read_some(response, LONGEST_COMPLAINT)
+            return await _read_some(response, complaint.LONGEST)
         except httpx2.HTTPError:
             return b""  # the status says enough
 
@@ -397,7 +337,7 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
     pieces = b""
     async for chunk in chunks:
         pieces += chunk
-        if len(pieces) > LONGEST_COMPLAINT or pieces.lstrip(BLANK):
+        if len(pieces) > complaint.LONGEST or pieces.lstrip(BLANK):
             break
     return pieces
 

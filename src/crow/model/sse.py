@@ -9,6 +9,9 @@ from typing import NamedTuple
 MAX_EVENT = 32 * 1024 * 1024
 """No provider sends an event near this; something that does is not sending events."""
 
+WHOLE = b"whole body"
+"""The name of the one event that stands for an answer which is a JSON document and no stream."""
+
 BOM = b"\xef\xbb\xbf"
 LF, CR = b"\n"[0], b"\r"[0]
 

@@ -8,6 +8,7 @@ from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.http import Http
+from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.anthropic_reply import ReplyReader
 from crow.model.wires.anthropic_request import encode
 from crow.model.wires.anthropic_thinking import thinking_headers
@@ -62,8 +63,8 @@ class MessagesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, refused=self._learned)
 
-    def reader(self, connection: Http) -> ReplyReader:
-        return ReplyReader(connection)
+    def reader(self, faults: ReplyFaults) -> ReplyReader:
+        return ReplyReader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

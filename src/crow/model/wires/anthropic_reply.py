@@ -7,8 +7,8 @@ import msgspec
 
 from crow.messages import StopReason
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Noticed, Said, Thinking, ThinkingSealed, Usage
-from crow.model.http import WHOLE, Http
-from crow.model.sse import ServerEvent
+from crow.model.reply_faults import ReplyFaults
+from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
 
 STOP_REASONS = {
@@ -86,8 +86,8 @@ event_decoder = msgspec.json.Decoder(StreamEvent)
 class ReplyReader:
     """Reads one reply. `done` is set when the server has said that it is complete."""
 
-    def __init__(self, connection: Http) -> None:
-        self._http = connection
+    def __init__(self, faults: ReplyFaults) -> None:
+        self._faults = faults
         self.done = False
         self._stop_reason = ""
         self._stop_details: Any = None
@@ -108,19 +108,19 @@ class ReplyReader:
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             event = self._decode_torn(arrived, error)
         if event.type == "error" or arrived.name == b"error":
-            raise self._http.complained(arrived.data)
+            raise self._faults.complained(arrived.data)
         self._read_event(event, arrived, events)
         return events if self._halves is None else self._halves.take(events)
 
     def finish(self) -> list[ModelEvent]:
         """The events that only the end of the stream can tell."""
         if not self._anything and not self._stop_reason:
-            raise self._http.unreadable("an empty reply")
+            raise self._faults.unreadable("an empty reply")
         if not self._stop_reason:
-            raise self._http.unreadable("a reply that stops in the middle")
+            raise self._faults.unreadable("a reply that stops in the middle")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
-            raise self._http.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
+            raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
         events: list[ModelEvent] = [usage] if (usage := self._usage()) else []
         if notice := self._about_the_end(stop_reason):
             events.append(Noticed(notice))
@@ -129,10 +129,10 @@ class ReplyReader:
 
     def _about_the_end(self, stop_reason: StopReason | None) -> str:
         if stop_reason is None:
-            return self._http.ended_oddly(self._stop_reason)
+            return self._faults.ended_oddly(self._stop_reason)
         match self._stop_details:
             case {"explanation": str(why)} if stop_reason is StopReason.REFUSAL and why.strip():
-                return f"{self._http.endpoint.provider} says why it refused: {self._http.quoted(why)}"
+                return f"{self._faults.endpoint.provider} says why it refused: {self._faults.quoted(why)}"
             case _:
                 return ""
 
@@ -161,7 +161,7 @@ class ReplyReader:
         try:
             whole = msgspec.convert(json.loads(arrived.data), Whole)
         except (ValueError, RecursionError) as error:
-            raise self._http.no_reply(arrived.data) from error
+            raise self._faults.no_reply(arrived.data) from error
         self._count(whole.usage)
         for index, block in enumerate(whole.content):
             self._open_block(index, block, events)
@@ -174,7 +174,7 @@ class ReplyReader:
         try:
             event = msgspec.convert(json.loads(arrived.data), StreamEvent)
         except (ValueError, RecursionError):
-            raise self._http.no_event(arrived) from error
+            raise self._faults.no_event(arrived) from error
         self._halves = self._halves or Halves()
         return event
 
@@ -191,7 +191,7 @@ class ReplyReader:
                 events.append(ThinkingSealed(block.data, redacted=True))
             case "tool_use":
                 if not block.name:
-                    raise self._http.unreadable("a tool call without a name")
+                    raise self._faults.unreadable("a tool call without a name")
                 call = self._calls[index] = len(self._calls)
                 events.append(CallBegan(call, block.name))
                 if block.input:  # the whole of it at once: no fragments will follow

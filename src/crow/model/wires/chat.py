@@ -7,7 +7,7 @@ from crow.errors import CallMalformed, ModelRejected
 from crow.messages import AssistantMessage, StopReason, Text, UserMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.http import Http
+from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.chat_reply import ReplyReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of
@@ -74,10 +74,10 @@ class ChatWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._dialect, self._learned)
 
-    def reader(self, connection: Http) -> ReplyReader:
+    def reader(self, faults: ReplyFaults) -> ReplyReader:
         if self._reader is not None and self._reader.finished:
             self._malformed = 0
-        self._reader = ReplyReader(connection)
+        self._reader = ReplyReader(faults)
         return self._reader
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:

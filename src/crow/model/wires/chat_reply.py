@@ -20,8 +20,8 @@ from crow.model.base import (
     Thinking,
     ThoughtData,
 )
-from crow.model.http import WHOLE, Http
-from crow.model.sse import ServerEvent
+from crow.model.reply_faults import ReplyFaults
+from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves, TaggedThoughts
 from crow.model.wires.chat_chunks import (
     CallDelta,
@@ -73,8 +73,8 @@ class OpenCall:
 class ReplyReader:
     """Reads one reply. `done` is set when the server has said that it is complete."""
 
-    def __init__(self, connection: Http) -> None:
-        self._http = connection
+    def __init__(self, faults: ReplyFaults) -> None:
+        self._faults = faults
         self.done = False
         self.finished = False
         """The reply arrived whole."""
@@ -102,7 +102,7 @@ class ReplyReader:
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             chunk = self._decode_oddities(arrived, error)
         if (chunk.error and _says_something(chunk.error)) or arrived.name == b"error":
-            raise self._http.complained(arrived.data)
+            raise self._faults.complained(arrived.data)
         if chunk.usage:
             self._usage = chunk.usage
         if chunk.choices:
@@ -111,15 +111,15 @@ class ReplyReader:
                 choice = next((other for other in chunk.choices if not other.index), Choice())
             self._read_choice(choice, arrived.name, events)
         elif arrived.name == WHOLE:
-            raise self._http.no_reply(arrived.data)
+            raise self._faults.no_reply(arrived.data)
         return events if self._as_it_is else self._adjusted(events)
 
     def finish(self) -> list[ModelEvent]:
         """The events that only the end of the stream can tell."""
         if not self._anything and not self._finish_reason:
-            raise self._http.unreadable("an empty reply")
+            raise self._faults.unreadable("an empty reply")
         if not self._finish_reason and not self.done:
-            raise self._http.unreadable("a reply that stops in the middle")
+            raise self._faults.unreadable("a reply that stops in the middle")
         end = self._end()
         self.finished = True
         if usage := read_usage(self._usage):
@@ -130,15 +130,15 @@ class ReplyReader:
         reason = self._finish_reason or "stop"
         stop_reason = STOP_REASONS.get(reason.lower())
         if FAILED.fullmatch(reason):
-            raise self._http.unreadable("a reply that the server could not finish", repr(reason))
+            raise self._faults.unreadable("a reply that the server could not finish", repr(reason))
         if stop_reason is None and not self._anything:
-            raise self._http.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
+            raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
         if stop_reason in (None, StopReason.END_TURN) and not all(call.name for call in self._calls):
-            raise self._http.unreadable("a tool call without a name")
+            raise self._faults.unreadable("a tool call without a name")
         if self._refused:
             return [Done(StopReason.REFUSAL)]
         if stop_reason is None:
-            return [Noticed(self._http.ended_oddly(reason)), Done(StopReason.END_TURN)]
+            return [Noticed(self._faults.ended_oddly(reason)), Done(StopReason.END_TURN)]
         return [Done(stop_reason)]
 
     def _read_choice(self, choice: Choice, name: bytes, events: list[ModelEvent]) -> None:
@@ -275,7 +275,7 @@ class ReplyReader:
         try:
             chunk = read_loosely(json.loads(arrived.data))
         except (ValueError, TypeError, RecursionError):
-            raise self._http.no_event(arrived) from error
+            raise self._faults.no_event(arrived) from error
         if not isinstance(error, msgspec.ValidationError):
             self._halves = self._halves or Halves()
             self._as_it_is = False

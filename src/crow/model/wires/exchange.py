@@ -10,6 +10,7 @@ import msgspec
 from crow.errors import ModelRejected
 from crow.model.base import ModelEvent, ModelInfo, ModelRequest, Noticed
 from crow.model.http import Http
+from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import ServerEvent
 
 
@@ -50,7 +51,7 @@ class Wire(Protocol):
 
     def encode(self, request: ModelRequest) -> bytes: ...
 
-    def reader(self, connection: Http) -> Reader: ...
+    def reader(self, faults: ReplyFaults) -> Reader: ...
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:

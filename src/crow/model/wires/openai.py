@@ -8,6 +8,7 @@ from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
 from crow.model.http import Http
+from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.chat import ChatWire
 from crow.model.wires.exchange import HttpModel, Lesson, Reader, Wire
 from crow.model.wires.learning import Learned, RefusalPattern
@@ -71,8 +72,8 @@ class EitherWire:
     def encode(self, request: ModelRequest) -> bytes:
         return self._wire.encode(request)
 
-    def reader(self, connection: Http) -> Reader:
-        return self._wire.reader(connection)
+    def reader(self, faults: ReplyFaults) -> Reader:
+        return self._wire.reader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         wire = self._wire

@@ -3,7 +3,7 @@
 from crow.errors import ModelRejected
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.http import Http
+from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.exchange import Lesson
 from crow.model.wires.learning import Learned, RefusalPattern
 from crow.model.wires.responses_reply import ReplyReader
@@ -52,8 +52,8 @@ class ResponsesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._learned)
 
-    def reader(self, connection: Http) -> ReplyReader:
-        return ReplyReader(connection)
+    def reader(self, faults: ReplyFaults) -> ReplyReader:
+        return ReplyReader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

@@ -18,8 +18,8 @@ from crow.model.base import (
     Thinking,
     ThoughtData,
 )
-from crow.model.http import WHOLE, Http
-from crow.model.sse import ServerEvent
+from crow.model.reply_faults import ReplyFaults
+from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
 from crow.model.wires.openai_usage import read_usage
 
@@ -90,8 +90,8 @@ class OpenItem:
 class ReplyReader:
     """Reads one reply. `done` is set when the server has said that it is complete."""
 
-    def __init__(self, connection: Http) -> None:
-        self._http = connection
+    def __init__(self, faults: ReplyFaults) -> None:
+        self._faults = faults
         self.done = False
         self._response: Response | None = None
         self._refused = False
@@ -117,7 +117,7 @@ class ReplyReader:
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             event = self._decode_torn(arrived, error)
         if event.type == "error" or arrived.name == b"error":
-            raise self._http.complained(arrived.data)
+            raise self._faults.complained(arrived.data)
         self._read_event(event, arrived, events)
         return events if self._halves is None else self._halves.take(events)
 
@@ -125,9 +125,9 @@ class ReplyReader:
         """The events that only the end of the stream can tell."""
         response = self._response
         if response is None and not self.done:
-            raise self._http.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
+            raise self._faults.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
         if not self._anything and not (response and response.incomplete_details):
-            raise self._http.unreadable("an empty reply")
+            raise self._faults.unreadable("an empty reply")
         events: list[ModelEvent] = []
         stop_reason = StopReason.REFUSAL if self._refused else StopReason.END_TURN
         if response and (usage := read_usage(response.usage)):
@@ -135,7 +135,7 @@ class ReplyReader:
         if response and response.status == "incomplete":
             reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
             if reason not in INCOMPLETE:
-                events.append(Noticed(self._http.ended_oddly(reason)))
+                events.append(Noticed(self._faults.ended_oddly(reason)))
             stop_reason = INCOMPLETE.get(reason, StopReason.MAX_TOKENS)
         events.append(Done(stop_reason))
         return events if self._halves is None else self._halves.take(events)
@@ -204,7 +204,7 @@ class ReplyReader:
             self._items.setdefault(item.id, opened)
         if item.type == "function_call" and opened.call is None:
             if not item.name:
-                raise self._http.unreadable("a tool call without a name")
+                raise self._faults.unreadable("a tool call without a name")
             opened.call = self._calls
             self._calls += 1
             self._anything = True
@@ -270,7 +270,7 @@ class ReplyReader:
 
     def _end_with(self, response: Response, kind: str, events: list[ModelEvent]) -> None:
         if kind == "response.failed" or response.status == "failed" or response.error:
-            raise self._http.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
+            raise self._faults.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
         if kind == "response.incomplete":
             response.status = "incomplete"
         if not self._items:  # nothing came in pieces
@@ -289,9 +289,9 @@ class ReplyReader:
         try:
             response = msgspec.convert(json.loads(arrived.data), Response)
         except (ValueError, RecursionError) as error:
-            raise self._http.no_reply(arrived.data) from error
+            raise self._faults.no_reply(arrived.data) from error
         if response.output is None and not response.error:
-            raise self._http.no_reply(arrived.data)
+            raise self._faults.no_reply(arrived.data)
         self._end_with(response, "", events)
 
     # --- reading
@@ -319,6 +319,6 @@ class ReplyReader:
                 value["response"] = msgspec.Raw(json.dumps(value["response"]).encode())
             event = msgspec.convert(value, StreamEvent)
         except (ValueError, RecursionError):
-            raise self._http.no_event(arrived) from error
+            raise self._faults.no_event(arrived) from error
         self._halves = self._halves or Halves()
         return event
