@@ -16,7 +16,6 @@ from crow.config.discovery import (
     local_provider,
     local_servers,
     shown_address,
-    vendor_address,
 )
 from crow.config.hosts import check_url
 from crow.config.settings import ProviderSettings, Settings
@@ -114,7 +113,7 @@ def name_for(base_url: str) -> str:
 
 def _vendor(name: str) -> Candidate:
     vendor = VENDORS[name]
-    address = vendor_address(name, os.environ)
+    address = vendor.address_in(os.environ)
     return Candidate(
         name=name,
         title=vendor.title if address == vendor.base_url else f"{vendor.title} at {address}",

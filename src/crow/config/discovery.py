@@ -38,7 +38,7 @@ def from_environment(settings: Settings, environ: Mapping[str, str]) -> Discover
     for name, vendor in VENDORS.items():
         if name not in providers and (variable := vendor.variable_in(environ)):
             providers[name] = ProviderSettings(
-                type=vendor.type, base_url=vendor_address(name, environ), api_key_env=variable
+                type=vendor.type, base_url=vendor.address_in(environ), api_key_env=variable
             )
     default, chosen_by = _default(settings, providers, environ)
     name = split_model(default)[0]
@@ -102,7 +102,7 @@ def first_model(name: str, provider: ProviderSettings) -> str:
     if provider.models:
         return next(iter(provider.models))
     vendor = VENDORS.get(name)
-    return vendor.default_model if vendor and _everywhere(vendor.base_url) == _everywhere(provider.base_url) else ""
+    return vendor.default_model if vendor and vendor.is_at(provider.base_url) else ""
 
 
 def without_a_model(found: Discovery, environ: Mapping[str, str]) -> str:
@@ -143,24 +143,6 @@ def split_model(name: str) -> tuple[str, str]:
     """`provider/model` in two; a model's own name may hold further slashes."""
     provider, _, model = name.partition("/")
     return provider, model
-
-
-def vendor_address(name: str, environ: Mapping[str, str]) -> str:
-    """Where the key in the vendor's variable is meant for: OpenAI's may belong to a gateway, Amazon's to a region."""
-    if name == "openai" and environ.get("OPENAI_BASE_URL"):
-        return environ["OPENAI_BASE_URL"]
-    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or ""
-    if name == "bedrock" and re.fullmatch(r"[a-z0-9-]+", region):
-        return _REGION.sub(region, VENDORS[name].base_url)
-    return VENDORS[name].base_url
-
-
-_REGION = re.compile(r"(?<=//bedrock-mantle\.)[a-z0-9-]+(?=\.api\.aws/)")
-
-
-def _everywhere(address: str) -> str:
-    """An address without the region in it: the models are the same in all of them."""
-    return _REGION.sub("", address)
 
 
 def local_provider(port: int) -> ProviderSettings:

@@ -1,5 +1,6 @@
 """The vendors Crow knows by name: where they answer, which variable holds their key, which model to begin with."""
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -17,6 +18,12 @@ class Vendor(msgspec.Struct, frozen=True):
     """Where a person gets a key."""
     other_variables: tuple[str, ...] = ()
     """Further names of the variable, under which people have the same key."""
+    address_variable: str = ""
+    """Holds another address that the same key is meant for, such as a gateway's."""
+    region: str = ""
+    """The part of the address that is another one in each region."""
+    region_variables: tuple[str, ...] = ()
+    """Hold the region, if one is set."""
     key_has_other_uses: bool = False
     """The variable is set by people who never meant it for a model: a server on this machine goes before it."""
 
@@ -27,6 +34,24 @@ class Vendor(msgspec.Struct, frozen=True):
     def variable_in(self, environ: Mapping[str, str]) -> str:
         """The variable that holds a key; empty if none does."""
         return next((name for name in self.key_variables if environ.get(name, "").strip()), "")
+
+    def address_in(self, environ: Mapping[str, str]) -> str:
+        """Where the key in the vendor's variable is meant for."""
+        if self.address_variable and (address := environ.get(self.address_variable)):
+            return address
+        region = next(filter(None, map(environ.get, self.region_variables)), "")
+        return self.base_url.replace(self.region, region) if _REGION.fullmatch(region) else self.base_url
+
+    def is_at(self, address: str) -> bool:
+        """Whether the vendor answers there, in whichever region."""
+        if not self.region:
+            return address == self.base_url
+        before, after = self.base_url.split(self.region)
+        region = address.removeprefix(before).removesuffix(after)
+        return address == f"{before}{region}{after}" and _REGION.fullmatch(region) is not None
+
+
+_REGION = re.compile(r"[a-z0-9-]+")
 
 
 VENDORS: dict[str, Vendor] = {
@@ -45,6 +70,7 @@ VENDORS: dict[str, Vendor] = {
         key_variable="OPENAI_API_KEY",
         default_model="gpt-5.6",
         keys_page="https://platform.openai.com/api-keys",
+        address_variable="OPENAI_BASE_URL",
     ),
     "openrouter": Vendor(
         title="OpenRouter",
@@ -192,6 +218,8 @@ VENDORS: dict[str, Vendor] = {
         key_variable="AWS_BEARER_TOKEN_BEDROCK",
         default_model="openai.gpt-oss-120b",
         keys_page="https://console.aws.amazon.com/bedrock/home#/api-keys",
+        region="us-east-1",
+        region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
         key_has_other_uses=True,
     ),
     "huggingface": Vendor(

@@ -10,6 +10,7 @@ import msgspec
 
 from crow.config.hosts import is_nearby
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
+from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
 from crow.model.base import Model, ModelInfo, Price
 from crow.model.facts import Facts, known_facts
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 DEMO = "scripted/demo"
 
 SCRIPTED_WINDOW = 100_000
-
-_DEFAULT_ADDRESSES = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 
 _DEMO_SETTINGS = ProviderSettings(type="scripted", script=os.path.join(os.path.dirname(__file__), "demo.toml"))
 
@@ -92,7 +91,7 @@ def facts_about(name: str, providers: Mapping[str, ProviderSettings], listed: Fa
     said = _configured(settings.models.get(model, ModelSettings()))
     if settings.type == "scripted":
         return said.over(Facts(window=SCRIPTED_WINDOW))
-    address = settings.base_url or _DEFAULT_ADDRESSES[settings.type]
+    address = settings.base_url or VENDORS[settings.type].base_url
     return said.over((listed or Facts()).over(known_facts(model, address)))
 
 

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from crow.config.hosts import is_header_value
 from crow.config.settings import ProviderSettings
+from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
 from crow.model.scrubbing import scrub
 
-DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1"}
 METHODS = ("/chat/completions", "/responses", "/messages")
 
 VERSION = re.compile(r"v\d\w*")
@@ -110,7 +110,7 @@ def find(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) 
 
 def _address(provider: str, settings: ProviderSettings) -> Endpoint:
     try:
-        parts = urlsplit(settings.base_url or DEFAULT_URLS[settings.type])
+        parts = urlsplit(settings.base_url or VENDORS[settings.type].base_url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError as error:
         raise _wrong_url(provider) from error
@@ -181,8 +181,9 @@ def _headers(
 
 
 def _wrong_url(provider: str) -> ConfigError:
-    """The configuration was checked when it was read: of OpenAI's address, this is about the variable."""
-    place = "the variable OPENAI_BASE_URL" if provider == "openai" else f"providers.{provider}.base_url"
+    """The configuration was checked when it was read: where a variable may hold the address, this is about it."""
+    variable = VENDORS[provider].address_variable if provider in VENDORS else ""
+    place = f"the variable {variable}" if variable else f"providers.{provider}.base_url"
     return ConfigError(
         f"The address in {place} is none of a server.", remedy="Write it like https://api.example.com/v1."
     )
