@@ -173,10 +173,47 @@ CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "xLAM": ('[{"name": "read", "arguments": {"path": "a.py"}}]', [READ]),
     "OpenAI's shape": ('{"type": "function", "function": {"name": "read", "arguments": {"path": "a.py"}}}', [READ]),
     "a fence that is the whole reply": ('```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```', [READ]),
+    "Hermes, in single quotes": ("<tool_call>\n{'name': 'read', 'arguments': {'path': 'a.py'}}\n</tool_call>", [READ]),
+    "Hermes, a brace too few": ('<tool_call>\n{"name": "read", "arguments": {"path": "a.py"}\n</tool_call>', [READ]),
+    "Hermes, a brace too many": ('<tool_call>\n{"name": "Read", "arguments": {"path": "a.py"}}}\n</tool_call>', [READ]),
+    "Qwen-Coder, an argument not closed": ("<function=read>\n<parameter=path>\na.py\n</function>", [READ]),
+    "GLM, a value that ends with a line end": (
+        (
+            "<tool_call>write\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value>\n<arg_key>content</arg_key>\n"
+            "<arg_value>if a < b:\n    pass\n</arg_value>\n</tool_call>"
+        ),
+        [("write", {"path": "a.py", "content": "if a < b:\n    pass\n"})],
+    ),
+    "Gemma, a list": (
+        (
+            "<start_function_call>call:edit{edits:[{new:<escape>2<escape>,old:<escape>1<escape>}],path:<escape>a<escape>}"
+            "<end_function_call>"
+        ),
+        [("edit", {"edits": [{"new": "2", "old": "1"}], "path": "a"})],
+    ),
+    "Gemma, newer": ('<|tool_call>call:read{path:<|"|>a.py<|"|>}<tool_call|>', [READ]),
+    "Llama 3, call": ('<|python_tag|>read.call(path="a.py")', [READ]),
+    "DeepSeek in ASCII": (
+        (
+            '<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|>read\n```json\n{"path": "a.py"}\n```'
+            "<|tool_call_end|><|tool_calls_end|>"
+        ),
+        [READ],
+    ),
+    "GLM 4": ('read\n{"path": "a.py"}', [READ]),
+    "harmony without its first token": (
+        'commentary to=functions.read <|constrain|>json<|message|>{"path": "a.py"}',
+        [READ],
+    ),
+    "a list under a key": ('{"tool_calls": [{"name": "read", "arguments": {"path": "a.py"}}]}', [READ]),
+    "a fence on one line": ('```json {"name": "read", "arguments": {"path": "a.py"}}```', [READ]),
     "a fence of another name": ('```tool_call\n{"name": "read", "parameters": {"path": "a.py"}}\n```', [READ]),
 }
 
-BARE = {"Llama 3, JSON", "Llama 3, two", "Llama 4, bare", "Phi", "xLAM", "OpenAI's shape"}
+BARE = {
+    *("Llama 3, JSON", "Llama 3, two", "Llama 4, bare", "Phi", "xLAM", "OpenAI's shape"),
+    *("GLM 4", "harmony without its first token", "a list under a key"),
+}
 TAGGED = [name for name in CALLS if name not in BARE and not name.startswith("a fence")]
 
 
@@ -238,6 +275,22 @@ def test_a_call_that_was_cut_off_is_never_run_with_less_than_it_says(syntax):
         '{"name": "Crow", "version": 1}',  # an answer in JSON
         '{"name": "unknown_tool", "arguments": {}}',
         '```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```\n\n```json\n{"name": "read"}\n```',
+        '{"name": "terminal"}',
+        '{"name": "read", "arguments": {"path": "a.py"}, "result": "two lines"}',
+        '{"name": "terminal", "description": "x", "parameters": {"type": "object", "properties": {"command": {}}}}',
+        '```json\n{"name": "terminal", "parameters": {"type": "object", "properties": {}}}\n```',
+        *(
+            before + '<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>'
+            for before in (
+                *("> It said\n", ">\n> x\n", 'It would answer: "Sure! ', 'It prints "foo ', "It said: \u2018ok ", "# "),
+                *("// ", "+", "-", "prompt = ", "a.py:12: ", "| Hermes | ", "(like this: ", "<example>\n", "<!-- "),
+                *("prompt: |\n  ", 'It said: "I will.\n', "It begins with `start\n"),
+            )
+        ),
+        (
+            '<|channel|>commentary to=functions.read<|message|>{"path": "a.py"}<|call|><|start|>assistant<|channel|>final'
+            "<|message|>It has five lines."
+        ),
         '```json\n[{"name": "read", "arguments": {"path": "a.py"}}]\n```',  # a fence counts with one object
         'Here it is:\n```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```',
         "```python\nread(path='a.py')\n```",

@@ -56,8 +56,13 @@ def _tool_name(name: str) -> str:
     return re.sub(r"^(functions?|default_api|tools?)[.:]|:\d+$", "", name.strip())
 
 
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input")
+_BESIDE = frozenset({"name", "tool_name", "tool", "function", "type", "id", "tool_call_id", "index", *_ARGUMENTS})
+"""What a call has; an object with anything else is an answer that happens to have a name."""
+
+
 def _call_of(value: Any) -> TextCall | None:
-    """From an object that names a tool and has its arguments, under one of the usual keys."""
+    """From an object that names a tool and has its arguments, under one of the usual keys, and nothing else."""
     match value:
         case {"function": {"name": str()} as inner}:
             return _call_of(inner)
@@ -66,11 +71,21 @@ def _call_of(value: Any) -> TextCall | None:
         case _:
             return None
     fields = cast("dict[str, Any]", value)
-    keys = ("arguments", "parameters", "args", "input", "tool_input")
-    given: Any = next((fields[key] for key in keys if key in fields), None) or dict[str, Any]()
+    given: Any = next((fields[key] for key in _ARGUMENTS if key in fields), None)
+    if given is None or not fields.keys() <= _BESIDE or _is_schema(given):
+        return None
     if isinstance(given, str):
         return TextCall(_tool_name(name), given) if _is_object(given) else None
     return TextCall(_tool_name(name), _dumped(given)) if isinstance(given, dict) else None
+
+
+def _is_schema(value: Any) -> bool:
+    """Whether it says what arguments a tool takes, instead of giving some."""
+    match value:
+        case {"type": "object", "properties": {}}:
+            return True
+        case _:
+            return False
 
 
 def _is_object(text: str) -> bool:
@@ -85,6 +100,11 @@ def _dumped(value: Any) -> str:
 
 def _calls_of(value: Any) -> list[TextCall] | None:
     """From one such object, or a list of them."""
+    match value:
+        case {"tool_calls": [*inner], **others} if not others:
+            value = inner
+        case _:
+            pass
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     calls = [_call_of(item) for item in values]
     return [call for call in calls if call is not None] if calls and all(calls) else None
@@ -92,14 +112,17 @@ def _calls_of(value: Any) -> list[TextCall] | None:
 
 def tagged_json(opening: str, closing: str) -> Reader:
     """Objects, or lists of them, each after an opening tag; closing tags may be missing."""
-    begin, end = re.compile(f"(?:{opening})"), re.compile(rf"(?:{closing}|;|,)" if closing else r"[;,]")
+    begin, end = (
+        re.compile(f"(?:{opening})"),
+        re.compile(rf"(?:{closing}|;|,|\}}(?=\s*(?:{closing})))" if closing else r"[;,]"),
+    )
 
     def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
         calls: list[TextCall] = []
         place = 0
         while place < len(text):
             place = _skip(text, place, begin)
-            found = _json_at(text, place)
+            found = _json_at(text, place) or _nearly_json(text, place, end)
             if found is None or (here := _calls_of(found[0])) is None:
                 return None
             calls += here
@@ -107,6 +130,23 @@ def tagged_json(opening: str, closing: str) -> Reader:
         return calls
 
     return read
+
+
+def _nearly_json(text: str, place: int, end: re.Pattern[str]) -> tuple[Any, int] | None:
+    """An object that ends with a closing tag, so that nothing of it is missing but perhaps its last brace; or that is
+    written as Python does it."""
+    tag = next((found for found in end.finditer(text, place) if found[0].startswith(("<", "["))), None)
+    if tag is None or tag.start() - place > LONGEST_PYTHON:
+        return None
+    body = text[place : tag.start()].strip()
+    for attempt in (body, body + "}", body.removesuffix("}")):
+        found = _json_at(attempt, 0)
+        if found is not None and found[1] == len(attempt):
+            return found[0], tag.start()
+    try:
+        return ast.literal_eval(body), tag.start()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def named_json(opening: str, closing: str) -> Reader:
@@ -135,6 +175,7 @@ def markup(wrapper: str, function: str, parameter: str, end_parameter: str, end_
     outside = re.compile(rf"(?:{wrapper})") if wrapper else None
     begin, argument = re.compile(function), re.compile(parameter)
     value_end = re.compile(rf"{end_parameter}(?=\s*(?:{parameter}|{end_function}|$))")
+    unclosed = re.compile(rf"(?={parameter}|{end_function})".replace("?P<key>", "?:"))
     end = re.compile(rf"(?:{end_function})")
 
     def read(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
@@ -149,7 +190,7 @@ def markup(wrapper: str, function: str, parameter: str, end_parameter: str, end_
             name, values = _tool_name(head["name"]), dict[str, Any]()
             place = _skip_blank(text, head.end())
             while (key := argument.match(text, place)) is not None:
-                if (last := value_end.search(text, key.end())) is None:
+                if (last := value_end.search(text, key.end()) or unclosed.search(text, key.end())) is None:
                     return None
                 values[key["key"].strip()] = _typed(text[key.end() : last.start()], key["key"].strip(), tools.get(name))
                 place = _skip_blank(text, last.end())
@@ -173,8 +214,8 @@ def _typed(value: str, key: str, tool: ToolSpec | None) -> Any:
     properties = cast("dict[str, dict[str, Any]]", tool.schema.get("properties", {})) if tool else {}
     wanted = properties.get(key, {}).get("type", "string")
     if wanted == "string":
-        # One line end belongs to each tag; what is beyond belongs to the text.
-        return value.removeprefix("\n").removesuffix("\n")
+        # Where the tags stand on lines of their own, one line end belongs to each; else all of it belongs to the text.
+        return value.removeprefix("\n").removesuffix("\n") if value.startswith("\n") else value
     found = _json_at(value, 0)
     if found is not None and _skip_blank(value, found[1]) == len(value):
         return found[0]
@@ -237,30 +278,77 @@ def _python_call(node: ast.expr) -> TextCall | None:
     if not isinstance(node, ast.Call) or node.args or any(keyword.arg is None for keyword in node.keywords):
         return None
     values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
-    return TextCall(_tool_name(ast.unparse(node.func)), _dumped(values))
+    return TextCall(_tool_name(ast.unparse(node.func).removesuffix(".call")), _dumped(values))
 
 
-_GEMMA_CALL = re.compile(rf"<start_function_call>\s*call:(?P<name>{NAME})\{{")
-_GEMMA_VALUE = re.compile(r"\s*,?\s*(?P<key>\w+):(?:<escape>(?P<text>.*?)<escape>|(?P<other>[^,{}<>]*))", re.DOTALL)
-_GEMMA_END = re.compile(r"\}\s*<end_function_call>")
+_GEMMA_CALL = re.compile(rf"(?:<start_function_call>|<\|tool_call>)\s*call:(?P<name>{NAME})(?=\{{)")
+_GEMMA_END = re.compile(r"(?:<end_function_call>|<tool_call\|>)")
+_GEMMA_TEXT = re.compile(r'(<escape>|<\|"\|>)(?P<text>.*?)\1', re.DOTALL)
+_GEMMA_KEY = re.compile(r"\s*(?P<key>\w+)\s*:\s*")
+_GEMMA_BARE = re.compile(r"[^,{}\[\]<>]+")
+
+
+class _GemmaReader:
+    """Reads JSON whose keys are bare words, and whose texts stand between tokens."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.place = 0
+
+    def value(self) -> Any:
+        """ValueError if there is none."""
+        self.place = _skip_blank(self._text, self.place)
+        match self._text[self.place : self.place + 1]:
+            case "{":
+                return dict(self._items("}", self._pair))
+            case "[":
+                return list(self._items("]", self.value))
+            case _:
+                if (text := _GEMMA_TEXT.match(self._text, self.place)) is not None:
+                    self.place = text.end()
+                    return text["text"]
+                word = self._found(_GEMMA_BARE)[0].strip()
+                found = _json_at(word, 0)
+                return found[0] if found is not None and found[1] == len(word) else word
+
+    def _pair(self) -> tuple[str, Any]:
+        return self._found(_GEMMA_KEY)["key"], self.value()
+
+    def _items(self, closing: str, read: Callable[[], Any]) -> list[Any]:
+        items: list[Any] = []
+        self.place = _skip_blank(self._text, self.place + 1)
+        while not self._text.startswith(closing, self.place):
+            items.append(read())
+            self.place = _skip_blank(self._text, self.place)
+            if self._text.startswith(",", self.place):
+                self.place = _skip_blank(self._text, self.place + 1)
+            elif not self._text.startswith(closing, self.place):
+                raise ValueError(self.place)
+        self.place += 1
+        return items
+
+    def _found(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        if (found := pattern.match(self._text, self.place)) is None:
+            raise ValueError(self.place)
+        self.place = found.end()
+        return found
 
 
 def read_gemma(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
     calls: list[TextCall] = []
-    place = 0
-    while place < len(text):
-        if (head := _GEMMA_CALL.match(text, place)) is None:
+    reader = _GemmaReader(text)
+    while reader.place < len(text):
+        if (head := _GEMMA_CALL.match(text, reader.place)) is None:
             return None
-        name, values = _tool_name(head["name"]), dict[str, Any]()
-        place = head.end()
-        while (found := _GEMMA_VALUE.match(text, place)) is not None:
-            told = found["text"]
-            values[found["key"]] = told if told is not None else _typed(found["other"], found["key"], tools.get(name))
-            place = found.end()
-        if (end := _GEMMA_END.match(text, place)) is None:
+        reader.place = head.end()
+        try:
+            values = reader.value()
+        except (ValueError, RecursionError):
             return None
-        calls.append(TextCall(name, _dumped(values)))
-        place = _skip_blank(text, end.end())
+        calls.append(TextCall(_tool_name(head["name"]), _dumped(values)))
+        if (end := _GEMMA_END.match(text, reader.place)) is None:
+            return None
+        reader.place = _skip_blank(text, end.end())
     return calls
 
 
@@ -286,12 +374,25 @@ def read_harmony(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[TextCal
             if name not in tools or not _is_object(found["text"]):
                 return None
             calls.append(TextCall(name, found["text"].strip()))
+        elif calls:
+            return None  # it goes on after its calls, as if they had been made
         elif found["text"].strip():
             before.append((Thinking if found["channel"] == "analysis" else Said)(found["text"]))
     return calls, before
 
 
-_FENCE = re.compile(r"(?P<fence>```+|~~~+)[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?P=fence)", re.DOTALL)
+_NAMED_LINE = re.compile(rf"(?P<name>{NAME})\s*\n\s*(?=\{{)")
+
+
+def read_named_line(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:
+    """A tool's name on the first line, and its arguments below it."""
+    head = _NAMED_LINE.match(text)
+    if head is None or not _is_object(text[head.end() :]):
+        return None
+    return [TextCall(head["name"], text[head.end() :])]
+
+
+_FENCE = re.compile(r"(?P<fence>```+|~~~+)[ \t]*\w*\s+(?P<body>.*?)\n?[ \t]*(?P=fence)", re.DOTALL)
 
 
 def read_fenced(text: str, tools: Mapping[str, ToolSpec]) -> list[TextCall] | None:

@@ -4,7 +4,7 @@ Every family of open models was trained on a syntax of its own. A text is read a
 else, and each of them names a tool that was offered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from crow.messages import ToolSpec
@@ -19,6 +19,7 @@ from crow.model.text_call_readers import (
     read_gemma,
     read_glm,
     read_harmony,
+    read_named_line,
     read_python,
     tagged_json,
 )
@@ -62,16 +63,24 @@ def parse(text: str, tools: Sequence[ToolSpec], *, whole_reply: bool) -> Recover
     """The calls that a text consists of; None unless each names one of the tools. `whole_reply`: nothing was said
     before it, so that it may also be JSON or Python without any tags, or one fenced object."""
     offered = {tool.name: tool for tool in tools}
+    if text.lstrip().startswith(HARMONY_HEADS) and whole_reply:
+        text = f"<|channel|>{text.lstrip()}"  # the token was taken for one that is not shown
     if text.lstrip().startswith(HARMONY.openings):
         found = read_harmony(text.strip(), offered)
         return None if found is None else Recovered(found[0], HARMONY, found[1])
     text = without_end_tokens(text).strip()
     for syntax in (*TAGGED, *(BARE if whole_reply else ())):
         if syntax.read is not None and text.startswith(syntax.openings):
-            calls = syntax.read(text, offered)
+            calls = [_as_offered(call, offered) for call in syntax.read(text, offered) or []]
             if calls and all(call.name in offered for call in calls):
                 return Recovered(calls, syntax)
     return None
+
+
+def _as_offered(call: TextCall, offered: Mapping[str, ToolSpec]) -> TextCall:
+    """With the tool's name as it is written."""
+    name = next((name for name in offered if name.lower() == call.name.lower()), call.name)
+    return call._replace(name=name)
 
 
 def without_end_tokens(text: str) -> str:
@@ -81,6 +90,7 @@ def without_end_tokens(text: str) -> str:
     return text
 
 
+HARMONY_HEADS = ("commentary to=", "analysis to=")
 HARMONY = Syntax("harmony", "openai", ("<|channel|>", "<|start|>assistant"), None)
 """Messages on several channels, of which some are thoughts and some are calls."""
 
@@ -90,6 +100,13 @@ _DEEPSEEK = {
     part: f"<{_BAR}tool{_BLOCK}{part.replace('_', _BLOCK)}{_BAR}>"
     for part in ("calls_begin", "call_begin", "sep", "call_end", "calls_end")
 }
+
+
+def _token(part: str) -> str:
+    """One of DeepSeek's tokens as a regular expression: some servers write them in ASCII."""
+    return rf"<[|{_BAR}]tool[_{_BLOCK}]{part.replace('_', f'[_{_BLOCK}]')}[|{_BAR}]>"
+
+
 _FUNCTION = (rf"<function=(?P<name>{NAME})>", r"<parameter=(?P<key>[^>]+)>", r"</parameter>")
 
 TAGGED = (
@@ -127,11 +144,11 @@ TAGGED = (
     Syntax(
         "DeepSeek",
         "deepseek_v3",
-        (_DEEPSEEK["calls_begin"], _DEEPSEEK["call_begin"]),
+        ("<|tool_calls_begin|>", "<|tool_call_begin|>function", _DEEPSEEK["calls_begin"], _DEEPSEEK["call_begin"]),
         named_json(
-            rf"(?:{_DEEPSEEK['calls_begin']})?\s*{_DEEPSEEK['call_begin']}\s*(?:function{_DEEPSEEK['sep']})?"
-            rf"(?P<name>{NAME})(?:{_DEEPSEEK['sep']})?\s*(?:```(?:json)?)?",
-            rf"```|{_DEEPSEEK['call_end']}|{_DEEPSEEK['calls_end']}",
+            rf"(?:{_token('calls_begin')})?\s*{_token('call_begin')}\s*(?:function{_token('sep')})?"
+            rf"(?P<name>{NAME})(?:{_token('sep')})?\s*(?:```(?:json)?)?",
+            rf"```|{_token('call_end')}|{_token('calls_end')}",
         ),
     ),
     Syntax(
@@ -156,7 +173,7 @@ TAGGED = (
             r"<\|tool_call_end\|>|<\|tool_calls_section_end\|>",
         ),
     ),
-    Syntax("Gemma", "functiongemma", ("<start_function_call>",), read_gemma),
+    Syntax("Gemma", "functiongemma", ("<start_function_call>", "<|tool_call>call:"), read_gemma),
     HARMONY,
     Syntax(
         "MiniMax",
@@ -193,5 +210,6 @@ BARE = (
     Syntax("Phi", "phi4_mini_json", (PHI_OPENING,), tagged_json("functools", "")),
     Syntax("Llama", "pythonic", ("[",), read_python),
     Syntax("JSON", "hermes", ("```", "~~~"), read_fenced),
+    Syntax("GLM", "glm45", ("",), read_named_line),
 )
 """Without tags: believed only if they are the whole reply."""

@@ -14,7 +14,15 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from crow.messages import StopReason, ToolSpec
 from crow.model.base import CallBegan, CallGrew, Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Said, Usage
 from crow.model.text_call_readers import TextCall
-from crow.model.text_call_syntaxes import END_TOKENS, PHI_OPENING, TAGGED, Syntax, parse, without_end_tokens
+from crow.model.text_call_syntaxes import (
+    END_TOKENS,
+    HARMONY_HEADS,
+    PHI_OPENING,
+    TAGGED,
+    Syntax,
+    parse,
+    without_end_tokens,
+)
 
 LONGEST_LINE = 64 * 1024
 """Characters of a line in whose middle calls are believed."""
@@ -22,7 +30,13 @@ LONGEST_HELD = 4 * 1024 * 1024
 """Characters that are held back: more is shown as text."""
 _BLANK = re.compile(r"\s*")
 _FENCE_LINE = re.compile(r"[ ]{0,3}(```+|~~~+)")
-_QUOTES = ('"', "'", "\u201c", "\u2018", "\u00ab")
+_PAIRS = (("\u201c", "\u201d"), ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("<!--", "-->"), ("(", ")"))
+_MARKED_LINE = re.compile(r"\s*([#+|(<>*-]|//|--|\d+[.:)]|[\w./-]+:\d+:)")
+"""How comments, differences, tables, lists and the results of searches begin."""
+_SENTENCE_END = re.compile(r"[.!?\u2026)*_\u3002\uff01\uff1f]$|\w:$")
+_LONE_TAG = re.compile(r"</?[\w:.-]+[^<>]*>|```.*|~~~.*")
+LONGEST_PARAGRAPH = 200
+"""Lines of a paragraph that are looked at."""
 
 
 class TextCallModel:
@@ -66,10 +80,10 @@ _OPENINGS = tuple(dict.fromkeys(opening for syntax in TAGGED for opening in synt
 _STARTS = (*_OPENINGS, *END_TOKENS)
 _START = re.compile("|".join(re.escape(start) for start in sorted(_STARTS, key=len, reverse=True)))
 _LONGEST_START = max(map(len, _STARTS))
-_OBJECT = r'\{\s*(?:$|"\w{0,10}$|"(?:name|function|tool|tool_name|type|id|arguments|parameters)")'
+_OBJECT = r'\{\s*(?:$|"\w{0,10}$|"(?:name|function|tool|tool_name|type|id|arguments|parameters|tool_calls)")'
 _BARE_START = re.compile(
     rf"{_OBJECT}|\[\s*(?:$|{_OBJECT}|[\w.]+(?:$|\())|functools\[|[`~]{{1,3}}$"
-    rf"|(?:```+|~~~+)[ \t]*\w*[ \t]*(?:$|\n\s*(?:$|{_OBJECT}))"
+    rf"|(?:```+|~~~+)[ \t]*\w*\s*(?:$|{_OBJECT})"
 )
 """The beginning of a reply that may be calls without tags."""
 _PLAUSIBLE = 200
@@ -88,6 +102,7 @@ class TextCalls:
         self._spoke = False
         """Something that is not blank was passed on."""
         self._quotation = Quotation()
+        self._bare_openings = (PHI_OPENING, *HARMONY_HEADS, *(f"{tool.name}\n{{" for tool in tools))
         self._held = ""
         self._opened = False
         """What is held begins like calls; else it may become their beginning, or a token that ends the reply."""
@@ -123,15 +138,15 @@ class TextCalls:
             return self._released()
         if not self._opened and not self._spoke:
             start = self._held.lstrip()
-            if PHI_OPENING.startswith(start) or _BARE_START.match(start):
+            if _BARE_START.match(start) or any(_may_become(start, opening) for opening in self._bare_openings):
                 return []
         out: list[ModelEvent] = []
         while not self._opened and (found := _START.search(self._held)) is not None:
             out += self._pass_on(found.start())
             if self._quotation.is_open():
                 out += self._pass_on(len(found[0]))
-            elif self._quotation.has_mark() and found[0] in _OPENINGS:
-                self._off = True  # where the quotation ends cannot be told
+            elif found[0] in _OPENINGS and self._quotation.may_quote():
+                self._off = True
                 return [*out, *self._released()]
             elif found[0] in _OPENINGS:
                 self._opened = True
@@ -181,6 +196,8 @@ class Quotation:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._paragraph: list[str] = []
+        """The lines before this one, since the last that was blank."""
         self._line = ""
         self._fence = ""
 
@@ -195,12 +212,32 @@ class Quotation:
         line = self._line
         return bool(self._fence) or len(line) > LONGEST_LINE or line.count("`") % 2 == 1 or line.lstrip()[:1] == ">"
 
-    def has_mark(self) -> bool:
-        """Whether a quotation mark, or the indentation of a code block, was the last of it when `is_open` was asked."""
-        line = self._line
-        return line.endswith(_QUOTES) or (line.isspace() and (line.startswith("\t") or len(line) >= 4))
+    def may_quote(self) -> bool:
+        """Whether what follows may be a quotation of which cannot be told where it ends: asked after `is_open`.
+
+        Who calls a tool begins a line with it, or has ended a sentence before it. Whoever writes it behind a mark of
+        any kind, indents it, or puts it below such a line without a blank one between them, may be showing it.
+        """
+        line, before = self._line.rstrip(), self._paragraph
+        if self._line[:1].isspace() and (before or len(self._line.expandtabs(4)) >= 4):
+            return True
+        if line and (_MARKED_LINE.match(line) or not _SENTENCE_END.search(line)):
+            return True
+        text = "\n".join([*before, line])
+        opened = any(text.count(opening) > text.count(closing) for opening, closing in _PAIRS)
+        return (
+            opened
+            or text.count('"') % 2 == 1
+            or text.count("`") % 2 == 1
+            or any(row.lstrip()[:1] == ">" for row in before)
+            or bool(before and _LONE_TAG.fullmatch(before[-1].strip()))
+        )
 
     def _end_line(self, line: str) -> None:
+        if not line.strip() or len(self._paragraph) > LONGEST_PARAGRAPH:
+            self._paragraph.clear()
+        else:
+            self._paragraph.append(line[:LONGEST_LINE])
         if (found := _FENCE_LINE.match(line)) is None:
             return
         if not self._fence:
@@ -223,6 +260,10 @@ def _may_end(text: str) -> bool:
         place = blank.end() if blank else found.end()
     rest = text[place:]
     return any(start.startswith(rest) for start in _STARTS) or rest.startswith(_OPENINGS)
+
+
+def _may_become(start: str, opening: str) -> bool:
+    return opening.startswith(start) or start.startswith(opening)
 
 
 def _possible_start(text: str) -> int:
