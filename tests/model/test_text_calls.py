@@ -288,8 +288,8 @@ def test_a_call_that_was_cut_off_is_never_run_with_less_than_it_says(syntax):
             )
         ),
         (
-            '<|channel|>commentary to=functions.read<|message|>{"path": "a.py"}<|call|><|start|>assistant<|channel|>final'
-            "<|message|>It has five lines."
+            '<|channel|>commentary to=functions.read<|message|>{"path": "a.py"}<|call|><|start|>assistant'
+            "<|channel|>final<|message|>It has five lines."
         ),
         '```json\n[{"name": "read", "arguments": {"path": "a.py"}}]\n```',  # a fence counts with one object
         'Here it is:\n```json\n{"name": "read", "arguments": {"path": "a.py"}}\n```',
