@@ -17,7 +17,8 @@ from crow.model.base import ModelEvent, Said
 from crow.policy.rules import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
-from crow.session.models import LateModel, Models
+from crow.session.late_model import LateModel
+from crow.session.models import Models
 from crow.session.options import Options
 from crow.session.unstored import RecentChanges
 from crow.tools.toolbox import Toolbox

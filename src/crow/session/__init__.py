@@ -2,7 +2,8 @@
 
 - `open` puts a session together from its `surroundings`, `toolset` its tools; `session` is one, `running` its turn;
   `journal` is where all that happens is written.
-- `models`, `known_models`, `options`: which model it talks to, which others there are, what was chosen.
+- `models`, `known_models`, `options`: which model it talks to, which others there are, what was chosen. `late_model`:
+  the model, from its first request on.
 - `commands` finds slash commands; `builtins` are Crow's own, `file_commands` those that are files.
 - `preparations`: what a turn begins with: `trusting` asks about what a project brings (`trusted` puts it into
   effect), `servers` waits for MCP servers. `server_prompts` and `server_questions`: what those bring and ask.

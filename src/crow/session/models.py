@@ -2,11 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from crow.config.discovery import (
     MODEL,
@@ -21,14 +18,10 @@ from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Limits, Mode, ProviderSettings, Settings
 from crow.config.variables import check_variables, mode_in, with_allowed
-from crow.errors import ConfigError, ContextOverflow, CrowError, SetupNeeded
-from crow.messages import StopReason
+from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
-from crow.model.base import Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
+from crow.model.base import Model, ModelInfo
 from crow.model.facts import Facts
-from crow.model.reply_guard import ReplyGuard
-from crow.model.reply_limit import with_limit
-from crow.model.silent_losses import silent_loss
 from crow.session.known_models import KnownModels
 
 if TYPE_CHECKING:
@@ -183,110 +176,6 @@ class ModelChoice:
             catalog.warm(self.info.name, self._providers)
         except Exception:
             logger.exception("the adapter of %s could not be loaded ahead", self.info.name)
-
-
-class LateModel:
-    """A model that is created with its first request, so that opening a session costs next to nothing."""
-
-    def __init__(self, choice: ModelChoice) -> None:
-        self._choice = choice
-        self._info = msgspec.structs.replace(choice.info, context_window=choice.known_window)
-        self._server: ServerReport | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._model: Model | None = None
-        self._replies = 0
-        self._counted = self._noticed = False
-        self._retired = False
-
-    @property
-    def info(self) -> ModelInfo:
-        """Changes when the server tells how large its window is."""
-        return self._info
-
-    @property
-    def server(self) -> "ServerReport | None":
-        """What a server on this machine or nearby said of itself."""
-        return self._server
-
-    def warm_up(self) -> None:
-        self._choice.warm_up()
-
-    async def ask_server(self, patience: float) -> None:
-        """Asks a server nearby what it is. What it says after so many seconds counts when it comes."""
-        asked_in_vain = self._asking is not None and self._asking.done() and self._server is None
-        if not self._info.local or self._choice.has_configured_window or asked_in_vain:
-            return
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.get_running_loop().create_task(self._ask_server())
-        await asyncio.wait([self._asking], timeout=patience)
-
-    async def _ask_server(self) -> None:
-        try:
-            self._server = await self._choice.ask_server() or self._server
-        except CrowError as error:
-            logger.info("the server of %s could not be asked: %s", self._info.name, error)
-        except Exception:
-            logger.exception("the server of %s could not be asked", self._info.name)
-        if self._server is not None:
-            self._info = msgspec.structs.replace(self._info, needs_limit=not self._server.ends_replies)
-            if self._server.window is not None:
-                self._learn_window(self._server.window)
-
-    def _learn_window(self, tokens: int) -> None:
-        self._choice.learn_window(tokens)
-        self._info = msgspec.structs.replace(self._info, context_window=tokens)
-
-    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        self._replies += 1
-        try:
-            if self._model is None:
-                await asyncio.shield(self._choice.warm_up())
-                self._model = self._model or self._choice.create()
-            guard = ReplyGuard(self._choice.longest_reply, repeats=self._info.local)
-            async with aclosing(self._model.reply(with_limit(request, self._info))) as events:
-                async for event in events:
-                    yield event
-                    if self._info.local and (notice := self._notice(request, event)):
-                        yield Noticed(notice)
-                    if objection := guard.objection(event):
-                        yield Noticed(objection)
-                        yield Done(StopReason.MAX_TOKENS)
-                        break
-            if self._server is not None and self._server.window is None:
-                await self.ask_server(0)  # it has loaded the model by now
-        except ContextOverflow as overflow:
-            # Also where the configuration says otherwise: what does not fit, does not fit.
-            if overflow.window is not None:
-                self._learn_window(overflow.window)
-            raise
-        finally:
-            self._replies -= 1
-            if self._retired and not self._replies:
-                await self.close()
-
-    def _notice(self, request: ModelRequest, event: ModelEvent) -> str:
-        """What the person should know of the server, once: what it leaves out of the requests."""
-        if not isinstance(event, Usage) or not request.tools or self._noticed:
-            return ""
-        first, self._counted = not self._counted, True
-        notice = silent_loss(self._info.name, request, event, first=first)
-        if not notice and self._server is not None and not self._server.takes_tools:
-            notice = f"The template of {self._info.name} has no tools, says its server: the model cannot use any."
-        self._noticed = bool(notice)
-        return notice
-
-    async def retire(self) -> None:
-        """Another model takes its place: lets go of it as soon as nothing is streaming any more."""
-        self._retired = True
-        if not self._replies:
-            await self.close()
-
-    async def close(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-        model, self._model = self._model, None
-        if model is not None:
-            await model.close()
 
 
 class Models:

@@ -14,7 +14,8 @@ from crow.project.sources import Sources, skills_folder
 from crow.session.archive import Keeping
 from crow.session.builtins.all import all_commands
 from crow.session.journal import SessionJournal
-from crow.session.models import LateModel, SessionSetup
+from crow.session.late_model import LateModel
+from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.preparations import Preparations
 from crow.session.servers import Servers

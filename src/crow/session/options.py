@@ -10,7 +10,8 @@ from crow.config.settings import Mode
 from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.model.base import Model
-from crow.session.models import LateModel, ModelChoice, SessionSetup
+from crow.session.late_model import LateModel
+from crow.session.models import ModelChoice, SessionSetup
 from crow.turn.budget import tell_usage
 from crow.turn.conversation import Conversation
 

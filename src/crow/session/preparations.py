@@ -6,7 +6,7 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent
 from crow.project.instructions import Instructions
 from crow.project.sources import PATIENCE
-from crow.session.models import LateModel
+from crow.session.late_model import LateModel
 from crow.session.servers import Servers
 from crow.session.trusting import Trusting
 from crow.turn.budget import tell_usage
