@@ -20,6 +20,8 @@ SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie", re.IGNORECASE
 
 OPENAI_HOSTS = ("api.openai.com",)
 AZURE_HOSTS = ("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com")
+SILENT_HOSTS = ("api.cerebras.ai",)
+"""Answer 400 without a word to a request that is too long."""
 
 ANTHROPIC_VERSION = "2023-06-01"
 
@@ -72,6 +74,10 @@ class Endpoint:
     @property
     def is_azure(self) -> bool:
         return _is_below(self.host, AZURE_HOSTS)
+
+    @property
+    def silence_is_overflow(self) -> bool:
+        return _is_below(self.host, SILENT_HOSTS)
 
     def secrets(self) -> list[str]:
         found = [value for name, value in parse_qsl(self.query) if SECRET_NAME.search(name)]

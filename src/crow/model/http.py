@@ -14,7 +14,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -33,8 +32,6 @@ KEEP_ALIVE = 90.0
 """A person thinks for longer than the library's 5 s; a new connection costs a TLS handshake."""
 LONGEST_LISTING = 8 * 1024 * 1024
 DRAIN_TIMEOUT = 0.1
-SILENT_OVERFLOW = ("api.cerebras.ai",)
-"""Hosts that answer 400 without a word to a request that is too long."""
 
 NOTHING_THERE = (404, 405)
 """What is answered at an address where no method is."""
@@ -221,7 +218,7 @@ class Http(ReplyFaults):
             key_name=self.endpoint.key_name,
             window=found.window,
             written=found.written,
-            silence_is_overflow=urlsplit(self.endpoint.url).hostname in SILENT_OVERFLOW,
+            silence_is_overflow=self.endpoint.silence_is_overflow,
         )
 
     async def _complaint_body(self, response: httpx2.Response) -> bytes:

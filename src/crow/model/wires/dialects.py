@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from crow.model.endpoint import AZURE_HOSTS, OPENAI_HOSTS
+
 Json = dict[str, Any]
 
 ThoughtField = Literal["reasoning_content", "reasoning", "content"]
@@ -106,10 +108,8 @@ _ZAI = Dialect(level=_zai)
 
 # A host, or how a host ends.
 _BY_HOST = {
-    "api.openai.com": _OPENAI,
-    ".openai.azure.com": _OPENAI,
-    ".services.ai.azure.com": _OPENAI,
-    ".cognitiveservices.azure.com": _OPENAI,
+    **dict.fromkeys(OPENAI_HOSTS, _OPENAI),
+    **{f".{host}": _OPENAI for host in AZURE_HOSTS},
     "openrouter.ai": _GATEWAY,
     "ai-gateway.vercel.sh": _GATEWAY,
     ".snowflakecomputing.com": msgspec.structs.replace(_GATEWAY, marked_models=()),
