@@ -1,7 +1,8 @@
 """Models: one interface, one adapter per provider's wire format, one retry layer around them.
 
 - `base`: what the rest of Crow knows of a model. `catalog`: from a name to a model. `retry` and `text_calls` wrap a
-  model, and are one; `text_call_syntaxes`: how families of models write calls as text, `text_call_readers`: reading it.
+  model, and are one; `text_call_syntaxes`: how families of models write calls as text, `text_call_readers`: reading it,
+  `quotation`: where they are only shown.
 - `wires/`: the wire formats, and the loop that they have in common, with a map of its own.
 - `scripted` follows a `script`, for tests, demonstrations, and trying Crow without a key.
 - `endpoint` and `network`: where a provider is, with which key, by which way; `key_command`: a key that a command
