@@ -41,6 +41,9 @@ def test_checking_the_configuration(tmp_path: Path) -> None:
     assert "There is no configuration yet" in crow(tmp_path, "config", "check").stdout
     path = write_config(tmp_path, 'mode = "edit"\n')
     assert crow(tmp_path, "config", "check").stdout == f"{path} is valid.\n"
+    write_config(tmp_path, '[budget]\nturn = "1.500 USD"\nday = "2M tokens"\n')  # which is no thousand and a half
+    read = f"{path} is valid.\nbudget.turn: 1.50 USD\nbudget.day: 2,000,000 tokens\n"
+    assert crow(tmp_path, "config", "check").stdout == read
     write_config(tmp_path, 'mode = "edt"\n')
     said = crow(tmp_path, "config", "check")
     assert (said.returncode, said.stdout) == (1, "")

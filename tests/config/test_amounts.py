@@ -13,6 +13,7 @@ from crow.errors import ConfigError
         ("0.50 USD", Amount(0.5, "USD")),
         ("5 EUR", Amount(5, "EUR")),
         ("1,000.25 USD", Amount(1000.25, "USD")),
+        ("12,000,000 tokens", Amount(12_000_000, "tokens")),
         ("0.5USD", Amount(0.5, "USD")),
         ("200k tokens", Amount(200_000, "tokens")),
         ("200 k tokens", Amount(200_000, "tokens")),
@@ -41,6 +42,12 @@ def test_amounts(written: str, amount: Amount) -> None:
         "1e99M tokens",
         "5 USD a",
         "∞ USD",
+        "1,50 USD",
+        "0,500 USD",
+        "1,5000 USD",
+        "1.500,00 USD",
+        "1,000,00 USD",
+        "1,5M tokens",
     ],
 )
 def test_what_is_no_amount_is_said_with_its_key(written: str) -> None:

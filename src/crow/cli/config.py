@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from crow.cli.parsing import a_file
 from crow.cli.terminal import confirm, is_interactive
+from crow.config.amounts import Amount, amounts_of
 from crow.config.doubts import doubts
 from crow.config.home import config_path, home, is_there, reason, write_file
 from crow.config.key_variables import variables_of
@@ -76,7 +77,16 @@ def _check(arguments: argparse.Namespace) -> int:
         return 1
     none = f"There is no configuration yet, which is fine. It would be {path}."
     print(none if text is None else f"{path} is valid.")
+    for key, amount in _budgets(text or "", path):
+        print(f"{key}: {amount}")
     return 0
+
+
+def _budgets(text: str, path: str) -> Iterator[tuple[str, Amount]]:
+    """The amounts as they were read: a point and a comma mean different things in different countries."""
+    for scope, amounts in amounts_of(parse_settings(text, path).budget).items():
+        for amount in amounts:
+            yield f"budget.{scope}", amount
 
 
 def _mistakes(text: str, path: str) -> list[str]:

@@ -8,7 +8,8 @@ from crow.config.settings import BudgetSettings
 
 TOKENS = "tokens"
 
-_WRITTEN = re.compile(r"(\d[\d_,]*(?:\.\d+)?) ?([kKM]?) ?(tokens?|[A-Z]{3})", re.ASCII)
+# A comma parts thousands: before any other number of digits it is a decimal comma, which would make 150 of 1,50.
+_WRITTEN = re.compile(r"((?:[1-9]\d{0,2}(?:,\d{3})+|\d[\d_]*)(?:\.\d+)?) ?([kKM]?) ?(tokens?|[A-Z]{3})", re.ASCII)
 _FACTORS = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000}
 _LARGEST = 1e12
 
@@ -28,7 +29,8 @@ def parse_amount(key: str, written: str) -> Amount:
     unit = found[3].replace("tokens", "token").replace("token", TOKENS) if found else ""
     value = float(re.sub("[_,]", "", found[1])) * _FACTORS[found[2]] if found else 0.0
     if found is None or (found[2] and unit != TOKENS):
-        raise ValueError(f'{key}: expected an amount like "0.50 USD" or "200k tokens", found {written[:100]!r}')
+        comma = " (decimals are written with a point)" if "," in written else ""
+        raise ValueError(f'{key}: expected an amount like "0.50 USD" or "200k tokens"{comma}, found {written[:100]!r}')
     if not 0 < value <= _LARGEST:
         raise ValueError(f"{key}: expected more than nothing, and an amount that can be spent, found {written[:100]!r}")
     return Amount(value, unit)

@@ -56,6 +56,9 @@ def _settings(offer: ProjectOffer) -> Iterator[str]:
         yield f"model = {config.model} (only if you have it set up)"
     for name, value in config.limits.items():
         yield f"limits.{name} = {value:g} (only if yours is not lower)"
+    for scope, amounts in config.budgets.items():
+        for amount in amounts:
+            yield f"budget.{scope} = {amount} (only if yours is not lower)"
     if config.terminal_timeout is not None:
         yield f"terminal.timeout = {config.terminal_timeout:g} (only if yours is not lower)"
 
