@@ -178,6 +178,16 @@ def test_a_price_that_is_not_known_is_said_when_the_session_begins(open_editor):
     assert "which is in USD" in other.notices[0]
 
 
+def test_a_cost_that_the_provider_tells_in_another_currency_is_said_once(open_editor):
+    spent = "{ usage = { input_tokens = 10, output_tokens = 0, cost = 0.5, currency = 'USD' } }"
+    config = f'{PRICED}currency = "EUR"\n[budget]\nsession = "0.10 EUR"\n'
+    crow = open_editor(script=reply(spent, say("Hi.")) * 2, config=config, capabilities=NOTICES)
+    crow.new_session()
+    for _ in range(2):
+        assert crow.prompt("hi") == {"stopReason": "end_turn"}
+    assert crow.notices == ["The budget in EUR does not count what the last reply cost, which is in USD."]
+
+
 def test_a_project_can_only_lower_it(open_editor):
     crow = open_editor(
         script=rounds(20) + DONE,
@@ -191,3 +201,6 @@ def test_a_project_can_only_lower_it(open_editor):
     crow.new_session()
     assert crow.prompt("Read.") == STOPPED
     assert len(crow.model_requests()) == 2
+    shown = str(crow.permissions[0]["toolCall"])
+    for line in ("budget.turn = 50 tokens", "budget.session = 1.00 USD", "budget.day = 0.20 USD"):
+        assert f"{line} (only if yours is not lower)" in shown

@@ -35,6 +35,7 @@ def test_what_the_provider_says_wins() -> None:
     price = Price(3.0, 15.0, 0.3, 3.75, "USD")
     assert told_cost(Usage(input_tokens=1_000_000, cost=0.25, currency="EUR"), price) == (0.25, "EUR")
     assert told_cost(Usage(input_tokens=1_000_000, cost=0.0), None) == (0.0, "USD")
+    assert told_cost(Usage(input_tokens=1_000_000, cost=0.0, currency="EUR"), price) == (3.0, "USD")
     assert told_cost(Usage(input_tokens=1_000_000), price) == (3.0, "USD")
     assert told_cost(Usage(input_tokens=1_000_000), None) == (None, "")
 

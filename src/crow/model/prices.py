@@ -6,8 +6,11 @@ MILLION = 1_000_000
 
 
 def told_cost(usage: Usage, price: Price | None) -> tuple[float | None, str]:
-    """The cost and its currency; None if neither the provider nor a price says it."""
-    if usage.cost is not None:
+    """The cost and its currency; None if neither the provider nor a price says it.
+
+    A provider that says 0 may mean that it does not know: what has a price is not free.
+    """
+    if usage.cost or (usage.cost is not None and price is None):
         return usage.cost, usage.currency or "USD"
     return (cost_of(usage, price), price.currency) if price else (None, "")
 

@@ -117,6 +117,7 @@ class Purse:
         self._raised: dict[tuple[BudgetScope, str, str], float] = {}
         self._warned: set[tuple[BudgetScope, str, str]] = set()
         self._doubted: set[str] = set()
+        """Models and currencies of which it was said that a budget in money may not hold."""
         self._journal = journal
         self._person = person
         self._day = day
@@ -164,6 +165,10 @@ class Purse:
         """A reply came, or a summary: the session's, or a subagent's."""
         self.turn.apply(usage)
         self.session.apply(usage)
+        if usage.cost and usage.currency not in self._doubted:
+            self._doubted.add(usage.currency)  # which its provider says, whatever the price is in
+            for doubt in self._uncounted("the last reply cost", usage.currency):
+                self._tell(doubt)
         self._warn("turn", "session")
 
     async def check(self, dialog: asyncio.Lock) -> Verdict:
@@ -191,13 +196,17 @@ class Purse:
                 "`config.toml`, or state the budget in tokens."
             )
             return [doubt]
-        currency = info.price.currency
-        return [
-            f"The budget in {unit} does not count what {info.name} costs, which is in {currency}."
-            for unit in sorted(units - {currency})
-        ]
+        self._doubted.add(info.price.currency)
+        return self._uncounted(f"{info.name} costs", info.price.currency)
 
     # --- inside
+
+    def _uncounted(self, what: str, currency: str) -> list[str]:
+        units = {unit for _, unit in self._budgets if unit != TOKENS}
+        return [
+            f"The budget in {unit} does not count what {what}, which is in {currency}."
+            for unit in sorted(units - {currency})
+        ]
 
     async def _gone(self) -> list[_Used]:
         if any(scope == "day" for scope, _ in self._budgets):
