@@ -189,7 +189,7 @@ class ReadCall(NamedTuple):
 def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
     """The call as its tool can read it. What cannot be read stays as it is: the tool says why."""
     given = json_object(call.arguments)
-    if given is not None and is_plain(given, spec.schema):
+    if given is not None and _has_one_meaning(given, call.arguments, spec.schema):
         return ReadCall(call, given, call.arguments)
     from crow.tools.lenient.reading import read_leniently  # for those that are not as they should be
 
@@ -242,11 +242,38 @@ def _is_plain_value(value: Any, schema: Mapping[str, Any]) -> bool:
     return True
 
 
+def _has_one_meaning(given: Mapping[str, Any], text: str, schema: Mapping[str, Any]) -> bool:
+    """Whether arguments that were read from a text are plain, and no name in it has two values.
+
+    The decoder takes the last of two values without a word. A name that the text holds no more often than the value
+    stands in it once, so that the text is read a second time only where a name may be there twice.
+    """
+    if not is_plain(given, schema):
+        return False
+    names: dict[str, int] = {}
+    _count_names(given, names)
+    if all(text.count(f'"{name}"') <= count for name, count in names.items()):
+        return True
+    from crow.tools.lenient.json_repair import doubled_name
+
+    return doubled_name(text) is None
+
+
+def _count_names(value: Any, names: dict[str, int]) -> None:
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            names[name] = names.get(name, 0) + 1
+            _count_names(inner, names)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            _count_names(inner, names)
+
+
 def arguments_for(call: ToolCall, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a tool whose schema is another's, such as a server's: BadArguments if some are missing, or if
     there is no reading them. Whether their values fit is for the other to say."""
     given = json_object(call.arguments)
-    if given is not None and is_plain(given, schema):
+    if given is not None and _has_one_meaning(given, call.arguments, schema):
         return given
     from crow.tools.lenient.reading import fit_call
 
@@ -269,7 +296,7 @@ class ArgumentReader(Generic[Arguments]):
     def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
         """The arguments, and the names of those that the tool does not know."""
         given = json_object(call.arguments)
-        if given is not None and is_plain(given, self.schema()):
+        if given is not None and _has_one_meaning(given, call.arguments, self.schema()):
             with contextlib.suppress(msgspec.ValidationError):
                 return msgspec.convert(given, self._kind), ()
         from crow.tools.lenient.reading import fit_call, misfit

@@ -20,9 +20,12 @@ def _by_alias(aliases: Mapping[str, str]) -> dict[str, str]:
 
 
 _FILE = (
-    "filepath file filename targetfile targetpath pathname fname absolutepath absolutefilepath relativepath fullpath"
+    "filepath file filename targetfile targetpath pathname fname absolutepath absolutefilepath relativepath fullpath "
+    "uri fileuri"
 )
 _FOLDER = "dir directory folder dirpath directorypath folderpath root searchpath basepath"
+
+FOLDER_NAMES = frozenset(_words(_FOLDER))
 
 ALIASES: dict[str, dict[str, str]] = {
     tool: _by_alias(aliases)
@@ -106,7 +109,13 @@ VALUES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("doing", "active", "started", "current", "inprogress", "working"), "in_progress"),
     },
     "priority": {"normal": "medium", "default": "medium"},
-    "mode": {"fileswithmatches": "files", "filesonly": "files", "filenames": "files", "lines": "content"},
+    "mode": {
+        "fileswithmatches": "files",
+        "filesonly": "files",
+        "filenames": "files",
+        "lines": "content",
+        "file": "files",
+    },
     "kind": {"explorer": "explore", "generalpurpose": "work", "general": "work", "worker": "work"},
 }
 """By argument: the value that is meant, by another word for it, squeezed."""
@@ -115,7 +124,7 @@ WRAPPERS = frozenset(
     _words(
         "arguments args argument input inputs parameters params parameter toolinput toolarguments toolargs "
         "toolparameters toolparams kwargs properties payload data request body json value function functioncall "
-        "functionarguments toolcall call invoke options"
+        "functionarguments functionargs functionparameters toolcalls toolcall call invoke options"
     )
 )
 """Names of a field that may hold all the arguments."""

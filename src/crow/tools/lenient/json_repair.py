@@ -16,7 +16,7 @@ import msgspec
 
 DEEPEST = 64
 
-_SPACE = re.compile(r"(?:[\s\ufeff\u200b\0]+|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b\0]+|\\\r?\n|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
 _NAME = re.compile(r"[^\W\d][\w$-]*")
 _WORD = re.compile(r"[\w./~@$-][\w./~@$+-]*")
@@ -34,6 +34,9 @@ _NO_ESCAPE = re.compile(r"\\(?:[^nrtbfu/\\\"'\n]|u(?![0-9a-fA-F]{4}))")
 _DRIVE_PATH = re.compile(r"""[A-Za-z]:(?:\\[^\\/:*?"<>|\r\n]+)+\\?""")
 _FOLDED_PATH = re.compile(r"[\w.@ -]+(?:\\[\w.@ -]+)+")
 _PATH_NAME = re.compile(r"path|file|dir|folder|cwd", re.IGNORECASE)
+_CHOICE_NAME = re.compile(r"mode|kind|type|status|state|priority", re.IGNORECASE)
+_ADDED = re.compile(r"\s*\+\s*[\"'`\w(]")
+"""After a string to which a program would add something."""
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -61,9 +64,33 @@ class CutOff(Unreadable):
 def read_json(text: str) -> Any:
     """The value that the text stands for: Unreadable if there is none, or more than one."""
     try:
-        return msgspec.json.decode(text or "{}")
+        value = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return read_nearly(text)
+    if (name := doubled_name(text)) is not None:
+        raise _doubled(name)
+    return value
+
+
+def doubled_name(text: str) -> str | None:
+    """A name that stands twice in an object of well-formed JSON, with two values; None if there is none."""
+    doubled: list[str] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found and found[name] != value:
+                doubled.append(name)
+            found[name] = value
+        return found
+
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(text or "{}", object_pairs_hook=members)
+    return doubled[0] if doubled else None
+
+
+def _doubled(name: str) -> "Ambiguous":
+    return Ambiguous(f"`{name[:60]}` stands in it twice, with two values")
 
 
 def json_in(text: str, *openers: str) -> Any:
@@ -178,7 +205,7 @@ class _Parser:
     def __init__(self, text: str, at: int, *, inner_quotes: bool = False) -> None:
         """`inner_quotes`: quotes in a string may stand as they are; then nothing else that is missing is added."""
         self.text = text
-        self.at = at
+        self.at: int = at
         self._inner_quotes = inner_quotes
         self._open: list[str] = []
         """The brackets that are open."""
@@ -205,9 +232,19 @@ class _Parser:
             case "":
                 raise CutOff(f"there is no value for `{name[:60]}`" if name else "a value is missing")
             case quote if quote in _CLOSERS:
-                return self.string(name)
+                return self._strings(name)
             case _:
-                return self._number_or_word()
+                return self._number_or_word(name)
+
+    def _strings(self, name: str) -> str:
+        """A string, or several that are joined by plus signs, as programs do it; with nothing else among them."""
+        written = self.string(name)
+        while self.peek() == "+":
+            self.at += 1
+            if self.peek() not in _CLOSERS:
+                raise _calculated(name)
+            written += self.string(name)
+        return written
 
     def members(self) -> dict[str, Any]:
         """The members of an object, up to its end."""
@@ -224,7 +261,7 @@ class _Parser:
             name = self._name()
             value = self.value(name)
             if name in members and members[name] != value:
-                raise Ambiguous(f"`{name[:60]}` stands in it twice, with two values")
+                raise _doubled(name)
             members[name] = value
             is_complete = True
         return members
@@ -282,7 +319,7 @@ class _Parser:
             self.at += 1
         return True
 
-    def _number_or_word(self) -> Any:
+    def _number_or_word(self, name: str) -> Any:
         if (number := _NUMBER.match(self.text, self.at)) is not None:
             self.at = number.end()
             if self.at >= len(self.text):
@@ -300,6 +337,9 @@ class _Parser:
             raise self._unexpected("a value in quotes")
         if end >= len(self.text):
             raise CutOff("it ends with a word that may go on")
+        if not _may_stand_bare(name, written):
+            self.at = end - len(written)
+            raise self._unexpected("a value in quotes")
         return written
 
     def string(self, name: str) -> str:
@@ -327,6 +367,8 @@ class _Parser:
             at = found.end()
             if found[0] != quote:
                 continue
+            if inner == 0 and _ADDED.match(self.text, at):
+                raise _calculated(name)
             if inner % 2 == 0 and _FOLLOWS_VALUE.match(self.text, at):
                 self.at = at
                 return _unescaped(self.text[begin : found.start()], name, (quote,))
@@ -336,6 +378,18 @@ class _Parser:
     def _unexpected(self, wanted: str) -> Unreadable:
         seen = self.text[self.at : self.at + 20]
         return Unreadable(f"at character {self.at + 1} there should be {wanted}, not {seen!r}")
+
+
+def _calculated(name: str) -> Ambiguous:
+    where = f"`{name[:60]}`" if name else "a value"
+    return Ambiguous(f"{where} is not a text but an expression, which nobody works out: write the whole text in quotes")
+
+
+def _may_stand_bare(name: str, word: str) -> bool:
+    """Whether a word may be a value without quotes: a path, or one of a few choices. Others are names of variables."""
+    if _PATH_NAME.search(name):
+        return "." in word or "/" in word
+    return _CHOICE_NAME.fullmatch(name) is not None
 
 
 def _number(written: str) -> int | float:

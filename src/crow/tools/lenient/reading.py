@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.tools.base import BadArguments
-from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json
+from crow.tools.lenient.json_repair import Ambiguous, CutOff, Unreadable, read_json
 from crow.tools.lenient.misfits import (
     MOST_NAMED,
     arrived,
@@ -89,6 +89,11 @@ def _unreadable(call: ToolCall, error: Exception) -> str:
         return (
             f"The arguments of `{call.name}` are not valid JSON: the call was cut off ({error}), so nothing was run. "
             "Make the call again and write all of it; if it is very long, do it in several smaller calls."
+        )
+    if isinstance(error, Ambiguous):
+        return (
+            f"The arguments of `{call.name}` have no single meaning, and nothing was run: {error}. Make the call again "
+            "with one JSON object in which each argument stands once."
         )
     why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
     return (

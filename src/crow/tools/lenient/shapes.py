@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from crow.tools.lenient.argument_names import ALIASES, ITEM_ALIASES, LABELS, WRAPPERS, squeezed
+from crow.tools.lenient.argument_names import ALIASES, FOLDER_NAMES, ITEM_ALIASES, LABELS, WRAPPERS, squeezed
 from crow.tools.lenient.json_repair import json_in
 from crow.tools.lenient.tool_names import means
 from crow.tools.lenient.values import Json, as_truth, is_fields, is_items, listed, number_of, whole_number
@@ -44,10 +44,15 @@ def _only_one(items: list[Any]) -> Any:
 def _wrapper_of(name: str, fields: Json, properties: Mapping[str, Any]) -> str | None:
     """The field that holds all the arguments, if there is one and nothing beside it is an argument."""
     wrappers = WRAPPERS | {squeezed(name)}
+    aliases = ALIASES.get(name, {})
     found = [
         field
         for field, value in fields.items()
-        if field not in properties and squeezed(field) in wrappers and _holds_fields(value)
+        if field not in properties
+        and squeezed(field) in wrappers
+        and _holds_fields(value)
+        # `plan` of a plan is the list of its entries, also if there is but one.
+        and not (is_items(value) and squeezed(field) in aliases)
     ]
     known = {squeezed(field) for field in properties} | set(ALIASES.get(name, {}))
     others = [field for field in fields if field not in found and squeezed(field) not in LABELS]
@@ -112,6 +117,8 @@ def _renamed(
         real = real_names.get(squeezed(field)) or aliases.get(squeezed(field))
         if real is not None and fields.get(real) is None:
             claims.setdefault(real, []).append(field)
+        elif real is not None and _differ(real, squeezed(field), fields[real], value):
+            problems.append(f"{_quoted([real, field])} both stand for `{real}`, and differ: give only one of them")
     renamed: dict[str, str] = {}
     for real, names in claims.items():
         if all(fields[name] == fields[names[0]] for name in names):
@@ -119,11 +126,25 @@ def _renamed(
             if squeezed(names[0]) != squeezed(real):
                 notes.append(f"`{one_line(names[0], 60)}` was read as `{real}`")
         else:
-            problems.append(f"{_quoted(names)} both stand for `{real}`, and differ")
+            problems.append(f"{_quoted(names)} both stand for `{real}`, and differ: give only `{real}`")
     taken = set(renamed.values())
     return {
         renamed.get(field, field): value for field, value in fields.items() if value is not None or field not in taken
     }
+
+
+_ONE_VALUE = frozenset({"path", "content", "command", "edits", "pattern", "old", "new", "cwd", "url"})
+"""Arguments that decide what a call does: of two values for one of them none may be overlooked."""
+
+
+def _differ(real: str, other: str, value: Any, other_value: Any) -> bool:
+    """Whether another name for an argument says something else than the argument itself."""
+    if real not in _ONE_VALUE or value == other_value or other_value in ("", []) or other in FOLDER_NAMES:
+        return False
+    if real == "path" and isinstance(value, str) and isinstance(other_value, str):
+        one, two = (f"/{each.removeprefix('./').strip('/')}" for each in (value, other_value))
+        return not (one.endswith(two) or two.endswith(one))
+    return True
 
 
 # --- what single tools have of their own
@@ -133,7 +154,13 @@ _RANGES = frozenset({"viewrange", "linerange", "range", "lines", "linenumbers"})
 
 
 def _reshape_read(fields: Json, notes: list[str], problems: list[str]) -> Json:
-    """A first and a last line instead of a first line and a number of lines; lines that are counted from 0."""
+    """A first and a last line instead of a first line and a number of lines; lines that are counted from 0; and a list
+    of one file."""
+    match fields.get("path"):
+        case [{"path": str(path), **rest}] if not any(name in fields for name in rest):
+            fields = {**fields, "path": path, **rest}
+        case _:
+            pass
     for field in list(fields):
         if squeezed(field) in _RANGES and "offset" not in fields and (found := _range_of(fields[field])) is not None:
             del fields[field]
@@ -245,6 +272,7 @@ def _reshape_search(fields: Json, notes: list[str], problems: list[str]) -> Json
     return {**rest, "pattern": pattern}
 
 
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\s*", re.IGNORECASE)
 _MILLISECONDS = frozenset({"timeoutms", "timeoutmilliseconds", "timeoutmillis"})
 
 
@@ -258,6 +286,10 @@ def _reshape_terminal(fields: Json, notes: list[str], problems: list[str]) -> Js
         notes.append("`args` was added to `command`")
     if command is not None:
         fields["command"] = command
+    if isinstance(timeout := fields.get("timeout"), str) and (found := _DURATION.fullmatch(timeout)) is not None:
+        unit = found[2].lower()
+        factor = 0.001 if unit.startswith(("ms", "mil")) else 60 if unit.startswith("m") else 1
+        fields["timeout"] = float(found[1]) * factor
     for field in [field for field in fields if squeezed(field) in _MILLISECONDS]:
         number = number_of(fields[field])
         if number is not None and fields.get("timeout") is None:
