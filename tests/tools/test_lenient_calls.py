@@ -10,18 +10,20 @@ import pytest
 
 from crow.messages import ToolCall, ToolSpec
 from crow.tools.ask import AskArguments
-from crow.tools.base import ArgumentReader, BadArguments, arguments_for, read_call
+from crow.tools.base import ArgumentReader, BadArguments, arguments_for, read_call, read_call_of
 from crow.tools.edit import EditArguments
 from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json, read_nearly
 from crow.tools.lenient.tool_names import near, resolve
 from crow.tools.plan import PlanArguments
-from crow.tools.read import ReadArguments
+from crow.tools.read import Read, ReadArguments
 from crow.tools.schemas import schema_of
 from crow.tools.search import SearchArguments
+from crow.tools.seen import Seen
 from crow.tools.task import TaskArguments
 from crow.tools.terminal import TerminalArguments
-from crow.tools.write import WriteArguments
+from crow.tools.toolbox import Toolbox
+from crow.tools.write import Write, WriteArguments
 
 Json = dict[str, Any]
 
@@ -129,6 +131,11 @@ def test_what_was_cut_off_is_not_read(text: str) -> None:
 
 
 UNCLEAR = {
+    "a name with two values in well-formed JSON": ('{"a": {"b": 1, "b": 2}}', "`b` stands in it twice"),
+    "an expression": ('{"a": "b" + c}', "an expression"),
+    "an expression beside quotes that are not escaped": ('{"x": "say "hi" now", "a": "b" + "c"}', "at character"),
+    "a variable": ('{"content": text}', "a value in quotes"),
+    "a variable for a path": ('{"path": file_path}', "a value in quotes"),
     "two objects": ('{"a": "b"}{"a": "c"}', "two different objects"),
     "a name with two values": ('{"a": "b", "a": "c",}', "`a` stands in it twice"),
     "members after the end": ('{"a": "b"}, "c": 1}', "closed before its last members"),
@@ -469,9 +476,16 @@ def test_a_name_that_a_servers_tool_has_too_is_not_guessed() -> None:
     assert near("read_file", offered)[:2] == ["mcp__files__read_file", "read"]
 
 
+def test_a_tool_of_others_is_the_one_of_ours_that_its_arguments_mean_if_that_is_offered() -> None:
+    call = ToolCall("c1", "str_replace_editor", '{"command": "create", "path": "a", "file_text": "b"}')
+    read = read_call_of(call, Toolbox([Read(), Write(Seen())]).find(call.name))
+    assert (read.call.name, read.arguments) == ("write", {"path": "a", "content": "b"})
+    assert read.returned == read.call.arguments
+    assert read_call_of(call, Toolbox([Read()]).find(call.name)).call == call
+
+
 def test_near_names_are_suggested() -> None:
     assert near("raed", OFFERED)[:1] == ["read"]
-    assert near("str_replace_editor", OFFERED)[:3] == ["read", "write", "edit"]
     assert near("add", OFFERED)[:2] == ["mcp__notes__add", "mcp__tasks__add"]
     assert near("zzz", OFFERED) == []
 

@@ -170,6 +170,15 @@ class FitsOutput(Protocol):
         ...
 
 
+@runtime_checkable
+class StandsForSeveral(Protocol):
+    """A tool that others have and that does what several of ours do: the arguments say which one is meant."""
+
+    def meant(self, call: ToolCall) -> "tuple[Tool, ToolCall, str] | None":
+        """The tool that does the same, its call, and what the model is told of it; None if there is none."""
+        ...
+
+
 class BadArguments(Exception):
     """The arguments do not fit the tool's schema; the message says how, and what would."""
 
@@ -184,6 +193,16 @@ class ReadCall(NamedTuple):
     """The arguments that the model gets back as its own: what it wrote, if that was an object."""
     note: str = ""
     """What the model is told of how they were read."""
+
+
+def read_call_of(call: ToolCall, tool: Tool) -> ReadCall:
+    """The call as its tool can read it; of a tool that stands for several, as a call of the one that is meant."""
+    if not isinstance(tool, StandsForSeveral) or (meant := tool.meant(call)) is None:
+        return read_call(call, tool.spec)
+    one, its_call, remark = meant
+    read = read_call(its_call, one.spec)
+    # The model gets back a call that this tool knows, so that it makes the next one like that.
+    return read._replace(returned=read.call.arguments, note=" ".join(filter(None, (remark, read.note))))
 
 
 def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:

@@ -8,6 +8,7 @@ from crow.errors import CrowError
 from crow.messages import ToolCall, ToolSpec
 from crow.results import ToolKind, ToolResult
 from crow.tools.base import Action, BadArguments, Tool
+from crow.visible import one_line
 from crow.workspace.base import Workspace
 
 logger = logging.getLogger(__name__)
@@ -51,12 +52,16 @@ class Toolbox:
         """The tool of that name, or the only one of those on offer that can be meant by it."""
         if (found := self._find(name)) is not None:
             return found
-        from crow.tools.lenient.tool_names import near, resolve  # for names that are not as they should be
+        # for names that are not as they should be
+        from crow.tools.lenient.several import hint, several
+        from crow.tools.lenient.tool_names import near, resolve
 
         known = [tool.spec.name for tool in self.all()]
         meant = resolve(name, known)
         found = self._find(meant) if meant is not None else None
-        return found or _UnknownTool(name, known, near(name, known))
+        return (
+            found or several(name, known, self._find) or _UnknownTool(name, known, near(name, known), hint(name, known))
+        )
 
     def _find(self, name: str) -> Tool | None:
         return self._tools.get(name) or (self.more.find_tool(name) if self.more is not None else None)
@@ -65,18 +70,21 @@ class Toolbox:
 class _UnknownTool:
     kind = ToolKind.OTHER
 
-    def __init__(self, name: str, known: list[str], near: list[str]) -> None:
+    def __init__(self, name: str, known: list[str], near: list[str], hint: str) -> None:
         self.spec = ToolSpec(name, "", {})
         self._known = known
         self._near = near
+        self._hint = hint
 
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Unknown tool {self.spec.name[:100]}"
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
         near = " or ".join(f"`{name}`" for name in self._near)
-        meant = f" Is {near} meant?" if near else ""
-        raise BadArguments(f"There is no tool `{call.name[:100]}`.{meant} The tools are: {', '.join(self._known)}.")
+        meant = f" {self._hint}" if self._hint else f" Is {near} meant?" if near else ""
+        raise BadArguments(
+            f"There is no tool `{one_line(call.name, 100)}`.{meant} The tools are: {', '.join(self._known)}."
+        )
 
 
 def failure(call: ToolCall, error: Exception) -> ToolResult:

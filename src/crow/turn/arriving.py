@@ -16,7 +16,7 @@ from crow.markdown import language_of
 from crow.messages import ToolCall, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
-from crow.tools.base import AnnouncesItself, ReadCall, ShowsGrowth, Tool, read_call
+from crow.tools.base import AnnouncesItself, ReadCall, ShowsGrowth, Tool, read_call_of
 from crow.workspace.base import Workspace
 
 EVERY = 0.05
@@ -77,7 +77,7 @@ class ArrivingCall:
 
     def read(self) -> ReadCall:
         """The call, once its arguments are complete."""
-        return read_call(ToolCall(self._id, self.name, self.arguments), self._tool.spec)
+        return read_call_of(ToolCall(self._id, self.name, self.arguments), self._tool)
 
     def grow(self, fragment: str) -> events.Event | None:
         """What is to be told now; None if it is too early, or nothing new."""

@@ -10,4 +10,5 @@ once, what arrived, and a call that would do.
     values.py           single values: numbers in quotes, JSON in strings, other words for a choice
     misfits.py          what is wrong with values, and examples of right ones
     tool_names.py       the tool that is meant by a name that no tool has
+    several.py          tools of others that stand for several of ours, or for none
 """

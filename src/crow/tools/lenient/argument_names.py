@@ -23,7 +23,7 @@ _FILE = (
     "filepath file filename targetfile targetpath pathname fname absolutepath absolutefilepath relativepath fullpath "
     "uri fileuri"
 )
-_FOLDER = "dir directory folder dirpath directorypath folderpath root searchpath basepath"
+_FOLDER = "dir directory folder dirpath directorypath folderpath root searchpath basepath targetdirectory"
 
 FOLDER_NAMES = frozenset(_words(_FOLDER))
 
