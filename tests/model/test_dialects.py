@@ -395,6 +395,7 @@ def test_text_is_one_string_wherever_there_is_nothing_else() -> None:
         (404, "No endpoints found that support image input", "images"),
         (400, "messages[1]: unknown variant `image_url`, expected `text`", "images"),
         (400, "Content blocks are expected to be either text or image_url type.", "images"),
+        (500, "image input is not supported - hint: you may need to provide the mmproj", "images"),
         (400, "text content is empty", "null content"),
         (400, "temperature is too high", ""),
         (429, "stream_options", ""),

@@ -1,6 +1,7 @@
 """What a refusal says about the window, and what helps against complaints that only a server's owner can end."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,8 @@ NAMED = (
     ("Invalid request: Your request exceeded model token limit: 262144", 262_144),
     ("prompt token count of 70000 exceeds the limit of 64000", 64_000),
     ("Range of input length should be [1, 30720]", 30_720),
+    ("context length exceeded: 9000 > 8192", 8192),
+    ("Context size has been exceeded.", None),
     ("Please reduce the length of the messages or completion.", None),
     ("maximum context length is 3 tokens", None),
 )
@@ -47,6 +50,17 @@ def test_the_window_that_llama_cpp_gives_beside_its_words() -> None:
     assert fault.window == 8192
 
 
+@pytest.mark.parametrize("said", ["Context size has been exceeded.", "context length exceeded: 9000 > 8192"])
+@pytest.mark.parametrize("fields", [{"code": 500, "type": "server_error"}, {}])
+def test_an_overflow_that_a_server_takes_for_a_failure_of_its_own(said: str, fields: dict[str, Any]) -> None:
+    """As the status of the answer, and as an error inside a stream, with a code or without one."""
+    window = window_named_in(said)
+    body = json.dumps({"error": {"message": said, **fields}}).encode()
+    for fault in (from_status("local", 500, said), in_stream("local", read(body, str))):
+        assert isinstance(fault, ContextOverflow)
+        assert fault.window == window
+
+
 REMEDIES = (
     (400, "registry.ollama.ai/library/gemma3:270m does not support tools", "choose another model"),
     (500, "tools param requires --jinja flag", "--jinja"),
@@ -57,6 +71,7 @@ REMEDIES = (
     ),
     (500, "model requires more system memory (22.8 GiB) than is available (11.0 GiB)", "smaller model"),
     (404, "No models loaded. Please load a model in the developer page or use the 'lms load' command.", "lms load"),
+    (500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "--mmproj"),
     (404, 'model "qwen3" not found, try pulling it first', "ollama pull"),
 )
 

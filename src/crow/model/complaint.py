@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from crow.errors import ModelError, ReplyBroken
-from crow.model.faults import from_status
+from crow.model.faults import from_status, names_overflow, overflow
 
 LONGEST = 64 * 1024
 """Bytes of an answer in which a complaint is looked for."""
@@ -123,11 +123,11 @@ def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelE
     status = complaint.status or STATUS_OF_NAME.get(complaint.name)
     if status is None:
         said = complaint.said or complaint.name or "no reason given"
+        message = f"{provider} reported an error instead of a reply: {said.rstrip('.')}."
+        if names_overflow(said):
+            return overflow(message, complaint.window, provider=provider, said=complaint.said)
         return ReplyBroken(
-            f"{provider} reported an error instead of a reply: {said.rstrip('.')}.",
-            provider=provider,
-            said=complaint.said,
-            remedy="Try again, or choose another model.",
+            message, provider=provider, said=complaint.said, remedy="Try again, or choose another model."
         )
     return from_status(
         provider,

@@ -5,6 +5,7 @@ Knows statuses and wordings only, no HTTP library, so that it costs nothing to i
 
 import http
 import re
+from typing import Unpack
 
 from crow.errors import (
     AnswerFields,
@@ -30,6 +31,7 @@ OVERFLOW = re.compile(
             r"exceed context limit",  # Anthropic: the input and max_tokens together
             r"exceed_context_size_error",  # llama.cpp's type
             r"exceeds the available context size",  # llama.cpp
+            r"context (size|length|window) (has been )?exceeded",  # llama.cpp and LM Studio, with a status of 500
             r"longer than the maximum model length",  # vLLM
             r"prompt too long",  # Ollama
             r"exceed(s|ed) max(imum)? context length",  # Ollama
@@ -87,8 +89,7 @@ def from_status(
 
     silent = silence_is_overflow and status == 400 and not clue.strip()
     if status == 413 or silent or _is_overflow(status, clue):
-        remedy = "The conversation no longer fits the model: use /compact, or start a new session."
-        return ContextOverflow(message, remedy=remedy, window=window or window_named_in(said), **answer)
+        return overflow(message, window, **answer)
     if status not in (401, 403, 429) and (remedy := remedy_for(said)):
         return ModelRejected(message, remedy=remedy, **answer)
     if status == 402 or (status < 500 and NO_MONEY.search(clue)):
@@ -105,9 +106,17 @@ def from_status(
 
 
 def _is_overflow(status: int, clue: str) -> bool:
-    if status in (401, 403, 429) or RATE_LIMIT.search(clue):
-        return False
-    return OVERFLOW.search(clue) is not None
+    return status not in (401, 403, 429) and names_overflow(clue)
+
+
+def names_overflow(clue: str) -> bool:
+    return OVERFLOW.search(clue) is not None and not RATE_LIMIT.search(clue)
+
+
+def overflow(message: str, window: int | None, **answer: Unpack[AnswerFields]) -> ContextOverflow:
+    """The error for a request that is too long; `window` is the number of tokens that came beside the words."""
+    remedy = "The conversation no longer fits the model: use /compact, or start a new session."
+    return ContextOverflow(message, remedy=remedy, window=window or window_named_in(answer.get("said", "")), **answer)
 
 
 def _phrase(status: int) -> str:
@@ -166,6 +175,7 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         r"no models? (?:is )?loaded|no model loaded",
         "Load a model in the server first (LM Studio: `lms load`, or its page for developers).",
     ),
+    (r"\bmmproj\b", "Start llama-server with --mmproj FILE, the part of the model that sees and hears."),
     (r"try pulling it first", "Run `ollama pull MODEL` first; `crow models` lists those that are there."),
 )
 """What the server said, and what helps. Some answer so with a status of 500, as if another attempt could succeed."""
@@ -191,6 +201,7 @@ WINDOW = re.compile(
             rf"maximum context length \({NUMBER}\)",
             rf"exceeds the available context size \({NUMBER}",  # llama.cpp
             rf"context (?:length|window|size) of (?:only )?{NUMBER}",  # LM Studio, Ollama
+            rf"context (?:length|window|size) exceeded: \d+ > {NUMBER}",
             rf"longer than the model's context length \({NUMBER}",
             rf"maximum number of tokens allowed \({NUMBER}",  # Gemini
             rf"{NUMBER} tokens? maximum|> {NUMBER} maximum",  # Anthropic

@@ -13,7 +13,7 @@ from crow.model.wires.anthropic_reply import ReplyReader
 from crow.model.wires.anthropic_request import encode
 from crow.model.wires.anthropic_thinking import thinking_headers
 from crow.model.wires.exchange import HttpModel, Lesson
-from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.learning import Learned, RefusalPattern, without_projector
 
 NOT_TAKEN = r".{0,80}(not support|unsupported|not permitted|not allowed|extra|unknown|unexpected|unrecognized|invalid)"
 REFUSALS = (
@@ -32,6 +32,7 @@ REFUSALS = (
         "(adaptive|enabled|extended) thinking" + NOT_TAKEN + "|thinking: Extra inputs|thinking.type" + NOT_TAKEN,
         "{provider} does not let {model} be told how long to think: it decides by itself.",
     ),
+    without_projector("images"),
     RefusalPattern(
         "images",
         "image.{0,80}(not support|unsupported|unknown variant)|(not support|unsupported|unknown variant).{0,80}image",

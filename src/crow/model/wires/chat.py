@@ -12,7 +12,7 @@ from crow.model.wires.chat_reply import ReplyReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of
 from crow.model.wires.exchange import Lesson
-from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.learning import Learned, RefusalPattern, without_projector
 
 _NOT = r"unsupported|not supported|extra_forbidden|not permitted|unknown|unexpected|unrecognized|not allowed|invalid"
 
@@ -44,6 +44,7 @@ REFUSALS = (
         of_level=True,
     ),
     RefusalPattern("thoughts", _refused("reasoning(_content|_details)?")),
+    without_projector("images"),
     RefusalPattern(
         "images",
         r"image.{0,80}not support|not support.{0,80}image|support image input|unknown variant .?image_url"

@@ -29,6 +29,12 @@ class RefusalPattern(msgspec.Struct, frozen=True):
     statuses: tuple[int, ...] = (400, 422)
 
 
+def without_projector(name: str) -> RefusalPattern:
+    """How llama.cpp refuses a picture, with a status of 500, when it was started without the part that sees."""
+    notice = "{provider} takes no images for {model}: they are left out. llama-server sees with --mmproj FILE."
+    return RefusalPattern(name, r"image.{0,80}\bmmproj\b", notice, statuses=(400, 500))
+
+
 class Learned:
     """What is known of one model of one provider, shared by all sessions of the process."""
 

@@ -5,7 +5,7 @@ from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
 from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.exchange import Lesson
-from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.learning import Learned, RefusalPattern, without_projector
 from crow.model.wires.responses_reply import ReplyReader
 from crow.model.wires.responses_request import encode
 
@@ -34,6 +34,7 @@ REFUSALS = (
     RefusalPattern("responses.sealed", r"encrypted[ _]content"),
     RefusalPattern("responses.reasoning", r"(unsupported|unknown|unrecognized|extra)[^.]*\breasoning\b"),
     RefusalPattern("responses.cache_key", r"prompt_cache_key"),
+    without_projector("responses.images"),
     RefusalPattern(
         "responses.images",
         r"image[^.]*not supported|not support[^.]*image|input_image",
