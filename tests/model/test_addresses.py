@@ -9,10 +9,11 @@ import pytest
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ModelRefusedKey, ModelRejected, SetupNeeded
 from crow.model import catalog, endpoint, key_command
-from crow.model.base import ModelRequest, Said
+from crow.model.base import Awaiting, ModelRequest, Said
 from crow.model.listing import list_models
 from tests.model.asking import HELLO, Outcome, ask_all, run
 from tests.support.provider import Provider
+from tests.support.terminals import wait_until_gone
 
 CHAT, RESPONSES, MESSAGES = "/chat/completions", "/responses", "/messages"
 
@@ -192,6 +193,8 @@ def test_a_key_from_a_command_is_not_shown(command: str) -> None:
         ("true", "The command for the key of house printed nothing."),
         ("echo two words", "The command for the key of house printed more than a key."),
         ("no-such-program-here", "ended with exit code 127."),
+        ("yes", "printed more than a key."),
+        ("head -c 70000 /dev/zero | tr '\\0' a", "printed more than a key."),
     ],
 )
 def test_a_command_that_prints_no_key(line: str, said: str) -> None:
@@ -201,6 +204,39 @@ def test_a_command_that_prints_no_key(line: str, said: str) -> None:
     assert said in str(outcome.error)
     assert "told" not in str(outcome.error)
     assert "providers.house.api_key_command" in outcome.error.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("printf sk-first; sleep 0.1; echo -second", "sk-first-second"),
+        ("head -c 20000 /dev/zero | tr '\\0' a | dd bs=1000", "a" * 20_000),
+    ],
+)
+def test_a_key_that_is_printed_in_pieces(line: str, key: str) -> None:
+    with Provider() as provider:
+        provider.openai.answer("Hi")
+        settings = ProviderSettings("openai", base_url=provider.openai.url, api_key_command=line)
+        assert talk(settings)[0].error is None
+        assert provider.openai.requests[0].headers["authorization"] == f"Bearer {key}"
+
+
+def test_what_a_command_leaves_running_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+    line = f"(sleep 600 & echo $! > {tmp_path}/child); echo sk-1234567890"
+    with Provider() as provider:
+        provider.openai.answer("Hi")
+        settings = ProviderSettings("openai", base_url=provider.openai.url, api_key_command=line)
+        assert talk(settings)[0].error is None
+        assert provider.openai.requests[0].headers["authorization"] == "Bearer sk-1234567890"
+    wait_until_gone(int((tmp_path / "child").read_text()))
+
+
+def test_the_command_is_waited_for_by_name(command: str) -> None:
+    with Provider() as provider:
+        provider.openai.answer("Hi")
+        settings = ProviderSettings("openai", base_url=provider.openai.url, api_key_command=command)
+        (outcome,) = talk(settings)
+    assert outcome.events[:3] == [Awaiting("the command that prints the key of house"), Awaiting(), Said("Hi")]
 
 
 def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from crow.events import CallProgressed, Notice, StillWaiting
 from crow.messages import StopReason
-from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
+from crow.model.base import Awaiting, Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
 from crow.model.script import Call, Say, Wait, reply
 from crow.turn.waits import HeardJournal
 from crow.turn.waits import Wait as NamedWait
@@ -187,6 +187,28 @@ def test_a_quick_turn_names_no_wait(tmp_path):
     talk = Talk(tmp_path, [reply(Call("read", {"path": "a.txt"})), reply("Done.")])
     asyncio.run(talk.turn("Hi."))
     assert named(talk) == []
+
+
+class AfterItsKey:
+    """A model whose key has to be printed first."""
+
+    info = ModelInfo("scripted", "test")
+
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        yield Awaiting("the command that prints the key of house")
+        await asyncio.sleep(0.1)
+        yield Awaiting()
+        await asyncio.sleep(0.2)
+        yield Said("Fine.")
+        yield Done(StopReason.END_TURN)
+
+    async def close(self) -> None: ...
+
+
+def test_what_comes_before_the_models_answer_is_waited_for_by_its_own_name(tmp_path):
+    talk = Talk(tmp_path, AfterItsKey(), patience=0.01)
+    asyncio.run(talk.turn("Hi."))
+    assert list(dict.fromkeys(named(talk))) == ["the command that prints the key of house", "the model's answer"]
 
 
 class Retrying:

@@ -134,6 +134,13 @@ class Waiting(msgspec.Struct, frozen=True):
     attempts: int
 
 
+class Awaiting(msgspec.Struct, frozen=True):
+    """What is waited for from now on, as the rest of a sentence that begins with "Waiting for"; nothing stands for the
+    reply itself."""
+
+    what: str = ""
+
+
 class Noticed(msgspec.Struct, frozen=True):
     """Something about the exchange with the provider that the person should know, such as what it would not take."""
 
@@ -159,6 +166,7 @@ ModelEvent = (
     | CallData
     | Usage
     | Waiting
+    | Awaiting
     | Noticed
     | Done
 )

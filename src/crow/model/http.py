@@ -99,7 +99,7 @@ class Http(ReplyFaults):
         try:
             if response.status_code == 401 and self.endpoint.key_command:
                 await response.aclose()
-                await self._read_key(again=True)  # the one that was printed before may have expired
+                await self.read_key(again=True)  # the one that was printed before may have expired
                 response = await self._send(method, path, body)
             if response.status_code != 200:
                 error = await self._refused(response)
@@ -109,8 +109,8 @@ class Http(ReplyFaults):
             await response.aclose()
 
     async def _send(self, method: str, path: str, body: bytes | None) -> httpx2.Response:
-        if self.endpoint.key_command and not self.endpoint.key:
-            await self._read_key()
+        if self.lacks_key:
+            await self.read_key()
         headers = self.endpoint.credentials()
         if body:
             headers["content-type"] = "application/json"
@@ -120,7 +120,12 @@ class Http(ReplyFaults):
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
 
-    async def _read_key(self, *, again: bool = False) -> None:
+    @property
+    def lacks_key(self) -> bool:
+        """Whether a command has to print the key first, which may take a while."""
+        return bool(self.endpoint.key_command) and not self.endpoint.key
+
+    async def read_key(self, *, again: bool = False) -> None:
         key = await printed_key(self.endpoint.provider, self.endpoint.key_command, again=again)
         self.endpoint = replace(self.endpoint, key=key)
 

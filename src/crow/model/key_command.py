@@ -24,30 +24,75 @@ async def printed_key(provider: str, command: str, *, again: bool = False) -> st
 
 
 async def _run(provider: str, command: str) -> str:
+    output, end = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", command),
             cwd=os.path.expanduser("~"),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=end,
             # What it complains of may hold what it knows: it is nobody's to read but the person's who runs it by hand.
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
     except OSError as error:
+        os.close(output)
         raise _failed(provider, "could not be started") from error
+    finally:
+        os.close(end)
+    printed = _Printed(process.pid, output)
     try:
         async with timeout(PATIENCE):
-            assert process.stdout  # noqa: S101 -- asked for above
-            output = await process.stdout.read(LONGEST_KEY)
             status = await process.wait()
     except TimeoutError:
         raise _failed(provider, f"did not end within {PATIENCE:g} s") from None
     finally:
-        await _end(process)
+        printed.close()
+        await process.wait()
+    if printed.is_too_long:
+        raise _failed(provider, "printed more than a key")
     if status:
         raise _failed(provider, f"ended with exit code {status}")
-    return _checked(provider, output)
+    return _checked(provider, bytes(printed.text))
+
+
+class _Printed:
+    """What a command has printed so far. Its end is that of the command, not of the pipe, which whatever the command
+    left running in the background may keep open for ever."""
+
+    def __init__(self, command: int, pipe: int) -> None:
+        self.text = bytearray()
+        self._command = command
+        self._pipe = pipe
+        os.set_blocking(pipe, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(pipe, self._read)
+
+    @property
+    def is_too_long(self) -> bool:
+        return len(self.text) > LONGEST_KEY
+
+    def _read(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self._pipe, LONGEST_KEY):
+                self.text += piece
+                if self.is_too_long:
+                    self._end_command()
+                    break
+            self._loop.remove_reader(self._pipe)
+
+    def _end_command(self) -> None:
+        """With all that it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._command, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Takes what was printed last, and ends whatever is still running."""
+        if not self.is_too_long:
+            self._read()
+        self._loop.remove_reader(self._pipe)
+        os.close(self._pipe)
+        self._end_command()
 
 
 def _checked(provider: str, output: bytes) -> str:
@@ -65,15 +110,3 @@ def _failed(provider: str, what: str) -> ModelRefusedKey:
         provider=provider,
         remedy=f"Run it in a shell to see why: it is in providers.{provider}.api_key_command.",
     )
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends the command with all that it started, if it is still there."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.stdout  # noqa: S101 -- asked for where it was started
-    # What it wrote last is taken off the pipe: asyncio does not see the end of a process behind a full one.
-    while await process.stdout.read(LONGEST_KEY):
-        pass
-    await process.wait()

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from crow.config.settings import Limits
 from crow.errors import ModelError, ModelUnavailable, ReplyBroken
-from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Waiting
+from crow.model.base import Awaiting, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Waiting
 
 ATTEMPTS = 5
 FIRST_WAIT = 0.5
@@ -49,7 +49,7 @@ class RetryingModel:
             try:
                 async with contextlib.aclosing(self.model.reply(request)) as events:
                     async for event in events:
-                        shown = shown or not isinstance(event, Noticed)
+                        shown = shown or not isinstance(event, Noticed | Awaiting)
                         yield event
             except (ModelUnavailable, ReplyBroken) as error:
                 if shown:

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from crow.errors import CallMalformed, ContextOverflow, ModelRejected
 from crow.events import HistorySimplified, Remark
 from crow.messages import AssistantMessage
-from crow.model.base import ModelEvent, Noticed, Waiting
+from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
 from crow.model.faults import NO_MONEY
 from crow.turn.compaction import RoomKeeper
 from crow.turn.conversation import Conversation
@@ -80,7 +80,7 @@ class RefusalRecovery:
     ) -> AsyncGenerator[ModelEvent, None]:
         async with aclosing(stream):
             async for event in stream:
-                if self.without is not None and not isinstance(event, Waiting | Noticed):
+                if self.without is not None and not isinstance(event, Waiting | Noticed | Awaiting):
                     self._accepted(without)
                 yield event
 

@@ -54,6 +54,8 @@ class Reply:
                     case model.Waiting():
                         wait.rest(event.seconds)
                         yield retry_notice(event)
+                    case model.Awaiting():
+                        wait.name(event.what)
                     case model.Noticed():
                         yield events.Remark("warning", event.text)
                     case model.Done():

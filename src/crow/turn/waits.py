@@ -42,7 +42,7 @@ class Wait:
         is_asked: Callable[[], bool] = lambda: False,
     ) -> None:
         self._journal = journal
-        self._what = what
+        self._what = self._usual = what
         self._call_id = call_id
         self._patience = patience
         self._is_asked = is_asked
@@ -65,6 +65,10 @@ class Wait:
     def heard(self) -> None:
         """Something came. Cheap enough for every token, since the timer is left where it is."""
         self._since = self._loop.time()
+
+    def name(self, what: str) -> None:
+        """Something else is waited for; nothing stands for what was waited for at first."""
+        self._what = what or self._usual
 
     def rest(self, seconds: float) -> None:
         """The person was told of a pause: the wait begins after it."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 
 from crow.errors import ModelRejected
-from crow.model.base import ModelEvent, ModelInfo, ModelRequest, Noticed
+from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Noticed
 from crow.model.http import Http
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import ServerEvent
@@ -73,6 +73,10 @@ class HttpModel:
         await self._http.close()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        if self._http.lacks_key:
+            yield Awaiting(f"the command that prints the key of {self.info.provider}")
+            await self._http.read_key()
+            yield Awaiting()
         while True:
             reader = self._wire.reader(self._http)
             shown = False
@@ -86,10 +90,7 @@ class HttpModel:
                         if reader.done:
                             break
             except ModelRejected as error:
-                lesson = self._wire.learn(error, request)
-                if lesson is None or (shown and not lesson.reply):
-                    error.positions = messages_named(error.said, request, self._wire.encode)
-                    raise
+                lesson = self._learn(error, request, shown=shown)
                 self._wire = lesson.wire
                 request = lesson.request or request
                 for event in lesson.events:
@@ -100,6 +101,14 @@ class HttpModel:
                 break
         for event in reader.finish():
             yield event
+
+    def _learn(self, error: ModelRejected, request: ModelRequest, *, shown: bool) -> Lesson:
+        """What to do differently; raises the error if that is nothing, or too late."""
+        lesson = self._wire.learn(error, request)
+        if lesson is None or (shown and not lesson.reply):
+            error.positions = messages_named(error.said, request, self._wire.encode)
+            raise error
+        return lesson
 
     def _body(self, request: ModelRequest) -> bytes:
         body = self._wire.encode(request)
