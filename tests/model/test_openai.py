@@ -11,6 +11,7 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Done, ModelRequest, Said, Thinking, Usage
 from crow.model.script import Call, Think
+from crow.model.wires.openai_usage import read_usage
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event
@@ -111,6 +112,11 @@ def test_a_finish_reason_without_done_is_an_end() -> None:
     with Provider() as provider:
         provider.openai.send(event(delta(content="Hi")), event(END))
         assert ask(model_of(provider)).events == [Said("Hi"), DONE]
+
+
+def test_counts_that_no_reply_takes_are_none() -> None:
+    assert read_usage({"prompt_tokens": 10**15, "completion_tokens": 1e300}) is None
+    assert read_usage({"prompt_tokens": 4_294_967_295, "completion_tokens": 3}) == Usage(output_tokens=3)
 
 
 def test_usage_in_every_chunk_is_reported_once() -> None:

@@ -319,13 +319,40 @@ def test_a_short_conversation_is_not_compacted(tmp_path):
 
 
 def test_the_last_count_of_the_provider_is_the_base_of_the_estimate(tmp_path):
-    talk = Talk(tmp_path, [reply("Hello.", Usage(input_tokens=5000, output_tokens=70))])
+    talk = Talk(tmp_path, [reply("Hello.", Usage(input_tokens=2000, output_tokens=70))])
     asyncio.run(talk.turn("Hi."))
-    assert estimate(talk.conversation) == 5070
+    assert estimate(talk.conversation) == 2070
     use = context_use(talk.conversation)
-    assert use.total == 5070
+    assert use.total == 2070
     # The parts are estimated, and the estimate is set right by what the provider counted.
-    assert sum((use.system_prompt, use.tools, use.person, use.model, use.outputs, use.images)) == 5070
+    assert sum((use.system_prompt, use.tools, use.person, use.model, use.outputs, use.images)) == 2070
+
+
+@pytest.mark.parametrize("counted", [30_000, 4_294_967_295])
+def test_a_count_that_cannot_be_right_stops_no_conversation(tmp_path, counted):
+    script = [reply("Hello.", Usage(input_tokens=counted, output_tokens=70)), reply("Here."), reply("Here.")]
+    talk = Talk(tmp_path, script, window=20_000)
+    for prompt in ("Hi.", "Are you there?", "Still?"):
+        assert asyncio.run(talk.turn(prompt)) is StopReason.END_TURN
+    assert len(talk.model.requests) == 3
+    assert estimate(talk.conversation) < 2000
+    assert not talk.of(CompactionStarted)
+
+
+def test_what_only_the_provider_counts_as_too_long_is_sent_all_the_same(tmp_path):
+    script = [reply("Hello.", Usage(input_tokens=4000, output_tokens=0)), reply("Here.")]
+    talk = Talk(tmp_path, script, window=4000, system="S" * 2700)
+    asyncio.run(talk.turn("Hi."))
+    assert estimate(talk.conversation) == 4000
+    assert asyncio.run(talk.turn("Are you there?")) is StopReason.END_TURN
+    assert talk.history.messages()[-1] == AssistantMessage((Text("Here."),))
+
+
+def test_no_compaction_is_claimed_that_there_was_not(tmp_path):
+    talk = Talk(tmp_path, [reply("Never said.")], window=4000)
+    assert asyncio.run(talk.turn("x" * 15_000)) is StopReason.MAX_TOKENS
+    [notice] = [notice for notice in talk.of(Notice) if notice.severity == "error"]
+    assert "there is nothing to compact in it" in notice.title
 
 
 def test_what_fills_the_window_is_told_part_by_part(tmp_path):

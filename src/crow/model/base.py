@@ -111,6 +111,10 @@ class CallGrew(msgspec.Struct, frozen=True):
     fragment: str
 
 
+MOST_TOKENS = 100_000_000
+"""More than any request or reply takes: a larger count is a mistake of the server's."""
+
+
 class Usage(msgspec.Struct, frozen=True):
     """`input_tokens` counts everything that was read, from a cache or not."""
 

@@ -17,6 +17,11 @@ from crow.model.reply_limit import reply_room
 from crow.tokens import IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
 
+MOST_BELIEVED = 3
+"""The provider's count by our estimate: a byte is hardly more than a token."""
+SLACK = 2_000
+"""Tokens that a provider may add to any request, such as a prompt of its own."""
+
 
 class ContextUse(msgspec.Struct, frozen=True):
     """What fills the window, in estimated tokens. The parts add up to `total`, which knows of the last count."""
@@ -64,15 +69,23 @@ def room_in(conversation: Conversation) -> Room | None:
 
 
 def estimate(conversation: Conversation) -> int:
-    """Tokens that the next request will take."""
+    """Tokens that the next request will take.
+
+    A count that cannot be right is not believed, so that a server that counts wrongly stops no conversation.
+    """
     counted, added = conversation.history.measured()
-    tokens = sum(tokens_of(message) for message in added)
-    return counted + tokens if counted else tokens + overhead(conversation)
+    later, own = sum(map(tokens_of, added)), own_estimate(conversation)
+    return counted + later if 0 < counted <= MOST_BELIEVED * (own - later) + SLACK else own
+
+
+def own_estimate(conversation: Conversation) -> int:
+    """The same, whatever the provider has counted."""
+    return overhead(conversation) + sum(map(tokens_of, conversation.history.messages()))
 
 
 def provider_ratio(conversation: Conversation) -> float:
     """The provider's count by our estimate: what is left after a change of the history is estimated with it."""
-    raw = overhead(conversation) + sum(tokens_of(message) for message in conversation.history.messages())
+    raw = own_estimate(conversation)
     return min(2.0, max(0.6, estimate(conversation) / raw)) if raw else 1.0
 
 

@@ -16,6 +16,7 @@ from crow.turn.budget import (
     Room,
     estimate,
     overhead,
+    own_estimate,
     provider_ratio,
     room_in,
     tell_usage,
@@ -78,6 +79,7 @@ class RoomKeeper:
         self._recovered_at: int | None = None
         self._window: int | None = None
         self._windows_learned = 0
+        self._compacted = False
 
     async def make_room(self) -> None:
         """Called before each request."""
@@ -93,7 +95,8 @@ class RoomKeeper:
             await self._replace_if_worthwhile(room, least, reason)
         if estimate(self._conversation) > room.most:
             await _prune_latest(self._conversation, room)
-        if (after := estimate(self._conversation)) > room.most:
+        # What only the provider's count says to be too long is sent all the same: it may have counted wrongly.
+        if (after := estimate(self._conversation)) > room.most and own_estimate(self._conversation) > room.most:
             raise self._too_large(room, after)
 
     def _mention_small_set(self) -> None:
@@ -130,13 +133,15 @@ class RoomKeeper:
         cut = _beginning(self._conversation, room.share(TAIL), max(least, SMALLEST))
         if cut:
             await _replace_beginning(self._conversation, self._ids, room, cut, "", reason)
+            self._compacted = True
         return bool(cut)
 
     def _too_large(self, room: Room, tokens: int) -> ContextOverflow:
         info = self._conversation.model.info
+        tried = "compacting it did not help" if self._compacted else "there is nothing to compact in it"
         return ContextOverflow(
             f"The conversation no longer fits the window of {info.name}: the next request would take about {tokens:,} "
-            f"tokens, there is room for {room.most:,}, and compacting it did not help. "
+            f"tokens, there is room for {room.most:,}, and {tried}. "
             f"What takes most is {_largest(self._conversation)}.",
             provider=info.provider,
             remedy="`/undo` takes this prompt back; then ask for less at once. Or choose a model with a larger window, "

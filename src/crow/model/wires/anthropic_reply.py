@@ -6,7 +6,18 @@ from typing import Any
 import msgspec
 
 from crow.messages import StopReason
-from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, Noticed, Said, Thinking, ThinkingSealed, Usage
+from crow.model.base import (
+    MOST_TOKENS,
+    CallBegan,
+    CallGrew,
+    Done,
+    ModelEvent,
+    Noticed,
+    Said,
+    Thinking,
+    ThinkingSealed,
+    Usage,
+)
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
@@ -222,7 +233,9 @@ class ReplyReader:
             return  # a reply is not worth less because its bill is unreadable
         details = tokens.output_tokens_details
         said = {**msgspec.structs.asdict(tokens), "thinking_tokens": details.thinking_tokens if details else None}
-        self._tokens |= {name: count for name, count in said.items() if isinstance(count, int)}
+        self._tokens |= {
+            name: count for name, count in said.items() if isinstance(count, int) and 0 <= count <= MOST_TOKENS
+        }
 
     def _usage(self) -> Usage | None:
         if not self._tokens:

@@ -3,7 +3,7 @@
 import math
 from typing import Any, cast
 
-from crow.model.base import Usage
+from crow.model.base import MOST_TOKENS, Usage
 
 DOLLARS = "USD"
 TICKS_PER_DOLLAR = 1e10
@@ -71,7 +71,7 @@ def _first(*values: Any) -> int:
 
 def _count(value: Any) -> int | None:
     number = _money(value)
-    return None if number is None else int(number)
+    return None if number is None or number > MOST_TOKENS else int(number)
 
 
 def _money(value: Any) -> float | None:
