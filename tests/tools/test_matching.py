@@ -77,7 +77,10 @@ def test_all_edits_are_made_or_none():
 def test_edits_may_share_surroundings_but_not_what_they_change():
     assert edited("a\nb\nc\n", TextEdit("a\nb\n", "A\nb\n"), TextEdit("b\nc\n", "b\nC\n")) == "A\nb\nC\n"
     told = refusal("a\nb\nc\n", TextEdit("a\nb\n", "A\nB\n"), TextEdit("b\nc\n", "x\nc\n"))
-    assert told == "Edits 1 and 2 overlap at line 2. Make one edit of them."
+    assert told == (
+        "Edits 1 and 2 overlap at line 2, and each makes something else of it. Nothing was changed. Make one edit of "
+        "them."
+    )
 
 
 def test_insertions_at_one_place_keep_their_order():

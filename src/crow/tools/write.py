@@ -78,7 +78,7 @@ class Write:
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
-        meant = with_line_ends_meant(path.real, arguments.content)
+        meant = with_line_ends_meant(path.real, arguments.content, ("", ""))
         if meant is not None:
             arguments = msgspec.structs.replace(arguments, content=meant)
         known = before.text if before is not None else ""

@@ -7,7 +7,7 @@ was found all the same, only what it changes must change.
 from collections.abc import Sequence
 
 from crow.diff import Change, compare_lines
-from crow.tools.editing.forms import STRIPPED
+from crow.tools.editing.forms import STRIPPED, look_alike_kind, plain_form
 from crow.tools.editing.indents import indent_of, map_indents, split_blanks, translate_indent
 from crow.tools.editing.restyling import always_meant, with_style_of
 
@@ -24,12 +24,15 @@ class LineFit:
     this holds, and `fits` is false, if an indent of the old lines would stand for two different ones.
     """
 
-    def __init__(self, actual: Sequence[str], old: Sequence[str]) -> None:
+    def __init__(self, actual: Sequence[str], old: Sequence[str], code: str = "") -> None:
+        """`code` is the whole of the file, if it is one of code: look-alikes that it has nowhere, and that the old
+        lines have by mistake, are taken for a mistake in the new ones too."""
         self._actual, self._old = actual, old
         self._counterparts = dict(zip(_with_content(old), _with_content(actual), strict=True))
         pairs = [(old[mine], actual[theirs]) for mine, theirs in self._counterparts.items()]
         self._ends = always_meant((split_blanks(mine)[2], split_blanks(theirs)[2]) for mine, theirs in pairs)
         """Which blanks at the ends of the file's lines those of the old lines always stand for."""
+        self._foreign = _foreign_kinds(pairs, code) if code else frozenset[str]()
         self._gaps_fitted: set[int] = set()
         self._gaps_meant: set[int] = set()
         self._shift_all = True
@@ -60,7 +63,12 @@ class LineFit:
             position = change.old_end
         for number in range(position, len(self._old)):
             fitted += self._kept(number)
-        return fitted
+        return [self._without_foreign(line) for line in fitted] if self._foreign else fitted
+
+    def _without_foreign(self, line: str) -> str:
+        if line.isascii():
+            return line
+        return "".join(plain_form(one) if look_alike_kind(one) in self._foreign else one for one in line)
 
     def _changed_gaps(self, changes: Sequence[Change], new: Sequence[str]) -> set[int]:
         """The old lines before which the new text has other blank lines than the old one: it is to have those."""
@@ -165,6 +173,12 @@ class LineFit:
         if is_first and self._first is not None and indent == self._first[0]:
             return self._first[1]
         return translate_indent(indent, self._indents) if self._indents else indent
+
+
+def _foreign_kinds(pairs: Sequence[tuple[str, str]], code: str) -> frozenset[str]:
+    """The kinds of look-alikes that old lines have, and nothing in the file."""
+    mine = {look_alike_kind(one) for old, _ in pairs if not old.isascii() for one in old}
+    return frozenset(mine - {look_alike_kind(one) for one in set(code)} - {""}) if mine else frozenset()
 
 
 def _opens_block(line: str) -> bool:

@@ -63,6 +63,20 @@ def plain_form(character: str) -> str:
     return unicodedata.normalize("NFD", character)
 
 
+def look_alike_kind(character: str) -> str:
+    """Which kind of look-alikes a character belongs to; empty for one that stands for itself."""
+    if character.isascii():
+        return ""
+    if character in _BLANK_SET:
+        return "blank"
+    if "\uff01" <= character <= "\uff5e":
+        return "full width"
+    return _KINDS.get(_LOOK_ALIKE.get(character, character), "")
+
+
+_KINDS = {"'": "quote", '"': "quote", "-": "dash", "": "unseen", "...": "dots", "->": "arrow", "=>": "arrow"}
+
+
 ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,10});"
 ESCAPE = r"""\\(?:[ntr"'`\\/]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"""
 """Regular expressions for what `unescaped` reads: an entity of HTML, and an escape of most languages."""

@@ -7,13 +7,13 @@ the place must be the only one. What was found is fitted into its surroundings (
 shown it.
 """
 
-from collections.abc import Sequence
-from itertools import islice, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 from typing import Annotated, NamedTuple
 
 import msgspec
 
-from crow.diff import common_beginning
+from crow.diff import Change, common_beginning, compare_lines, split_lines
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.editing.line_ends import without_foreign_ends
@@ -21,7 +21,14 @@ from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
 from crow.tools.editing.omissions import left_out
 from crow.tools.editing.places import Match, Replacement, Source, occurrences, only_place
 from crow.tools.editing.readings import numbers_of, with_line_ends_meant
-from crow.tools.editing.tolerant import MOST_PLACES, Found, indented_match, tolerant_matches
+from crow.tools.editing.soundness import first_sound
+from crow.tools.editing.tolerant import (
+    MOST_PLACES,
+    Found,
+    corrected_matches,
+    match_without_first,
+    tolerant_matches,
+)
 from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -189,6 +196,8 @@ def _with_late(text: str, cores: Sequence[Replacement], late: Replacement) -> li
 
 def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
     """Who writes LF in the old text and CR LF in the new one means it; else a file of LF alone gets no CR LF."""
+    if "\r" in edit.old.replace(CRLF, "") and "\r" not in text:  # its line ends are those of nobody
+        return msgspec.structs.replace(edit, new=with_line_feeds(edit.new))
     if "\n" in edit.old and CRLF not in edit.old:
         return edit
     return msgspec.structs.replace(edit, new=without_foreign_ends(text, edit.new))
@@ -212,12 +221,73 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
 
 def _cores(text: str, replacements: Sequence[Replacement]) -> list[Replacement]:
     """What the replacements really change, in order. WorkspaceError if two of them change the same."""
-    cores = sorted((_core(text, replacement) for replacement in replacements), key=lambda core: (core.start, core.end))
+    cores: list[Replacement] = []
+    for group in _overlapping(replacements):
+        cores += [_core(text, group[0])] if len(group) == 1 else _merged(text, group)
     for one, other in pairwise(cores):
-        if other.start < one.end or (other.start == one.end == one.start and not _may_follow(text, one, other)):
-            line = text.count("\n", 0, other.start) + 1
-            raise WorkspaceError(f"Edits {one.edit} and {other.edit} overlap at line {line}. Make one edit of them.")
+        if other.start == one.end == one.start and not _may_follow(text, one, other):
+            raise _overlap(text, one, other)
     return cores
+
+
+def _overlapping(replacements: Sequence[Replacement]) -> list[list[Replacement]]:
+    """The replacements in order, those together that have a part of the text in common."""
+    groups: list[list[Replacement]] = []
+    end = -1
+    for replacement in sorted(replacements, key=lambda one: (one.start, one.end)):
+        if replacement.start < end:
+            groups[-1].append(replacement)
+        else:
+            groups.append([replacement])
+        end = max(end, replacement.end)
+    return groups
+
+
+def _merged(text: str, group: Sequence[Replacement]) -> list[Replacement]:
+    """For replacements that overlap: the lines that each of them changes. Two may change a line only in the same way.
+
+    Merged by lines and never by characters: what two edits make of one line is what neither of them says.
+    """
+    start, end = group[0].start, max(one.end for one in group)
+    lines = split_lines(text[start:end])
+    offsets = [start, *(start + length for length in accumulate(map(len, lines)))]
+    found: list[Replacement] = []
+    for one in group:
+        new = split_lines(text[start : one.start] + one.new + text[one.end : end])
+        for change in _line_by_line(compare_lines(lines, new)):
+            made = "".join(new[change.new_start : change.new_end])
+            found.append(Replacement(offsets[change.old_start], offsets[change.old_end], made, one.edit))
+    merged: list[Replacement] = []
+    for one in sorted(found, key=lambda one: (one.start, one.end)):
+        last = merged[-1] if merged else None
+        if last is not None and one[:3] == last[:3]:
+            continue
+        inserted = last is not None and one.start == one.end == last.start
+        if last is not None and (one.start < last.end or (inserted and not _may_follow(text, last, one))):
+            raise _overlap(text, last, one)
+        merged.append(one)
+    return merged
+
+
+def _line_by_line(changes: Sequence[Change]) -> Iterator[Change]:
+    """Changes of as many lines into as many, each line by itself."""
+    for change in changes:
+        count = change.old_end - change.old_start
+        if count != change.new_end - change.new_start:
+            yield change
+            continue
+        for number in range(count):
+            old, new = change.old_start + number, change.new_start + number
+            yield Change(old, old + 1, new, new + 1)
+
+
+def _overlap(text: str, one: Replacement, other: Replacement) -> WorkspaceError:
+    line = text.count("\n", 0, max(one.start, other.start)) + 1
+    first, second = sorted((one.edit, other.edit))
+    return WorkspaceError(
+        f"Edits {first} and {second} overlap at line {line}, and each makes something else of it. "
+        "Nothing was changed. Make one edit of them."
+    )
 
 
 # --- from exact to tolerant
@@ -232,11 +302,12 @@ def _match(
         return [Match(start, start + len(old), edit.new) for start in places], ()
     places = list(islice(occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1 or (places and len(places) == times):
-        meant = with_line_ends_meant(manner.path, edit.new) if "\\n" not in edit.old else None
+        around = (source.plain[: places[0]], source.plain[places[0] + len(old) :])
+        meant = with_line_ends_meant(manner.path, edit.new, around) if "\\n" not in edit.old else None
         if meant is not None:
-            matches, notes = _exact_matches(source, msgspec.structs.replace(edit, new=meant), places, name)
+            matches, notes = _exact_matches(source, msgspec.structs.replace(edit, new=meant), places, name, manner)
             return matches, (*notes, f"{name}: `\\n` in its new text was read as line ends.")
-        return _exact_matches(source, edit, places, name)
+        return _exact_matches(source, edit, places, name, manner)
     if places:
         raise _NoPlace(_ambiguous(source, places, name, manner))
     if not manner.exactly and old.strip() and len(source.text) <= LARGEST_TOLERANT:
@@ -263,20 +334,27 @@ def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
 
 
 def _exact_matches(
-    source: Source, edit: TextEdit, places: Sequence[int], name: str
+    source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: _Manner
 ) -> tuple[list[Match], tuple[str, ...]]:
-    """A text that takes the place of whole lines does not run into the line after them; lines that are added to one
-    that was copied without its indent get that indent."""
+    """The new text as it is, unless that surely breaks the file: one that takes the place of whole lines does not run
+    into the line after them, and a usual slip is taken back where the file is sound without it."""
     old, new = with_line_feeds(edit.old), with_line_feeds(edit.new)
     ends = [place + len(old) for place in places]
     lost = old.endswith("\n") and new.strip() and not new.endswith("\n") and old[:-1] != new
     if lost and any(source.plain[end : end + 1] not in ("", "\n") for end in ends):
         note = f"{name}: the line end after the new text was kept, so that it does not run into the next line."
         return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
-    if len(places) == 1 and (match := indented_match(source, places[0], old, new)):
-        where = source.line_of(match.start)
-        return [match], (f"{name} matched at line {where} by overlooking indentation.",)
+    if len(places) == 1 and (found := _corrected(source, places[0], old, new, manner)):
+        what, match = found
+        return [match], (f"{name} matched at line {source.line_of(match.start)} by overlooking {what}.",)
     return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
+
+
+def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) -> tuple[str, Match] | None:
+    if (match := match_without_first(source, place, old, new)) is not None:
+        return "indentation", match
+    literal = Match(place, place + len(old), new)
+    return first_sound(manner.path, source.plain, literal, corrected_matches(source, place, old, new))
 
 
 # --- what the file becomes

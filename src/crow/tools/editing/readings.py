@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
+from crow.tools.editing.soundness import compiles, ending_of, is_python
 from crow.workspace.endings import with_line_feeds
 
 MOST_READ = 1024 * 1024
@@ -169,21 +170,26 @@ def _unescaped(reading: Reading, old: str, what: str, unescape: Callable[[str], 
 
 _CODE = (
     *("py", "pyi", "js", "jsx", "mjs", "cjs", "ts", "tsx", "go", "rs", "java", "kt", "c", "h", "cc", "cpp", "hpp"),
-    *("cs", "php", "rb", "swift", "scala", "css", "scss", "json", "toml"),
+    *("cs", "rb", "scala", "json", "toml"),
 )
-"""Endings of files in which a backslash has no place outside quotes."""
+"""Endings of files in which a backslash has no place outside quotes, but in a regular expression."""
 _COMMENT = re.compile(r"#|//|/\*")
 
 
-def with_line_ends_meant(path: str, text: str) -> str | None:
+def with_line_ends_meant(path: str, text: str, around: tuple[str, str] | None = None) -> str | None:
     """A text of code in one line whose line ends were written as `\\n`: as it was meant. None for any other.
 
-    WorkspaceError if it cannot be told which of them are line ends.
+    `around` is what stands before and after it in the file, if that is known: Python that is sound as it is written is
+    meant so. WorkspaceError if it cannot be told which of them are line ends.
     """
-    if "\n" in text or "\\n" not in text or path.rsplit(".", 1)[-1].lower() not in _CODE:
+    if "\n" in text or "\\n" not in text or ending_of(path) not in _CODE:
+        return None
+    judged = around is not None and is_python(path)
+    before, after = around or ("", "")
+    if judged and compiles(before + text + after):
         return None
     pieces = re.split(r"(?<!\\)\\n", text)
-    if not any(_ends_outside(piece) for piece in pieces[:-1]):
+    if not any(_ends_outside(piece) and (judged or "/" not in piece) for piece in pieces[:-1]):
         return None
     meant = with_line_feeds(_replacing(ESCAPE)(text))
     if _cuts_a_string(meant, text):
@@ -192,7 +198,7 @@ def with_line_ends_meant(path: str, text: str) -> str | None:
             "line ends. Nothing was changed.",
             remedy="Write the text as it is to stand in the file, escaped no more than JSON needs it.",
         )
-    return meant
+    return None if judged and not compiles(before + meant + after) else meant
 
 
 def _ends_outside(piece: str) -> bool:

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import LineFit
-from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word
+from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
 from crow.tools.editing.indents import indent_of
 from crow.tools.editing.places import Match, Source, occurrences
 from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
+from crow.tools.editing.soundness import is_code
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
@@ -51,7 +52,7 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
             matches = [Match(place, place + length, reading.new) for place in places]
             yield Found(reading.what, matches, reading.line, reading.problem)
     for reading in readings:
-        yield from _by_form(source, reading, most=most)
+        yield from _by_form(source, reading, most=most, code=source.plain if is_code(path) else "")
     for level, what, mark in (
         (Level.ENTITIES, "HTML entities", "&"),
         (Level.ESCAPES, "escapes that are missing", "\\"),
@@ -68,43 +69,65 @@ def _with_line_ends(path: str, reading: Reading) -> Reading:
     return reading if meant is None else reading._replace(new=meant)
 
 
-def indented_match(source: Source, place: int, old: str, new: str) -> Match | None:
-    """For one line that was copied without its indent, or with a part of it, where new lines are added to it: they get
-    the rest of that indent. None for any other."""
+def corrected_matches(source: Source, place: int, old: str, new: str) -> Iterator[tuple[str, Match]]:
+    """For an old text that is there exactly: what else its new text may be meant as, and what is overlooked then."""
+    literal = Match(place, place + len(old), new)
     begins = source.line_start(place)
     before = source.plain[begins:place]
-    if not before or before.strip(STRIPPED) or old.startswith("\n"):
-        return None
-    if "\n" in old.strip("\n"):
-        return _match_without_first(begins, place + len(old), old.split("\n"), new.split("\n"))
-    if "\n" not in new:
+    if not before.strip(STRIPPED) and not old.startswith("\n"):
+        for match in (_indented(source, begins, place, old, new), _first_indented(before, literal, old)):
+            if match is not None and match != literal:
+                yield "indentation", match
+    if not new.isascii():
+        plain = "".join(map(plain_form, new))
+        if plain != new:
+            yield "look-alike characters", literal._replace(new=plain)
+
+
+def _indented(source: Source, begins: int, place: int, old: str, new: str) -> Match | None:
+    """For one line that was copied without its indent, or with a part of it, where new lines are added to it: they get
+    the rest of that indent."""
+    if begins == place or "\n" in old.strip("\n") or "\n" not in new:
         return None
     end = place + len(old.rstrip("\n"))
     fit = LineFit([source.plain[begins:end]], [old.rstrip("\n")])
     block = _Block.of(new)
     lines = new.split("\n")
     fitted = "\n".join(fit.fit(lines[: len(lines) - block.newlines_after])) + "\n" * block.newlines_after
-    exact = before + new
-    return Match(begins, place + len(old), fitted) if fitted != exact else None
+    return Match(begins, place + len(old), fitted)
 
 
-def _match_without_first(start: int, end: int, old: Sequence[str], new: Sequence[str]) -> Match | None:
+def _first_indented(before: str, literal: Match, old: str) -> Match | None:
+    """For lines of which the first has its indent in one of the texts alone: it is to have it once."""
+    first = indent_of(literal.new.split("\n", 1)[0])
+    if before and first.startswith(before) and not indent_of(old):
+        return literal._replace(new=literal.new.removeprefix(before))
+    if not before and not first and indent_of(old.split("\n", 1)[0]):
+        return literal._replace(new=indent_of(old.split("\n", 1)[0]) + literal.new)
+    return None
+
+
+def match_without_first(source: Source, place: int, old: str, new: str) -> Match | None:
     """For lines of which the first was copied without its indent and then taken away: the next keeps its own."""
-    first = new[0].strip(STRIPPED)
-    kept = next((line for line in old[1:] if line.strip(STRIPPED) == first), None) if first else None
-    if kept is None or first == old[0].strip(STRIPPED) or new[0] == kept:
+    begins = source.line_start(place)
+    if begins == place or source.plain[begins:place].strip(STRIPPED) or "\n" not in old.strip("\n"):
         return None
-    return Match(start, end, "\n".join([indent_of(kept) + new[0].lstrip(STRIPPED), *new[1:]]))
+    mine, lines = old.split("\n"), new.split("\n")
+    first = lines[0].strip(STRIPPED)
+    kept = next((line for line in mine[1:] if line.strip(STRIPPED) == first), None) if first else None
+    if kept is None or first == mine[0].strip(STRIPPED) or lines[0] == kept:
+        return None
+    return Match(begins, place + len(old), "\n".join([indent_of(kept) + lines[0].lstrip(STRIPPED), *lines[1:]]))
 
 
 # --- by forms
 
 
-def _by_form(source: Source, reading: Reading, *, most: int) -> Iterator[Found]:
+def _by_form(source: Source, reading: Reading, *, most: int, code: str) -> Iterator[Found]:
     """The places where the text has the same form: the strongest form tells whether there are any."""
     if not reading.old.strip(STRIPPED + "\n"):
         return
-    search = _FormSearch(source, reading)
+    search = _FormSearch(source, reading, code)
     places = list(islice(search.places(Level.LINES), 2))
     if len(places) > 1:
         levels = (list(islice(search.places(level), most)) for level in LADDER)
@@ -139,8 +162,8 @@ class _Place(NamedTuple):
 
 
 class _FormSearch:
-    def __init__(self, source: Source, reading: Reading) -> None:
-        self._source = source
+    def __init__(self, source: Source, reading: Reading, code: str) -> None:
+        self._source, self._code = source, code
         self._reading = reading
         self._old = _Block.of(reading.old)
         self._compared = 0
@@ -171,7 +194,7 @@ class _FormSearch:
         if is_in_midst:
             old = [old[0][len(indent_of(old[0])) :], *old[1:]]
         if len(_content(actual.lines)) == len(_content(old)):
-            fit = LineFit(actual.lines, old)
+            fit = LineFit(actual.lines, old, self._code)
             if fit.fits:
                 return _Place(self._source, start, end, self._old, fit, is_in_midst)
         self._compared += len(old)
