@@ -4,6 +4,7 @@ matching.py    all edits of a call: where each applies, in words where one does 
 places.py      a file's text as edits are looked for in it, and the places that are found
 tolerant.py    a place for what is not in the text as it was written, by overlooking something
 readings.py    what such an edit may have been meant to be: without wrappers and escapes
+soundness.py   whether a text can be meant as it is written, where there is another way to read it
 forms.py       what is overlooked: texts without the differences that mean nothing
 fitting.py     new lines for the place of old ones: what did not change keeps its characters
 indents.py     the file's indents for those of a model
