@@ -221,10 +221,11 @@ TAGGED = [name for name in CALLS if name not in BARE and not name.startswith("a 
 def test_calls_are_read_however_they_arrive(syntax):
     text, calls = CALLS[syntax]
     assert followed([text]) == ("", calls, "")
-    assert followed(text) == ("", calls, "")  # character by character
+    first = len(text) - len(text.lstrip("abcdefghijklmnopqrstuvwxyz"))  # a word comes in one piece
+    assert followed([text[:first], *text[first:]]) == ("", calls, "")  # character by character
     chance = random.Random(syntax)
     for _ in range(20):
-        cuts = sorted(chance.sample(range(len(text)), 5))
+        cuts = sorted(chance.sample(range(first, len(text)), 5))
         assert followed([text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]) == ("", calls, "")
 
 
@@ -323,6 +324,11 @@ def test_harmony_with_thoughts_and_words():
     )
     assert followed(text) == ("Looking.", [READ], "I should look.")
     assert followed("<|channel|>final<|message|>Hello.<|return|>") == ("Hello.", [], "")
+
+
+def test_a_letter_is_shown_at_once_though_a_word_of_some_syntax_begins_with_it():
+    for letter in "acfr":
+        assert TextCalls(TOOLS).take(Said(letter)) == [Said(letter)]
 
 
 def test_a_reply_with_real_calls_has_no_others():

@@ -28,6 +28,7 @@ from crow.model.text_call_syntaxes import (
 LONGEST_HELD = 4 * 1024 * 1024
 """Characters that are held back: more is shown as text."""
 _BLANK = re.compile(r"\s*")
+_FIRST_WORD = re.compile(r"\w+")
 
 
 class TextCallModel:
@@ -196,7 +197,11 @@ def _may_end(text: str) -> bool:
 
 
 def _may_become(start: str, opening: str) -> bool:
-    return opening.startswith(start) or start.startswith(opening)
+    """Whether a reply that begins so may begin with the opening. Its first word must be there: a model writes it in one
+    piece, and a single letter is not held back because some word begins with it."""
+    word = _FIRST_WORD.match(opening)
+    whole = word is None or len(start) >= word.end()
+    return whole and (opening.startswith(start) or start.startswith(opening))
 
 
 def _possible_start(text: str) -> int:
