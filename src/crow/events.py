@@ -131,6 +131,8 @@ class CallOpened(Event, frozen=True, tag="call_opened"):
 class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
     call_id: str
     fragment: str
+    anew: bool = False
+    """It replaces everything that came before."""
 
 
 class CallPreviewed(Event, frozen=True, tag="call_previewed"):

@@ -99,9 +99,9 @@ def joined(events: Sequence[ModelEvent]) -> list[Any]:
             case CallBegan(index, name), _:
                 calls[index] = len(result)
                 result.append(Called(name, ""))
-            case CallGrew(index, fragment), _:
+            case CallGrew(index, fragment, anew), _:
                 call = result[calls[index]]
-                result[calls[index]] = Called(call.name, call.arguments + fragment)
+                result[calls[index]] = Called(call.name, fragment if anew else call.arguments + fragment)
             case _:
                 result.append(event)
     return result

@@ -190,3 +190,10 @@ def test_a_plan_that_is_nearly_json_is_not_announced_before_its_end(tmp_path):
     call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), Clock(), may_announce=True)
     assert call.grow('{"entries": [{"content": "one"}') is None
     assert call.grow(', {"content": "two"}]}') == PlanChanged((PlanEntry("one"), PlanEntry("two")))
+
+
+def test_whole_arguments_take_the_place_of_what_lost_a_piece(tmp_path):
+    call, _ = arriving(tmp_path)
+    call.grow('{"path": "wr')
+    call.grow('{"path": "a.py"}', anew=True)
+    assert call.arguments == '{"path": "a.py"}'

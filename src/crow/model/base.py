@@ -109,6 +109,8 @@ class CallBegan(msgspec.Struct, frozen=True):
 class CallGrew(msgspec.Struct, frozen=True):
     index: int
     fragment: str
+    anew: bool = False
+    """The fragment is the whole of the arguments: what came before had lost something."""
 
 
 MOST_TOKENS = 100_000_000

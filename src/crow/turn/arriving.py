@@ -79,8 +79,10 @@ class ArrivingCall:
         """The call, once its arguments are complete."""
         return read_call_of(ToolCall(self._id, self.name, self.arguments), self._tool)
 
-    def grow(self, fragment: str) -> events.Event | None:
-        """What is to be told now; None if it is too early, or nothing new."""
+    def grow(self, fragment: str, *, anew: bool = False) -> events.Event | None:
+        """What is to be told now; None if it is too early, or nothing new. `anew`: what came before is forgotten."""
+        if anew:
+            self._fragments.clear()
         self._fragments.append(fragment)
         self._arrived += len(fragment)
         if isinstance(self._tool, AnnouncesItself):

@@ -80,7 +80,7 @@ class CallBatch:
     def follow(self, event: events.Event) -> None:
         match event:
             case events.ArgumentsGrew():
-                news = self._calls[event.call_id].grow(event.fragment)
+                news = self._calls[event.call_id].grow(event.fragment, anew=event.anew)
                 if news is not None:
                     self._journal.append(news)
             case events.CallOpened():

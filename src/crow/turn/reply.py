@@ -44,7 +44,7 @@ class Reply:
                     case model.Thinking() | model.ThinkingSealed():
                         yield self._thought(event)
                     case model.CallGrew():
-                        yield events.ArgumentsGrew(self._calls[event.index], event.fragment)
+                        yield events.ArgumentsGrew(self._calls[event.index], event.fragment, event.anew)
                     case model.CallBegan():
                         yield self._call_began(event)
                     case model.TextData() | model.ThoughtData() | model.CallData():

@@ -21,6 +21,7 @@ from crow.model.base import (
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
+from crow.model.wires.oddities import convert_loosely
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -181,12 +182,13 @@ class ReplyReader:
         self.done = True
 
     def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
-        """The decoder takes no half of a character, as some servers send them; the standard library's does."""
+        """The decoder takes no half of a character and no value of another type, as some servers send them."""
         try:
-            event = msgspec.convert(json.loads(arrived.data), StreamEvent)
+            event = convert_loosely(json.loads(arrived.data), StreamEvent)
         except (ValueError, RecursionError):
             raise self._faults.no_event(arrived) from error
-        self._halves = self._halves or Halves()
+        if not isinstance(error, msgspec.ValidationError):
+            self._halves = self._halves or Halves()
         return event
 
     def _open_block(self, index: int, block: Block, events: list[ModelEvent]) -> None:

@@ -40,11 +40,12 @@ class Halves:
                 case Said() | Thinking():
                     self._speak(event, out)
                 case CallGrew():
-                    text, half = _split(self._calls.pop(event.index, "") + event.fragment)
+                    before = self._calls.pop(event.index, "")
+                    text, half = _split(event.fragment if event.anew else before + event.fragment)
                     if half:
                         self._calls[event.index] = half
                     if text:
-                        out.append(CallGrew(event.index, text))
+                        out.append(CallGrew(event.index, text, event.anew))
                 case CallBegan():
                     self._end_text(out)
                     out.append(CallBegan(event.index, _joined(event.name)))

@@ -50,9 +50,9 @@ chunk_decoder = msgspec.json.Decoder(Chunk)
 
 
 def read_loosely(value: Any) -> Chunk:
-    """A chunk that the decoder would not take, with what can be made of it; TypeError if it is none at all."""
+    """A chunk that the decoder would not take, with what can be made of it: nothing if it is no object at all."""
     if not isinstance(value, dict):
-        raise TypeError("no object")
+        return Chunk()
     fields = cast("dict[str, Any]", value)
     choices = [_choice(choice) for choice in _objects(fields.get("choices"))]
     return Chunk(choices, fields.get("usage"), fields.get("error"))

@@ -221,6 +221,8 @@ class ReplyReader:
         return kept
 
     def _read_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
+        if delta.index is None and not delta.id and delta.function is None:
+            return  # an empty object is no call
         self._anything = True
         function = delta.function or FunctionDelta()
         call = self._find_call(delta, function)
@@ -274,7 +276,7 @@ class ReplyReader:
         """The decoder takes no half of a character and no value of another type, as some servers send them."""
         try:
             chunk = read_loosely(json.loads(arrived.data))
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, RecursionError):
             raise self._faults.no_event(arrived) from error
         if not isinstance(error, msgspec.ValidationError):
             self._halves = self._halves or Halves()
@@ -307,17 +309,16 @@ def _read_parts(parts: list[Any]) -> list[ModelEvent]:
     events: list[ModelEvent] = []
     for part in parts:
         match part:
-            case {"type": "text", "text": str(text)} if text:
-                events.append(Said(text))
-            case str(text) if text:
-                events.append(Said(text))
             case {"type": "thinking", "thinking": str(text)} if text:
                 events.append(Thinking(text, "content"))
             case {"type": "thinking", "thinking": [*thoughts]}:
                 texts = [text_of(thought) for thought in thoughts]
                 events.extend(Thinking(text, "content") for text in texts if text)
-            case _:
+            case {"type": str(kind)} if kind != "text":
                 pass
+            case _:
+                if text := text_of(part):
+                    events.append(Said(text))
     return events
 
 

@@ -1,7 +1,7 @@
 """The stream of a reply of the Responses API, turned into our events."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from crow.model.base import (
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
+from crow.model.wires.oddities import convert_loosely
 from crow.model.wires.openai_usage import read_usage
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
@@ -85,6 +86,8 @@ class OpenItem:
     """Some of its text or arguments came in deltas: what the whole item repeats was shown already."""
     call: int | None = None
     """Our index, if it is a call."""
+    pieces: list[str] = field(default_factory=list[str])
+    """Of its arguments."""
 
 
 class ReplyReader:
@@ -193,7 +196,7 @@ class ReplyReader:
     def _grow(self, event: StreamEvent, events: list[ModelEvent]) -> None:
         item = self._find(event)
         if isinstance(event.delta, str) and event.delta and item.call is not None:
-            item.shown = True
+            item.pieces.append(event.delta)
             events.append(CallGrew(item.call, event.delta))
 
     # --- whole items
@@ -217,11 +220,7 @@ class ReplyReader:
         opened = self._open(key, item, events)
         match item.type:
             case "function_call":
-                arguments = item.arguments or ""
-                if not isinstance(arguments, str):
-                    arguments = msgspec.json.encode(arguments).decode()
-                if arguments and opened.call is not None and not opened.shown:
-                    events.append(CallGrew(opened.call, arguments))
+                self._close_call(opened, item, events)
             case "message":
                 self._close_message(opened, item, events)
             case "reasoning":
@@ -229,6 +228,19 @@ class ReplyReader:
             case _:
                 pass
         opened.shown = True
+
+    def _close_call(self, opened: OpenItem, item: Item, events: list[ModelEvent]) -> None:
+        """The whole arguments count: of the pieces some may have been lost."""
+        arguments = item.arguments or ""
+        if not isinstance(arguments, str):
+            arguments = msgspec.json.encode(arguments).decode()
+        arrived = "".join(opened.pieces)
+        if opened.call is None or opened.shown or not arguments or arguments == arrived:
+            return
+        if arguments.startswith(arrived):
+            events.append(CallGrew(opened.call, arguments[len(arrived) :]))
+        else:
+            events.append(CallGrew(opened.call, arguments, anew=True))
 
     def _close_message(self, opened: OpenItem, item: Item, events: list[ModelEvent]) -> None:
         for part in item.content or []:
@@ -309,16 +321,17 @@ class ReplyReader:
         try:
             return msgspec.convert(written, Item)
         except msgspec.ValidationError:
-            return Item()
+            return convert_loosely(written, Item)
 
     def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
-        """The decoder takes no half of a character, as some servers send them; the standard library's does."""
+        """The decoder takes no half of a character and no value of another type, as some servers send them."""
         try:
             value = json.loads(arrived.data)
             if isinstance(value, dict) and "response" in value:
                 value["response"] = msgspec.Raw(json.dumps(value["response"]).encode())
-            event = msgspec.convert(value, StreamEvent)
+            event = convert_loosely(value, StreamEvent)
         except (ValueError, RecursionError):
             raise self._faults.no_event(arrived) from error
-        self._halves = self._halves or Halves()
+        if not isinstance(error, msgspec.ValidationError):
+            self._halves = self._halves or Halves()
         return event
