@@ -93,6 +93,7 @@ class ThoughtDelta(Event, frozen=True, tag="thought_delta"):
     model: str = ""
     field: str = ""
     """See `crow.messages.Thought`, for this and the one before."""
+    host: str = ""
 
 
 class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
@@ -102,6 +103,8 @@ class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
     origin: str
     signature: str
     redacted: bool = False
+    model: str = ""
+    host: str = ""
 
 
 class ProviderDataKept(Event, frozen=True, tag="provider_data_kept"):

@@ -25,6 +25,8 @@ class ProviderData(msgspec.Struct, frozen=True):
     model: str
     data: str
     """JSON, as the adapter that kept it will understand it."""
+    host: str = ""
+    """See `Thought.host`."""
 
 
 class Text(Part, frozen=True, tag="text"):
@@ -57,6 +59,9 @@ class Thought(Part, frozen=True, tag="thought"):
     """The model that had it; empty in histories from before this was recorded."""
     field: str = ""
     """How it came, where a wire has several ways, such as `reasoning_content`: it goes back the same way."""
+    host: str = ""
+    """Where the provider was, as its name may be given to another address; empty in histories from before this was
+    recorded."""
     kept: ProviderData | None = None
 
 

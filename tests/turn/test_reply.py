@@ -2,15 +2,21 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Sequence
 
+import pytest
+from msgspec.structs import replace
+
 from crow import events
-from crow.config.settings import Limits
+from crow.config.settings import Limits, ProviderSettings
 from crow.events import TextDelta
-from crow.messages import AssistantMessage, Message, ProviderData, StopReason, Text, Thought, ToolCall
+from crow.messages import AssistantMessage, Message, ProviderData, StopReason, Text, Thought, ToolCall, UserMessage
 from crow.model import base as model
 from crow.model import catalog
-from crow.model.base import ModelInfo
+from crow.model.base import ModelInfo, ModelRequest
+from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires.dialects import Dialect
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import TurnIds
 from crow.turn.history import History
@@ -30,13 +36,13 @@ class NoWait(Wait):
         pass
 
 
-def replied(*stream: model.ModelEvent) -> list[events.Event]:
+def replied(*stream: model.ModelEvent, info: ModelInfo = INFO) -> list[events.Event]:
     async def arriving() -> AsyncGenerator[model.ModelEvent]:
         for event in stream:
             yield event
 
     async def read() -> list[events.Event]:
-        reply = Reply(TurnIds("t1"), INFO, Toolbox([]))
+        reply = Reply(TurnIds("t1"), info, Toolbox([]))
         async with contextlib.aclosing(reply.read(arriving(), NoWait())) as happened:
             return [event async for event in happened]
 
@@ -85,6 +91,55 @@ def test_sealed_thoughts_of_which_nothing_was_shown_are_thoughts_of_their_own():
             )
         )
     ]
+
+
+def written(wire: str, info: ModelInfo, messages: Sequence[Message]) -> str:
+    request = ModelRequest("", [*messages, UserMessage((Text("Go on."),))])
+    match wire:
+        case "chat":
+            return chat_request.encode(info, request, Dialect(), ()).decode()
+        case "responses":
+            return responses_request.encode(info, request, ()).decode()
+        case _:
+            return anthropic_request.encode(info, request).decode()
+
+
+WIRES = {
+    "chat": [model.Thinking("HM", "reasoning_content"), model.ThoughtData('{"reasoning_details":[{"data":"SEAL"}]}')],
+    "responses": [model.ThoughtData('{"type":"reasoning","summary":[],"encrypted_content":"SEAL"}')],
+    "anthropic": [model.Thinking("HM"), model.ThinkingSealed("SEAL"), model.ThinkingSealed("SEAL", redacted=True)],
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_thoughts_go_back_to_the_model_and_the_address_they_came_from(wire):
+    info = ModelInfo("vendor", "thinker", host="api.one.example")
+    happened = replied(*WIRES[wire], model.Said("Hello."), info=info)
+    messages = history(happened)
+    assert "SEAL" in written(wire, info, messages)
+    for other in (replace(info, host="api.two.example"), replace(info, model="writer"), replace(info, provider="else")):
+        assert not re.search("SEAL|HM", written(wire, other, messages))
+    # as in sessions from before the host was stored
+    assert "SEAL" in written(wire, info, history([_without_host(event) for event in happened]))
+
+
+def _without_host(event: events.Event) -> events.Event:
+    match event:
+        case events.ThoughtDelta() | events.ThoughtSealed():
+            return replace(event, host="")
+        case events.ProviderDataKept():
+            return replace(event, kept=replace(event.kept, host=""))
+        case _:
+            return event
+
+
+def test_the_host_of_a_provider_is_that_of_its_address():
+    for url, host in {
+        "https://name:word@API.one.example:8443/v1?key=x": "api.one.example:8443",
+        "http://[::1]:9/v1": "[::1]:9",
+        "": "api.openai.com",
+    }.items():
+        assert catalog.to_be_used("x/m", {"x": ProviderSettings(type="openai", base_url=url)}).host == host
 
 
 def test_data_that_comes_after_the_text_belongs_to_the_thought_before_it():

@@ -40,6 +40,7 @@ def check_url(key: str, written: str) -> None:
 
 
 _HOST_OF_URL = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"https?://(?:[^/?#]*@)?([^/?#]*)", re.IGNORECASE)
 _THIS_MACHINE = re.compile(r"localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\]|\[::\]|host\.docker\.internal")
 _NEARBY = re.compile(
     r"10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|169\.254\.[\d.]+|\[f[cde][0-9a-f:]+\]"
@@ -54,6 +55,12 @@ def is_on_this_machine(url: str) -> bool:
 def is_nearby(url: str) -> bool:
     """On this machine, or in a network of one's own: by the address alone, nobody is asked."""
     return is_on_this_machine(url) or _NEARBY.fullmatch(_host_of(url)) is not None
+
+
+def host_and_port(url: str) -> str:
+    """The host that an address names, with its port if it names one; empty if it is no address."""
+    found = _AUTHORITY.match(url)
+    return found[1].lower() if found else ""
 
 
 def _host_of(url: str) -> str:

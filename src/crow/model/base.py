@@ -41,10 +41,17 @@ class ModelInfo(msgspec.Struct, frozen=True):
     """Its server is on this machine or nearby: whoever owns it can be told how to start it."""
     needs_limit: bool = False
     """The server ends no reply by itself: each request says how long the reply may get."""
+    host: str = ""
+    """The host of its address, with the port if one is named."""
 
     @property
     def name(self) -> str:
         return f"{self.provider}/{self.model}"
+
+    def has_said(self, provider: str, model: str, host: str) -> bool:
+        """Whether what came from there came from this model, and may go back to it. What older histories do not tell,
+        which may be the model or the host, is empty and counts as the same."""
+        return provider == self.provider and model in ("", self.model) and host in ("", self.host)
 
 
 class ModelRequest(msgspec.Struct, frozen=True):

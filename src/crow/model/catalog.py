@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crow.config.hosts import is_nearby
+from crow.config.hosts import host_and_port, is_nearby
 from crow.config.settings import Limits, ModelSettings, ProviderSettings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
@@ -80,7 +80,10 @@ def to_be_used(name: str, providers: Mapping[str, ProviderSettings], listed: Fac
     # One that wants no key is no vendor's: until it says what it is, it may have no limit of its own.
     keyless = not (settings.api_key or settings.api_key_env or settings.api_key_command)
     return msgspec.structs.replace(
-        describe(name, providers, listed), local=local, needs_limit=local and keyless and settings.type == "openai"
+        describe(name, providers, listed),
+        local=local,
+        needs_limit=local and keyless and settings.type == "openai",
+        host="" if settings.type == "scripted" else host_and_port(settings.base_url or VENDORS[settings.type].base_url),
     )
 
 

@@ -38,11 +38,13 @@ class GrowingReply:
 
     def think(self, event: events.ThoughtDelta) -> None:
         if event.message_id not in self._thoughts:
-            self._thoughts[event.message_id] = Thought("", event.origin, model=event.model, field=event.field)
+            self._thoughts[event.message_id] = Thought(
+                "", event.origin, model=event.model, field=event.field, host=event.host
+            )
         self.say(event.message_id, event.text)
 
     def seal(self, event: events.ThoughtSealed) -> None:
-        self._thoughts.setdefault(event.message_id, Thought("", event.origin))
+        self._thoughts.setdefault(event.message_id, Thought("", event.origin, model=event.model, host=event.host))
         self._seals[event.message_id] = event
         self.say(event.message_id, "")
 
@@ -50,7 +52,7 @@ class GrowingReply:
         self._kept[event.part_id] = event.kept
         if event.thought:
             kept = event.kept
-            self._thoughts.setdefault(event.part_id, Thought("", kept.provider, model=kept.model))
+            self._thoughts.setdefault(event.part_id, Thought("", kept.provider, model=kept.model, host=kept.host))
             self.say(event.part_id, "")
 
     def open_call(self, call_id: str) -> None:

@@ -72,14 +72,16 @@ class Reply:
         self._text_id = ""
         if not self._thought_id:
             self._thought_id = self._last_thought_id = self._ids.message()
-        message_id, origin = self._thought_id, self._info.provider
+        message_id, info = self._thought_id, self._info
         if isinstance(event, model.Thinking):
-            return events.ThoughtDelta(message_id, event.text, origin, self._info.model, event.field)
+            return events.ThoughtDelta(message_id, event.text, info.provider, info.model, event.field, info.host)
         self._thought_id = ""
-        return events.ThoughtSealed(message_id, origin, event.signature, redacted=event.redacted)
+        return events.ThoughtSealed(
+            message_id, info.provider, event.signature, redacted=event.redacted, model=info.model, host=info.host
+        )
 
     def _kept(self, event: model.TextData | model.ThoughtData | model.CallData) -> events.Event:
-        kept = ProviderData(self._info.provider, self._info.model, event.data)
+        kept = ProviderData(self._info.provider, self._info.model, event.data, self._info.host)
         match event:
             case model.TextData():
                 return events.ProviderDataKept(self._last_text_id, kept)

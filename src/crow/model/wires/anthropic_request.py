@@ -168,7 +168,7 @@ def _goes_back(info: ModelInfo, thought: Thought) -> bool:
     Without its own seal Claude refuses a thought, and with it the whole request. Others that speak this wire may seal
     nothing, and want their thoughts all the same.
     """
-    if thought.origin != info.provider or thought.model not in ("", info.model):
+    if not info.has_said(thought.origin, thought.model, thought.host):
         return False
     if thought.signature:
         return True

@@ -182,11 +182,8 @@ class MessageWriter:
 
     def _is_own(self, thought: Thought) -> bool:
         """Only the model that had a thought may get it back. Which one it was, older histories do not say."""
-        return (
-            thought.origin == self._info.provider
-            and thought.model in ("", self._info.model)
-            and not (thought.redacted or thought.signature)
-        )
+        own = self._info.has_said(thought.origin, thought.model, thought.host)
+        return own and not (thought.redacted or thought.signature)
 
     def _field_of(self, thought: Thought) -> str:
         return thought.field or self._dialect.thought_field
@@ -254,7 +251,7 @@ class MessageWriter:
 
     def _kept_of(self, part: AssistantPart) -> Kept:
         kept = part.kept
-        if kept is None or kept.provider != self._info.provider or kept.model != self._info.model:
+        if kept is None or not self._info.has_said(kept.provider, kept.model, kept.host):
             return Kept()
         try:
             return _kept_decoder.decode(kept.data)

@@ -177,7 +177,7 @@ def _output(info: ModelInfo, message: ToolMessage) -> str | list[Json]:
 
 def _kept_fields(info: ModelInfo, kept: ProviderData | None) -> Json:
     """What this very model attached; nothing if it was another one's, or came over another wire."""
-    if kept is None or (kept.provider, kept.model) != (info.provider, info.model):
+    if kept is None or not info.has_said(kept.provider, kept.model, kept.host):
         return {}
     try:
         return msgspec.json.decode(kept.data, type=dict[str, Any])
