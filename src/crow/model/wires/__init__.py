@@ -2,6 +2,7 @@
 
 exchange.py             one request and its reply: the loop of every wire
 learning.py             what refusals teach: a request without the detail that was refused
+oddities.py             events whose fields have other types than they should
 encoding.py             what the requests of all wires have in common
 arriving_text.py        text that arrives in pieces: torn characters, thoughts between tags
 
