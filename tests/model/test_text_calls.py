@@ -342,7 +342,12 @@ def test_a_reply_with_real_calls_has_no_others():
     assert events == [Said(text), CallBegan(0, "read"), CallGrew(0, "{}"), Done(StopReason.END_TURN)]
 
 
-def test_many_openings_in_one_text_cost_linear_time():
-    line = "`<tool_call>` " * 2000 + "\n"
-    text, calls, _ = followed([line] * 50)
-    assert (text, calls) == (line * 50, [])
+def test_hostile_texts_cost_no_more_than_their_length():
+    """Each would take minutes if it were looked at again and again."""
+    for piece in ("`<tool_call>` ", "</s> x ", "</s>", "<tool_call>`", "<"):
+        text = piece * (1_000_000 // len(piece)) + "end"
+        assert followed([text]) == (text, [], "")
+    content = "x" * 2_000_000
+    text = f'<tool_call>{{"name": "write", "arguments": {{"path": "a", "content": "{content}"}}}}</tool_call>'
+    pieces = [text[start : start + 20] for start in range(0, len(text), 20)]
+    assert followed(pieces) == ("", [("write", {"path": "a", "content": content})], "")

@@ -24,19 +24,30 @@ class Quotation:
         self._pieces: list[str] = []
         self._paragraph: list[str] = []
         """The lines before this one, since the last that was blank."""
-        self._line = ""
         self._fence = ""
+        self._line: list[str] = []
+        self._length = 0
+        self._backticks = 0
+        self._mark = ""
+        """The first character of the line that is not blank."""
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
 
     def is_open(self) -> bool:
-        *lines, self._line = (self._line + "".join(self._pieces)).split("\n")
+        first, *lines = "".join(self._pieces).split("\n")
         self._pieces.clear()
+        self._extend(first)
         for line in lines:
-            self._end_line(line)
-        line = self._line
-        return bool(self._fence) or len(line) > LONGEST_LINE or line.count("`") % 2 == 1 or line.lstrip()[:1] == ">"
+            self._end_line()
+            self._extend(line)
+        return bool(self._fence) or self._length > LONGEST_LINE or self._backticks % 2 == 1 or self._mark == ">"
+
+    def _extend(self, text: str) -> None:
+        self._line.append(text)
+        self._length += len(text)
+        self._backticks += text.count("`")
+        self._mark = self._mark or text.lstrip()[:1]
 
     def may_quote(self) -> bool:
         """Whether what follows may be a quotation of which cannot be told where it ends: asked after `is_open`.
@@ -44,9 +55,10 @@ class Quotation:
         Who calls a tool begins a line with it, or has ended a sentence before it. Whoever writes it behind a mark of
         any kind, indents it, or puts it below such a line without a blank one between them, may be showing it.
         """
-        line, before = self._line.rstrip(), self._paragraph
-        if self._line[:1].isspace() and (before or len(self._line.expandtabs(4)) >= 4):
+        line, before = "".join(self._line), self._paragraph
+        if line[:1].isspace() and (before or len(line.expandtabs(4)) >= 4):
             return True
+        line = line.rstrip()
         if line and (_MARKED_LINE.match(line) or not _SENTENCE_END.search(line)):
             return True
         text = "\n".join([*before, line])
@@ -59,7 +71,9 @@ class Quotation:
             or bool(before and _LONE_TAG.fullmatch(before[-1].strip()))
         )
 
-    def _end_line(self, line: str) -> None:
+    def _end_line(self) -> None:
+        line = "".join(self._line)
+        self._line, self._length, self._backticks, self._mark = [], 0, 0, ""
         if not line.strip() or len(self._paragraph) > LONGEST_PARAGRAPH:
             self._paragraph.clear()
         else:

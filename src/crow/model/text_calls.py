@@ -78,6 +78,8 @@ _BARE_START = re.compile(
     rf"|(?:```+|~~~+)[ \t]*\w*\s*(?:$|{_OBJECT})"
 )
 """The beginning of a reply that may be calls without tags."""
+MOST_END_TOKENS = 8
+"""Tokens in a row that may end a reply."""
 _PLAUSIBLE = 200
 """Characters within which something that an argument is written with must come after an opening."""
 
@@ -96,6 +98,10 @@ class TextCalls:
         self._quotation = Quotation()
         self._bare_openings = (PHI_OPENING, *HARMONY_HEADS, *(f"{tool.name}\n{{" for tool in tools))
         self._held = ""
+        self._more: list[str] = []
+        """What came after the held text began like calls."""
+        self._length = 0
+        """Of both."""
         self._opened = False
         """What is held begins like calls; else it may become their beginning, or a token that ends the reply."""
 
@@ -109,6 +115,8 @@ class TextCalls:
     def take(self, event: ModelEvent) -> list[ModelEvent]:
         match event:
             case Said(text=text):
+                if self._opened:
+                    return self._hold(text)
                 if self.passes(text):
                     return [event]
                 self._held += text
@@ -125,48 +133,59 @@ class TextCalls:
 
     def _read(self) -> list[ModelEvent]:
         """What of the held text can be shown by now."""
-        if len(self._held) > LONGEST_HELD:
-            self._off = True
-            return self._released()
-        if not self._opened and not self._spoke:
+        if not self._spoke:
             start = self._held.lstrip()
             if _BARE_START.match(start) or any(_may_become(start, opening) for opening in self._bare_openings):
-                return []
-        out: list[ModelEvent] = []
-        while not self._opened and (found := _START.search(self._held)) is not None:
-            out += self._pass_on(found.start())
-            if self._quotation.is_open():
-                out += self._pass_on(len(found[0]))
-            elif found[0] in _OPENINGS and self._quotation.may_quote():
-                self._off = True
-                return [*out, *self._released()]
-            elif found[0] in _OPENINGS:
-                self._opened = True
-            elif _may_end(self._held):
-                return out
-            else:
-                out += self._pass_on(len(found[0]))
-        if not self._opened:
-            out += self._pass_on(len(self._held) - _possible_start(self._held))
-        if self._opened and len(self._held) > _PLAUSIBLE and not re.search(r"[{\[<(]", self._held[1:_PLAUSIBLE]):
-            out += self._released()
-        return out
+                return self._released() if len(self._held) > LONGEST_HELD else []
+        text, place = self._held, 0
+        for found in _START.finditer(text):
+            self._quotation.add(text[place : found.start()])
+            place = found.start()
+            if not self._quotation.is_open():
+                if found[0] in _OPENINGS:
+                    self._off = self._quotation.may_quote()
+                    self._opened = not self._off
+                    break
+                if _may_end(text, place):
+                    break
+            self._quotation.add(found[0])
+            place = found.end()
+        else:
+            end = max(place, len(text) - _possible_start(text))
+            self._quotation.add(text[place:end])
+            place = end
+        return self._pass_on(len(text) if self._off else place)
+
+    def _hold(self, text: str) -> list[ModelEvent]:
+        """More of what begins like calls; all of it, as text, if it cannot be calls."""
+        self._more.append(text)
+        before, self._length = self._length, self._length + len(text)
+        if self._length > LONGEST_HELD:
+            self._off = True
+            return self._released()
+        if before <= _PLAUSIBLE < self._length and not re.search(r"[{\[<(]", self._joined()[1:_PLAUSIBLE]):
+            return self._released()
+        return []
+
+    def _joined(self) -> str:
+        self._held += "".join(self._more)
+        self._more.clear()
+        return self._held
 
     def _pass_on(self, length: int) -> list[ModelEvent]:
         text, self._held = self._held[:length], self._held[length:]
-        if not text:
-            return []
-        self._spoke = self._spoke or not text.isspace()
-        self._quotation.add(text)
-        return [Said(text)]
+        self._length = len(self._held)
+        self._spoke = self._spoke or bool(text and not text.isspace())
+        return [Said(text)] if text else []
 
     def _released(self) -> list[ModelEvent]:
         """What is held was no call: it is text."""
         self._opened = False
+        self._quotation.add(self._joined())
         return self._pass_on(len(self._held))
 
     def _end(self, stop_reason: StopReason) -> list[ModelEvent]:
-        if not self._held:
+        if not self._joined():
             return []
         # Half a call is never run, and what a model is told to write in a real call is not looked for beside one.
         found = None
@@ -186,13 +205,14 @@ def _as_events(calls: Sequence[TextCall]) -> Iterator[ModelEvent]:
         yield CallGrew(index, call.arguments)
 
 
-def _may_end(text: str) -> bool:
-    """Whether a text that begins with a token which ends replies may be the end of this one."""
-    place = 0
-    while (found := _START.match(text, place)) is not None and found[0] in END_TOKENS:
+def _may_end(text: str, place: int) -> bool:
+    """Whether the text from there, which begins with a token that ends replies, may be the end of this one."""
+    for _ in range(MOST_END_TOKENS):
+        if (found := _START.match(text, place)) is None or found[0] not in END_TOKENS:
+            break
         blank = _BLANK.match(text, found.end())
         place = blank.end() if blank else found.end()
-    rest = text[place:]
+    rest = text[place : place + _LONGEST_START]
     return any(start.startswith(rest) for start in _STARTS) or rest.startswith(_OPENINGS)
 
 
