@@ -573,7 +573,11 @@ def test_reasoning_that_is_refused_is_left_out() -> None:
     with Provider() as provider:
         provider.responses.fail(400, "The encrypted content gAAA... could not be verified.")
         provider.responses.answer("Hi")
-        assert ask(model_of(provider), history).error is None
+        outcome = ask(model_of(provider), history)
+        assert outcome.events[0] == Noticed(
+            "house did not take back the earlier thoughts of gpt-5.6: they are left out from now on."
+        )
+        assert outcome.error is None
         kinds = [[item.get("type") for item in one.body["input"]] for one in provider.responses.requests]
         assert ["reasoning" in these for these in kinds] == [True, False]
         assert provider.responses.requests[1].body["include"]  # what comes from now on can be verified

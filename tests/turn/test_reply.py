@@ -174,3 +174,19 @@ def test_a_reply_that_its_provider_paused_is_sent_back_and_goes_on(tmp_path):
     assert reason is StopReason.END_TURN
     assert roles == [["user"], ["user", "assistant"]]
     assert "".join(said) == "Let me look.Found it."
+
+
+def test_a_provider_that_always_pauses_is_not_asked_for_ever(tmp_path):
+    async def talk() -> tuple[StopReason, int, list[str]]:
+        with Provider() as provider:
+            provider.anthropic.check = lambda request: None
+            for _ in range(10):
+                provider.anthropic.answer("Wait.", finish="pause_turn")
+            talk = Talk(tmp_path, catalog.create("house/m", {"house": provider.anthropic.settings()}, Limits(), {}))
+            reason = await talk.turn("Search.")
+            await talk.model.close()
+            return reason, len(provider.anthropic.requests), [remark.title for remark in talk.of(events.Remark)]
+
+    reason, requests, remarks = asyncio.run(talk())
+    assert (reason, requests) == (StopReason.END_TURN, 6)
+    assert remarks == ["house/m paused its reply 6 times in a row: it is not asked to go on again."]

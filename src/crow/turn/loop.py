@@ -20,6 +20,8 @@ from crow.turn.waits import Wait, waiting
 
 BREATH = 64
 """Events of a reply after which others get their turn."""
+MOST_PAUSES = 5
+"""In a row that a provider is asked to go on after."""
 
 
 async def run_turn(
@@ -33,7 +35,7 @@ async def run_turn(
     journal = conversation.journal
     await _take_prompt(conversation, ids, prompt, tuple(prompt) if typed else ())
     pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
-    recovery, paused = RefusalRecovery(conversation, keeper), False
+    recovery, pauses = RefusalRecovery(conversation, keeper), 0
     try:
         if conversation.prepare is not None:
             await conversation.prepare(ids)
@@ -44,16 +46,17 @@ async def run_turn(
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
                 try:
-                    stream = recovery.watched(conversation.ask_model(recovery.without, paused=paused))
+                    stream = recovery.watched(conversation.ask_model(recovery.without, paused=pauses > 0))
                     await _follow(conversation, reply, stream, calls, pace)
                 except ModelRejected as refusal:
                     await recovery.recover(refusal)
                     continue
-                if paused := reply.paused and not calls:
+                pauses = pauses + 1 if reply.paused and not calls else 0
+                if 0 < pauses <= MOST_PAUSES:
                     continue
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
-                    _mention_silence(conversation, reply)
+                    _mention_end(conversation, reply)
                     return reply.stop_reason
                 await calls.run()
             if (reason := await _ended_by(conversation, ids, calls, guard)) is not None:
@@ -177,8 +180,11 @@ class _Pace:
             await asyncio.sleep(0)
 
 
-def _mention_silence(conversation: Conversation, reply: Reply) -> None:
-    """A turn that ends without a word would look like one that hangs."""
-    if not reply.spoke and reply.stop_reason is StopReason.END_TURN:
-        name = conversation.model.info.name
+def _mention_end(conversation: Conversation, reply: Reply) -> None:
+    """A turn that ends without a word would look like one that hangs, and one after a pause like a whole one."""
+    name = conversation.model.info.name
+    if reply.paused:
+        title = f"{name} paused its reply {MOST_PAUSES + 1} times in a row: it is not asked to go on again."
+        conversation.journal.append(events.Remark("warning", title))
+    elif not reply.spoke and reply.stop_reason is StopReason.END_TURN:
         conversation.journal.append(events.Remark("info", f"{name} ended its turn without saying anything."))

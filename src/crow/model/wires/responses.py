@@ -29,7 +29,9 @@ REFUSALS = (
     ),
     # What was sealed for another account or model, or lost what followed it: better without than no answer.
     RefusalPattern(
-        "responses.thoughts", r"required following item|of type '?reasoning|could not be (verified|decrypted)"
+        "responses.thoughts",
+        r"required following item|of type '?reasoning|could not be (verified|decrypted)",
+        "{provider} did not take back the earlier thoughts of {model}: they are left out from now on.",
     ),
     RefusalPattern("responses.sealed", r"encrypted[ _]content"),
     RefusalPattern("responses.reasoning", r"(unsupported|unknown|unrecognized|extra)[^.]*\breasoning\b"),
