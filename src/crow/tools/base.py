@@ -103,6 +103,8 @@ class Look(msgspec.Struct, frozen=True):
     deed: Deed
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
+    note: str = ""
+    """What the model is told of how the path was read."""
 
 
 @runtime_checkable

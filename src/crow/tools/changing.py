@@ -11,6 +11,7 @@ from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Look
+from crow.tools.paths_meant import PathMeant
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
 from crow.workspace.place import ResolvedPath
@@ -36,12 +37,12 @@ class ShownChange(NamedTuple):
     new: str
 
 
-async def look_at(workspace: Workspace, path: str) -> Look:
+async def look_at(workspace: Workspace, meant: PathMeant) -> Look:
     """A file that is there has to be read before it can be said how it would change."""
-    resolved = await workspace.resolve(path)
+    resolved = meant.path
     title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
     deed = Deed("read", ToolKind.READ, reads=(resolved.real,))
-    return Look(resolved, title, deed, (Location(resolved.real),))
+    return Look(resolved, title, deed, (Location(resolved.real),), note=meant.note)
 
 
 async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | None:

@@ -27,6 +27,7 @@ from crow.tools.changing import (
 from crow.tools.editing.following import follow
 from crow.tools.editing.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+from crow.tools.paths_meant import path_meant
 from crow.tools.seen import Seen
 from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace
@@ -69,7 +70,7 @@ class Edit:
                 return None
 
     async def look(self, call: ToolCall, workspace: Workspace) -> Look:
-        return await look_at(workspace, _reader.read(call)[0].path)
+        return await look_at(workspace, await path_meant(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
@@ -82,6 +83,8 @@ class Edit:
         if before is None:
             raise await missing(workspace, path, self._advice, self._advice.make_a_file)
         plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
+        if look.note:
+            plan = plan._replace(overlooked=(*plan.overlooked, look.note))
         new = await worked_out(len(before.text), lambda: apply(before.text, plan.replacements))
         if new == before.text:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")

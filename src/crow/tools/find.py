@@ -1,6 +1,7 @@
 """`find`: files by name."""
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,7 @@ from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
+from crow.tools.paths_meant import path_meant
 from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -53,9 +55,11 @@ class Find:
         arguments, unknown = _reader.read(call)
         folder, pattern = split_folder(arguments.pattern)
         is_absolute = folder.startswith(("/", "~"))
-        root = await workspace.resolve(folder if is_absolute else os.path.join(arguments.path, folder))
+        written = folder if is_absolute else os.path.join(arguments.path, folder) if folder else arguments.path
+        root, note = await path_meant(workspace, written)
+        remarks = [*([note] if note else []), *ignored_arguments(unknown)]
         searcher = await self._searcher.in_workspace(workspace)
-        return FindAction(workspace, searcher, root, pattern, unknown)
+        return FindAction(workspace, searcher, root, pattern, remarks)
 
 
 class OwnSearcher:
@@ -78,14 +82,14 @@ class OwnSearcher:
 
 class FindAction:
     def __init__(
-        self, workspace: Workspace, searcher: Searcher, target: ResolvedPath, pattern: str, unknown: tuple[str, ...]
+        self, workspace: Workspace, searcher: Searcher, target: ResolvedPath, pattern: str, remarks: Sequence[str]
     ) -> None:
         self._workspace = workspace
         self._searcher = searcher
         self._target = target
         self._root = target.real
         self._pattern = pattern
-        self._unknown = unknown
+        self._remarks = remarks
         self.deed = Deed("find", ToolKind.SEARCH, reads=(target.real,))
         self.locations: tuple[Location, ...] = ()
         """The folder says nothing: the result has the first of the files that were found."""
@@ -104,7 +108,7 @@ class FindAction:
         locations = tuple(Location(path.rstrip("/")) for path in found.paths[:MOST_LOCATIONS])
         notes = self._notes(found)
         text = "\n".join([*(self._name(path) for path in found.paths), *(f"({note})" for note in notes)])
-        told = "\n".join([text, *ignored_arguments(self._unknown)])
+        told = "\n".join([text, *self._remarks])
         message = f"{found.total} found" if found.total else "Nothing found"
         return ToolResult(
             ok=True,

@@ -17,6 +17,7 @@ from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.base import ArgumentReader, ignored_arguments, verb_and_path
+from crow.tools.paths_meant import path_meant
 from crow.tools.seen import Seen
 from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
@@ -63,8 +64,9 @@ class Read:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "ReadAction":
         arguments, unknown = _reader.read(call)
-        path = await workspace.resolve(arguments.path)
-        return ReadAction(workspace, self._seen, path, arguments, unknown, self._advice)
+        path, note = await path_meant(workspace, arguments.path)
+        notes = [*([note] if note else []), *ignored_arguments(unknown)]
+        return ReadAction(workspace, self._seen, path, arguments, notes, self._advice)
 
 
 class ReadAction:
@@ -74,7 +76,7 @@ class ReadAction:
         seen: Seen,
         target: ResolvedPath,
         arguments: ReadArguments,
-        unknown: tuple[str, ...],
+        notes: Sequence[str],
         advice: Advice,
     ) -> None:
         self._workspace = workspace
@@ -82,7 +84,7 @@ class ReadAction:
         self._target = target
         self._path = target.real
         self._arguments = arguments
-        self._unknown = unknown
+        self._notes = notes
         self._advice = advice
         self._most = MOST_BYTES
         self.deed = Deed("read", ToolKind.READ, reads=(target.real,))
@@ -157,7 +159,7 @@ class ReadAction:
         return self._result(numbered, message, language_of(self._path))
 
     def _result(self, text: str, message: str, language: str = "") -> ToolResult:
-        told = "\n".join([text, *ignored_arguments(self._unknown)])
+        told = "\n".join([text, *self._notes])
         display = (TextBlock(text, language=language),)
         brief = "" if _part(self._arguments.offset, self._arguments.limit) else message  # the title says it already
         return ToolResult(ok=True, text=told, message=message, display=display, brief=brief)

@@ -1,6 +1,6 @@
 """`search`: lines by pattern, in the files below a folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -14,6 +14,7 @@ from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKi
 from crow.tools.advice import OF_A_SESSION
 from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
 from crow.tools.find import OwnSearcher, where
+from crow.tools.paths_meant import path_meant
 from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -77,8 +78,9 @@ class Search:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
         arguments, unknown = _reader.read(call)
         searcher = await self._searcher.in_workspace(workspace)
-        target = await workspace.resolve(arguments.path)
-        return SearchAction(workspace, searcher, self._skip, target, arguments, unknown)
+        target, note = await path_meant(workspace, arguments.path)
+        remarks = [*([note] if note else []), *ignored_arguments(unknown)]
+        return SearchAction(workspace, searcher, self._skip, target, arguments, remarks)
 
 
 class SearchAction:
@@ -89,14 +91,14 @@ class SearchAction:
         skip: Callable[[str], bool],
         target: ResolvedPath,
         arguments: SearchArguments,
-        unknown: tuple[str, ...],
+        remarks: Sequence[str],
     ) -> None:
         root = target.real
         self._target = target
         self._workspace = workspace
         self._searcher = searcher
         self._skip = skip
-        self._unknown = unknown
+        self._remarks = remarks
         self._most = MOST_BYTES
         self._query = Query(
             root, arguments.pattern, arguments.glob, min(arguments.context, MOST_CONTEXT), arguments.mode
@@ -121,7 +123,7 @@ class SearchAction:
         await self._workspace.stat(self._target)  # that it was the folder which was judged
         body, more = _fitting(self._lines(findings), self._most)
         notes = [f"({note})" for note in (*self._notes(findings), more) if note]
-        told = "\n".join([*body, *notes, *ignored_arguments(self._unknown)])
+        told = "\n".join([*body, *notes, *self._remarks])
         message = self._message(findings)
         # That there is nothing stands in the title, and needs no second line.
         shown_lines = [*body, *(notes if findings.files else notes[1:])]

@@ -26,6 +26,7 @@ from crow.tools.changing import (
 from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
 from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.editing.readings import with_line_ends_meant
+from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.endings import usual_line_end
@@ -67,7 +68,7 @@ class Write:
         return TextBlock(content, language=language) if isinstance(content, str) else None
 
     async def look(self, call: ToolCall, workspace: Workspace) -> Look:
-        return await look_at(workspace, _reader.read(call)[0].path)
+        return await look_at(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
@@ -90,6 +91,8 @@ class Write:
         action = WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
         if meant is not None:
             action.notes.append("`\\n` in the content was read as line ends.")
+        if look.note:
+            action.notes.append(look.note)
         return action
 
     def _check(self, path: str, known: str, content: str) -> None:

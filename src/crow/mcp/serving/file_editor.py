@@ -15,6 +15,7 @@ from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
 from crow.tools.changing import look_at
 from crow.tools.edit import Edit
+from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
 from crow.tools.seen import Seen
 from crow.tools.write import Write
@@ -76,12 +77,12 @@ class FileEditor:
 
     async def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
         arguments, _ = _reader.read(call)
-        return None if arguments.command == "view" else await look_at(workspace, arguments.path)
+        return None if arguments.command == "view" else await _look(arguments, workspace)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
         if arguments.command != "view":
-            return await self.prepare_after(call, workspace, await look_at(workspace, arguments.path))
+            return await self.prepare_after(call, workspace, await _look(arguments, workspace))
         wanted = {"path": arguments.path, **_lines(arguments.view_range), **dict.fromkeys(unknown)}
         action = await self._read.prepare(_inner(call, self._read, wanted), workspace)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
@@ -111,6 +112,17 @@ class FileEditor:
                 return UndoAction(workspace, self._edits, self._seen, look.path)
             case "view":
                 raise AssertionError("`view` changes nothing")
+
+
+async def _look(arguments: FileEditorArguments, workspace: Workspace) -> Look:
+    match arguments.command:
+        case "create":
+            meant = await path_to_write(workspace, arguments.path)
+        case "str_replace":
+            meant = await path_meant(workspace, arguments.path)
+        case _:
+            meant = PathMeant(await workspace.resolve(arguments.path))
+    return await look_at(workspace, meant)
 
 
 class FileEditorAction:

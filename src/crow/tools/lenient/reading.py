@@ -103,11 +103,12 @@ def _unreadable(call: ToolCall, error: Exception) -> str:
 
 
 def _explained(name: str, schema: Mapping[str, Any], given: Any, fitted: Fitted, wrong: list[str]) -> str:
+    strange = [field for field in fitted.unknown if not any(f"`{field}`" in one for one in wrong)]
     missing = [field for field in schema.get("required", ()) if field not in fitted.values]
     lines = [
         f"The arguments of `{name}` do not fit, and nothing was done:",
         *(f"- {one}" for one in wrong[:MOST_NAMED]),
-        *(f"- {unknown(field, missing)}" for field in fitted.unknown[:MOST_NAMED]),
+        *(f"- {unknown(field, missing)}" for field in strange[:MOST_NAMED]),
         f"What arrived: {arrived(given)}",
         f"A correct call: {encoded(example_of(name, schema))}",
     ]

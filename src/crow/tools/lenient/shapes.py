@@ -137,9 +137,13 @@ _ONE_VALUE = frozenset({"path", "content", "command", "edits", "pattern", "old",
 """Arguments that decide what a call does: of two values for one of them none may be overlooked."""
 
 
+_BESIDE = FOLDER_NAMES | {"shell", "bash"}
+"""Other names that mean something else beside the argument itself: where it is relative to, what runs it."""
+
+
 def _differ(real: str, other: str, value: Any, other_value: Any) -> bool:
     """Whether another name for an argument says something else than the argument itself."""
-    if real not in _ONE_VALUE or value == other_value or other_value in ("", []) or other in FOLDER_NAMES:
+    if real not in _ONE_VALUE or value == other_value or other_value in ("", []) or other in _BESIDE:
         return False
     if real == "path" and isinstance(value, str) and isinstance(other_value, str):
         one, two = (f"/{each.removeprefix('./').strip('/')}" for each in (value, other_value))

@@ -1,0 +1,204 @@
+"""The file that a model means by a path: as it is written, or without what does not belong to a path.
+
+Models put a path into quotes or markup, add a line's number, or write another blank than the one in the file's name.
+What lies at the path exactly as it is written always comes first. Another reading counts only if it leads to the one
+thing that is there. The path is resolved here, once: what is judged is what will be used.
+"""
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from crow.errors import WorkspaceError
+from crow.paths import shown
+from crow.tools.base import BadArguments
+from crow.visible import one_line
+from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
+
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+_AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + _UNSEEN
+_PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 -- as they are written
+_TAGGED = re.compile(r"<(path|file|file_?path|filename)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+_FILE_URL = re.compile(r"file://(?:localhost)?(/.*)", re.IGNORECASE | re.DOTALL)
+_LINE = re.compile(r"(?::\d+(?:[-:]\d+)?:?|#L\d+(?:-L?\d+)?)$")
+_MOST_LAYERS = 4
+
+_ALIKE = str.maketrans({**dict.fromkeys("’‘‛ʼ＇", "'"), **dict.fromkeys("“”„＂", '"'), **dict.fromkeys("‐‑‒–—−", "-")})  # noqa: RUF001
+_BLANKS = re.compile(r"[^\S\n]")
+
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_UNSEEN}]")
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*://")
+_VARIABLE = re.compile(r"\$[A-Z_]+/|\$\{[A-Za-z_]+\}|%[A-Z]+%")
+_MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|^<|>$")
+_SEVERAL = re.compile(r"\.\w+[,;]\s+\S+\.\w+$")
+_REMARK = re.compile(r"\.\w+\s+\([^()]*\)$")
+
+
+class PathMeant(NamedTuple):
+    """Where a path leads, and what the model is told of how it was read."""
+
+    path: ResolvedPath
+    note: str = ""
+
+
+async def path_meant(workspace: Workspace, written: str) -> PathMeant:
+    """What lies at a path as it is written, else the one thing that its other readings lead to.
+
+    If there is none, it is the path as it was written.
+    """
+    exact = await workspace.resolve(written)
+    if exact.existed:
+        return PathMeant(exact)
+    found: dict[str, tuple[str, ResolvedPath]] = {}
+    for reading in _readings(written):
+        path = await workspace.resolve(reading)
+        if path.existed:
+            found.setdefault(path.real, (reading, path))
+    if not found and (twin := await _twin(workspace, written, exact)) is not None:
+        found[twin[1].real] = twin
+    if len(found) != 1:
+        return PathMeant(exact)
+    [(reading, path)] = found.values()
+    return PathMeant(path, _note(written, reading))
+
+
+async def path_to_write(workspace: Workspace, written: str) -> PathMeant:
+    """The same for a file that may not be there yet: BadArguments if its name is none that a file is given."""
+    meant = await path_meant(workspace, written)
+    if meant.path.existed:
+        if meant.note and _LINE.search(_bare(written)):
+            raise _refused(written, "it ends with the number of a line", "to change a part of a file use `edit`")
+        return meant
+    bare = _bare(written)
+    if bare == written and "\\" not in written:
+        await _check_new(workspace, written)
+        return meant
+    slashed = bare.replace("\\", "/")
+    if written[:1] == "@" and not await _lies_in_a_folder(workspace, written):
+        raise _refused(
+            written, "it begins with `@`", f"if {_quoted(slashed)} is meant, give that; else make the folder"
+        )
+    if written[:1] == "@" and bare == written[1:]:
+        return meant
+    await _check_new(workspace, slashed)
+    path = await workspace.resolve(slashed)
+    if os.path.dirname(slashed) and not await _lies_in_a_folder(workspace, slashed):
+        raise _refused(written, "it is not a plain path", f"if {_quoted(slashed)} is meant, write it like that")
+    return PathMeant(path, _note(written, slashed))
+
+
+async def _lies_in_a_folder(workspace: Workspace, path: str) -> bool:
+    """Whether a path names a folder, and that is there."""
+    folder = os.path.dirname(path)
+    return bool(folder) and (await workspace.resolve(folder)).existed
+
+
+def _note(written: str, reading: str) -> str:
+    return f"(the path {_quoted(written)} was read as {_quoted(reading)})"
+
+
+def _quoted(path: str) -> str:
+    return f"`{one_line(shown(path), 300)}`"
+
+
+def _readings(written: str) -> Iterator[str]:
+    """Other ways to read a path, by what may have been added to it."""
+    bare = _bare(written)
+    for each in dict.fromkeys((bare, bare.replace("\\", "/"))):
+        for without_line in dict.fromkeys((each, _LINE.sub("", each))):
+            for reading in (without_line, *(unicodedata.normalize(form, without_line) for form in ("NFC", "NFD"))):
+                if reading and reading != written:
+                    yield reading
+
+
+def _bare(written: str) -> str:
+    """A path without blanks, quotes and markup around it."""
+    path = written
+    for _ in range(_MOST_LAYERS):
+        before = path
+        path = path.strip(_AT_THE_ENDS)
+        if (tagged := _TAGGED.fullmatch(path)) is not None:
+            path = tagged[2]
+        elif len(path) > 2 and _PAIRS.get(path[0]) == path[-1]:
+            path = path[1:-1]
+        elif len(path) > 1 and path[0] == "@":
+            path = path[1:]
+        elif (url := _FILE_URL.fullmatch(path)) is not None:
+            path = unquote(url[1], errors="surrogateescape")
+        if path == before:
+            break
+    return path or written
+
+
+async def _twin(workspace: Workspace, written: str, exact: ResolvedPath) -> tuple[str, ResolvedPath] | None:
+    """The one name in the same folder that looks the same: with another blank, apostrophe or dash in it."""
+    bare = _bare(written)
+    folded = _folded(os.path.basename(bare))
+    if bare.isascii() or not workspace.contains(exact.real):
+        return None
+    folder = os.path.dirname(bare)
+    try:
+        names = await workspace.list_folder(await workspace.resolve(folder or "."))
+    except WorkspaceError:
+        return None
+    alike = [name.rstrip("/") for name in names if _folded(name.rstrip("/")) == folded]
+    if len(alike) != 1:
+        return None
+    reading = os.path.join(folder, alike[0])
+    return reading, await workspace.resolve(reading)
+
+
+def _folded(name: str) -> str:
+    plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", name)).translate(_ALIKE)
+    return "".join(character for character in plain if character not in _UNSEEN)
+
+
+async def _check_new(workspace: Workspace, path: str) -> None:
+    """That a new file is given a name that somebody may mean."""
+    for fault, remedy in _faults(path):
+        raise _refused(path, fault, remedy)
+    await _check_first_folder(workspace, path)
+
+
+def _faults(path: str) -> Iterator[tuple[str, str]]:
+    plain = "give the plain path of one file"
+    if path.endswith("/"):
+        yield "it ends with a slash, as a folder does", "`write` makes files, and the folders above them: name the file"
+    if _CONTROL.search(path):
+        yield "it holds characters that cannot be seen", "leave them out; a backslash is written as `\\\\` in JSON"
+    if _SCHEME.match(path):
+        yield "it is an address", "give a path, absolute or relative to the working directory"
+    if _VARIABLE.match(path):
+        yield "variables are not filled in", "write out what it stands for, or begin with `~/` for the home folder"
+    if _MARKDOWN_LINK.search(path) or _MARKUP.search(path):
+        yield "it holds markup", plain
+    if _SEVERAL.search(path):
+        yield "it looks like several paths", "make a call for each file"
+    if _REMARK.search(path):
+        yield "it ends with a remark", plain
+
+
+async def _check_first_folder(workspace: Workspace, path: str) -> None:
+    """That a path does not begin with what is no folder: a placeholder, a prefix of diffs, or the name of the working
+    directory itself, before a path that goes on in it."""
+    first, _, rest = path.partition("/")
+    second = rest.partition("/")[0]
+    is_placeholder = path.startswith("path/to/")
+    if not is_placeholder and (first not in ("a", "b", os.path.basename(workspace.roots[0])) or second == rest):
+        return
+    if (await workspace.resolve(first)).existed:
+        return
+    if is_placeholder:
+        raise _refused(path, "it is a placeholder", "give the path that is meant")
+    if (await workspace.resolve(second)).existed:
+        fault = f"there is no folder {_quoted(first)}, but there is {_quoted(second)}"
+        raise _refused(path, fault, f"if {_quoted(rest)} is meant, give that; else make the folder first")
+
+
+def _refused(path: str, fault: str, remedy: str) -> BadArguments:
+    return BadArguments(f"{_quoted(path)} is no path to write to: {fault}. Nothing was written: {remedy}.")
