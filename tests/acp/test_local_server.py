@@ -62,6 +62,46 @@ def test_forty_rounds_of_reads_and_edits_in_a_small_window(open_editor, window, 
             assert len(json.dumps(server.rounds[0]).encode()) < 4000
 
 
+def reader(body: Json, done: list[int]) -> tuple[Spoken, ...]:
+    """A model that reads a large file with each request, and is done after eight of them."""
+    if is_summary(body):
+        return ("Large files are read.",)
+    done.append(len(done))
+    return ("All are read.",) if len(done) % 9 == 0 else (Call("read", {"path": f"large{len(done) % 3}.txt"}),)
+
+
+def test_a_refusal_that_names_no_window_is_an_upper_bound_for_it(open_editor):
+    done: list[int] = []
+    with local_server(8192, silent, lambda body: reader(body, done)) as server:
+        server.names_window = False
+        crow = open_editor(environment=PATIENT, base_url=server.url, capabilities=EVERYTHING)
+        fill(crow)
+        crow.new_session()
+        assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+        assert any("did not say how large its window is" in notice for notice in crow.notices)
+        refused = server.refused
+        assert 1 <= refused <= 3
+        crow.new_session()
+        assert crow.prompt("Read again.") == {"stopReason": "end_turn"}
+        assert server.refused == refused, "the other session knew it already"
+
+
+def test_a_window_that_a_refusal_names_wins_over_a_wrong_report(open_editor):
+    done: list[int] = []
+    with local_server(8192, lambda _: vllm(1_000_000), lambda body: reader(body, done)) as server:
+        crow = open_editor(environment=PATIENT, base_url=server.url)
+        fill(crow)
+        crow.new_session()
+        for _ in range(2):
+            assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+        assert server.refused == 1
+        server.window = 50_000
+        server.reports |= vllm(50_000)  # started anew: another report is no longer the one that was wrong
+        crow.prompt("Read.")
+        [*_, last] = [update for update in crow.updates if update["sessionUpdate"] == "usage_update"]
+        assert last["size"] == 50_000
+
+
 @pytest.mark.parametrize("reports", [llama_cpp, ollama, lm_studio, vllm])
 def test_the_window_that_the_server_reports_is_used_at_once_and_shown(open_editor, reports):
     with local_server(12_345, reports, lambda body: ("Hello.",)) as server:

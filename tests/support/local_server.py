@@ -60,7 +60,7 @@ class LocalDialect(WindowedDialect):
         if asked > self.window >= prompt:
             self.refused += 1
             message = f"This model's maximum context length is {self.window} tokens. You requested {asked} tokens."
-            return self._refusal(400, message)
+            return self._too_long(message)
         return super().respond(request)
 
 

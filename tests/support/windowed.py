@@ -31,6 +31,8 @@ class WindowedDialect(OpenAIDialect):
         self.refused = 0
         self.counts: int | None = None
         """What it says it has read, if not all of it."""
+        self.names_window = True
+        """Whether its refusals do; else it answers 413."""
         self.asked = threading.Event()
         self._reply = reply
         self._usage = usage
@@ -56,7 +58,7 @@ class WindowedDialect(OpenAIDialect):
         if tokens > self.window:
             self.refused += 1
             message = f"This model's maximum context length is {self.window} tokens. You sent {tokens} tokens."
-            return self._refusal(400, message)
+            return self._too_long(message)
         self.largest = max(self.largest, tokens)
         parts = self._reply(request.body)
         spoken = tuple(part for part in parts if isinstance(part, str | Think | Call))
@@ -66,6 +68,9 @@ class WindowedDialect(OpenAIDialect):
         self._queue(Answer([*steps, *self.closing(self.natural_finish(spoken), usage)]))
         self.asked.set()
         return super().respond(request)
+
+    def _too_long(self, message: str) -> Answer:
+        return self._refusal(400, message) if self.names_window else self._refusal(413, "")
 
 
 def is_summary(body: Json) -> bool:

@@ -279,6 +279,15 @@ def test_when_the_provider_finds_it_too_long_it_is_compacted_once_and_tried_agai
     assert talk.history.messages()[-1] == AssistantMessage((Text("Now it fits."),))
 
 
+def test_a_large_output_is_no_longer_sent_where_there_is_no_beginning_to_sum_up(tmp_path):
+    (tmp_path / "large.txt").write_text("a line of words\n" * 2000)
+    too_long = Fail(status=413, message="")
+    talk = Talk(tmp_path, [reply(Call("read", {"path": "large.txt"})), reply(too_long), reply("Now it fits.")])
+    assert asyncio.run(talk.turn("Read.")) is StopReason.END_TURN
+    assert len(talk.of(OutputsPruned)) == 1
+    assert talk.of(CompactionStarted) == []
+
+
 def test_and_if_it_still_does_not_fit_the_turn_ends(tmp_path):
     letters = "abcdefghijklmnop"
     always = [

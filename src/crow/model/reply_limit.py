@@ -18,13 +18,18 @@ def reply_room(info: ModelInfo, window: int) -> int:
     return 0 if info.room_apart else min(info.max_output or REPLY, window // 4)
 
 
+def tokens_of_request(request: ModelRequest) -> int:
+    """Estimated, rather too high than too low."""
+    tools = sum(map(tokens_of_tool, request.tools))
+    return tokens_of_text(request.system) + tools + sum(tokens_of(message) + FRAME for message in request.messages)
+
+
 def with_limit(request: ModelRequest, info: ModelInfo) -> ModelRequest:
     """The request with the longest reply that fits beside it, where the server has no limit of its own."""
     window = info.context_window
     if not info.needs_limit or window is None:
         return request
-    tools = sum(map(tokens_of_tool, request.tools))
-    taken = tokens_of_text(request.system) + tools + sum(tokens_of(message) + FRAME for message in request.messages)
+    taken = tokens_of_request(request)
     longest = info.max_output or max(REPLY, window // 4)
     # The estimate may be too high, but a request that is sent was found to leave room for a reply.
     limit = max(reply_room(info, window), min(longest, window - taken - SPARE))

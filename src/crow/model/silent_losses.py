@@ -18,7 +18,7 @@ def silent_loss(name: str, request: ModelRequest, usage: Usage, *, first: bool) 
     words = tokens_of_text(request.system) + sum(map(tokens_of, request.messages))
     tools = sum(map(tokens_of_tool, request.tools))
     read = usage.input_tokens
-    if not read or any(_has_media(message) for message in request.messages):
+    if not read or any(has_media(message) for message in request.messages):
         return ""
     # The estimate is high, by a third or so: half of it is less than any tokenizer makes of the text.
     if LEAST_CUT < read < words // 2:
@@ -33,7 +33,7 @@ def silent_loss(name: str, request: ModelRequest, usage: Usage, *, first: bool) 
     return ""
 
 
-def _has_media(message: object) -> bool:
+def has_media(message: object) -> bool:
     match message:
         case UserMessage(parts=parts):
             return any(not hasattr(part, "text") for part in parts)

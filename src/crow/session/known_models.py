@@ -20,6 +20,40 @@ _Place = tuple[str, ...]
 """What tells one provider from another that is called the same in a configuration that has changed since."""
 
 
+class Windows:
+    """How large models' windows are, by their place (see `ModelChoice`): as servers say, and as refusals show."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}
+        self._disproved: dict[str, int] = {}
+        """What a server said of its window before a refusal showed that it is another one."""
+        self._bounds: set[str] = set()
+
+    def get(self, place: str, otherwise: int | None) -> int | None:
+        return self._tokens.get(place, otherwise)
+
+    def is_bound(self, place: str) -> bool:
+        """Whether all that is known is what did not fit."""
+        return place in self._bounds
+
+    def report(self, place: str, tokens: int) -> None:
+        """What the server says of itself. A refusal knows better, until the server says something else."""
+        if self._disproved.get(place) != tokens:
+            self._tokens[place] = tokens
+            self._bounds.discard(place)
+
+    def refuse(self, place: str, tokens: int, reported: int | None) -> None:
+        """The window that a refusal named, beside what the server had said of it."""
+        self._tokens[place] = tokens
+        self._bounds.discard(place)
+        if reported is not None:
+            self._disproved[place] = reported
+
+    def bound(self, place: str, tokens: int) -> None:
+        self._tokens[place] = tokens
+        self._bounds.add(place)
+
+
 class KnownModels:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._home = home
@@ -30,8 +64,7 @@ class KnownModels:
         self._local_asked = False
         self.local: dict[str, ProviderSettings] = {}
         """The servers on this machine that answered."""
-        self.windows: dict[str, int] = {}
-        """What servers, or their refusals, said of the windows of their models; see `ModelChoice`."""
+        self.windows = Windows()
 
     def of(self, name: str, provider: ProviderSettings) -> list[str]:
         """A provider's models, as far as they are known by now."""

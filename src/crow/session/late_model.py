@@ -13,8 +13,8 @@ from crow.errors import ContextOverflow, CrowError
 from crow.messages import StopReason
 from crow.model.base import Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
 from crow.model.reply_guard import ReplyGuard
-from crow.model.reply_limit import with_limit
-from crow.model.silent_losses import silent_loss
+from crow.model.reply_limit import tokens_of_request, with_limit
+from crow.model.silent_losses import has_media, silent_loss
 from crow.session.models import ModelChoice
 
 if TYPE_CHECKING:
@@ -68,11 +68,32 @@ class LateModel:
         if self._server is not None:
             self._info = msgspec.structs.replace(self._info, needs_limit=not self._server.ends_replies)
             if self._server.window is not None:
-                self._learn_window(self._server.window)
+                self._choice.learn_reported_window(self._server.window)
+                self._set_window(self._choice.known_window)
 
-    def _learn_window(self, tokens: int) -> None:
-        self._choice.learn_window(tokens)
+    def _set_window(self, tokens: int | None) -> None:
         self._info = msgspec.structs.replace(self._info, context_window=tokens)
+
+    def _learn_from(self, overflow: ContextOverflow, request: ModelRequest) -> str:
+        """What a refusal shows of the window, with a notice for the person if it is but a guess. Also where the
+        configuration says otherwise: what does not fit, does not fit."""
+        if overflow.window is not None:
+            self._choice.learn_refused_window(overflow.window, self._server.window if self._server else None)
+            self._set_window(overflow.window)
+            return ""
+        # What is too long about pictures are their bytes, which are no tokens.
+        if any(map(has_media, request.messages)):
+            return ""
+        size = tokens_of_request(request)
+        bound = self._choice.learn_refused_size(size, self._info.context_window)
+        if bound is None:
+            return ""
+        self._set_window(bound)
+        return (
+            f"{self._info.provider} did not take about {size:,} tokens and did not say how large its window is: "
+            f"Crow goes on as if it were {bound:,} tokens. "
+            f"If you know it, set `context_window` of {self._info.model} in your `config.toml`."
+        )
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         self._replies += 1
@@ -93,9 +114,8 @@ class LateModel:
             if self._server is not None and self._server.window is None:
                 await self.ask_server(0)  # it has loaded the model by now
         except ContextOverflow as overflow:
-            # Also where the configuration says otherwise: what does not fit, does not fit.
-            if overflow.window is not None:
-                self._learn_window(overflow.window)
+            if notice := self._learn_from(overflow, request):
+                yield Noticed(notice)
             raise
         finally:
             self._replies -= 1

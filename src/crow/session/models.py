@@ -22,7 +22,7 @@ from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo
 from crow.model.facts import Facts
-from crow.session.known_models import KnownModels
+from crow.session.known_models import KnownModels, Windows
 
 if TYPE_CHECKING:
     from crow.disk import Disk
@@ -123,7 +123,7 @@ class ModelChoice:
         providers: Mapping[str, ProviderSettings],
         limits: Limits,
         environ: Mapping[str, str],
-        windows: dict[str, int],
+        windows: Windows,
         listed: Facts | None = None,
     ) -> None:
         """`windows`: those that servers have told of by now; `listed`: what the vendor's own list says."""
@@ -153,8 +153,22 @@ class ModelChoice:
             else self._windows.get(self._place, self.info.context_window)
         )
 
-    def learn_window(self, tokens: int) -> None:
-        self._windows[self._place] = tokens
+    def learn_reported_window(self, tokens: int) -> None:
+        self._windows.report(self._place, tokens)
+
+    def learn_refused_window(self, tokens: int, reported: int | None) -> None:
+        """`reported`: what the server had said of its window before it refused a request."""
+        self._windows.refuse(self._place, tokens, reported)
+
+    def learn_refused_size(self, tokens: int, window: int | None) -> int | None:
+        """An upper bound for a window that nobody tells, after about so many tokens did not fit; None if the window is
+        known. `window` is the bound that counted until now."""
+        if window is not None and not self._windows.is_bound(self._place):
+            return None
+        # The estimate is high, by a third or so; and a bound that a request kept was too high itself.
+        bound = min(tokens, window or tokens) * 3 // 4
+        self._windows.bound(self._place, bound)
+        return bound
 
     @property
     def _place(self) -> str:

@@ -122,10 +122,13 @@ class RoomKeeper:
         last, self._recovered_at = self._recovered_at, self._requests
         if last is not None and self._requests - last < FEWEST_ROUNDS:
             raise overflow
-        fixed = overhead(self._conversation)
-        room = Room(max(fixed, estimate(self._conversation) * 6 // 10), fixed)
+        fixed, before = overhead(self._conversation), estimate(self._conversation)
+        room = Room(max(fixed, before * 6 // 10), fixed)
         reason = "The provider says that the conversation no longer fits the model's window."
-        if not await self._replace_if_worthwhile(room, room.share(WORTHWHILE), reason):
+        if await self._replace_if_worthwhile(room, room.share(WORTHWHILE), reason):
+            return
+        await _prune_latest(self._conversation, room)
+        if estimate(self._conversation) >= before:
             raise overflow
 
     async def _replace_if_worthwhile(self, room: Room, least: int, reason: str) -> bool:
