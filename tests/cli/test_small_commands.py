@@ -157,6 +157,7 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
             terminal.expect("its list  (chosen by the config file)")
             assert terminal.ended() == 0
     anew = crow(tmp_path, "models", "refresh", "off", "--json")
+    assert anew.returncode == 1  # nothing was fetched
     assert json.loads(anew.stdout) == [{"name": "off/mine", "images": True, "source": "config"}]
     said = crow(tmp_path, "models", "nobody")
     assert (said.returncode, said.stdout) == (1, "")

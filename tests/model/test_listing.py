@@ -79,6 +79,13 @@ def test_the_same_errors_as_a_reply() -> None:
         run(list_models("house", settings, {}))
 
 
+def test_an_odd_entry_is_left_out_and_the_others_stay() -> None:
+    odd = [{"id": 5}, {"id": None}, 7, None, {"id": "a\nb"}, {"id": "a\x1b[31m"}, {"id": "x" * 10_000}, []]
+    price = {"prompt": "NaN", "completion": "1e400"}
+    models = listed({"data": [*odd, {"id": "good", "context_length": 9, "pricing": price}]})
+    assert [(info.model, info.context_window, info.price) for info in models] == [("good", 9, None)]
+
+
 def test_what_vendors_say_of_their_models() -> None:
     anthropic = {
         "id": "claude-next",

@@ -19,6 +19,7 @@ from crow.model.endpoint import find
 from crow.timeouts import timeout
 
 TIME_LIMIT = 5
+USUAL_WINDOW = 65536
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -145,12 +146,11 @@ def _check_default(found: Discovery, models: Models, settings: Settings) -> Iter
     # Listed is not the same as answering: some lists are public, and see no key.
     known = f"; {info.provider} lists it" if same else ""
     yield fine(f"the model is {found.default} (from {found.chosen_by}){known}")
-    if info.context_window is None:
-        window = next((other.context_window for other in same if other.context_window), 65536)
+    if info.context_window is None and not any(other.context_window for other in same):
         yield warn(
             f"the context window of {found.default} is not known",
             f"Say it in the config:\n{_of_provider(info.provider, found, settings)}"
-            f"[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\ncontext_window = {window}",
+            f"[providers.{toml_key(info.provider)}.models.{toml_key(info.model)}]\ncontext_window = {USUAL_WINDOW}",
         )
 
 

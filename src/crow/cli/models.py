@@ -37,6 +37,8 @@ class Listed(msgspec.Struct, frozen=True):
 
     models: dict[str, Facts]
     trouble: str = ""
+    asked: bool = True
+    """False if the provider's list was to be had, and was not."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +75,8 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         for name, facts in models.items():
             print("\t".join((name, *_cells(facts))).rstrip())
-    return 0 if models else 1
+    nothing_new = refresh and not any(one.asked for one in listed.values())
+    return 0 if models and not nothing_new else 1
 
 
 def _print_table(models: Mapping[str, Facts], found: Discovery) -> None:
@@ -147,13 +150,13 @@ async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels
         return _both(own, listed.models)
     place = f"{name} at {shown_address(provider)}"
     if not has_key(provider, os.environ):
-        return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.")
+        return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.", asked=False)
     try:
         models = await _ask(name, provider)
     except TimeoutError:
-        return Listed(own, f"{place} did not answer in time.")
+        return Listed(own, f"{place} did not answer in time.", asked=False)
     except CrowError as error:
-        return Listed(own, f"{place}: {error}")
+        return Listed(own, f"{place}: {error}", asked=False)
     if models is None:
         return Listed(own, f"{place} has no list of models: these are of your configuration.")
     try:

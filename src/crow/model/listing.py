@@ -1,7 +1,7 @@
 """Which models a provider has: asked from its `/models`."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -28,13 +28,15 @@ WINDOW_FIELDS = (
 NO_LIST = (404, 405, 501)
 """What a server answers that has models but no list of them."""
 
+LONGEST_NAME = 300
+
 Entry = dict[str, Any]
 
 
 class Listing(msgspec.Struct):
-    data: list[Entry] | None = None
+    data: list[Any] | None = None
     """Null with a server that has nothing loaded."""
-    models: list[Entry] | None = None
+    models: list[Any] | None = None
     """Gemini's and Ollama's own lists."""
 
 
@@ -57,17 +59,22 @@ async def list_facts(provider: str, settings: ProviderSettings, environ: Mapping
     finally:
         await connection.close()
     try:
-        listing: Listing | list[Entry] = msgspec.json.decode(body, type=Listing | list[Entry])
+        listing: Listing | list[Any] = msgspec.json.decode(body, type=Listing | list[Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise connection.unreadable("something that is no list of models") from error
     entries = listing if isinstance(listing, list) else listing.data or listing.models or []
+    if entries and not any(isinstance(entry, dict) for entry in entries):
+        raise connection.unreadable("something that is no list of models")
     return {name: facts_in(entry) for entry in entries if (name := _name(entry))}
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: Any) -> str:
+    """Empty if it is no entry of a model, or has a name that nobody could type."""
+    fields = cast("Entry", entry) if isinstance(entry, dict) else {}
     for field in ("id", "name", "model"):
-        if isinstance(name := entry.get(field), str) and name:
-            return name.removeprefix("models/")  # Gemini
+        if isinstance(name := fields.get(field), str) and name:
+            name = name.removeprefix("models/")  # Gemini
+            return name if name.isprintable() and len(name) <= LONGEST_NAME else ""
     return ""
 
 
@@ -167,6 +174,6 @@ def _price(entry: Entry) -> Price | None:
             except (TypeError, ValueError):
                 return None
             prices = [round(price, 6) for price in (*costs, read, written)]
-            return Price(prices[0], prices[1], prices[2], prices[3], "USD") if min(prices) >= 0 else None
+            return Price(prices[0], prices[1], prices[2], prices[3], "USD") if all(0 <= one < 1e12 for one in prices) else None
         case _:
             return None
