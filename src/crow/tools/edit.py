@@ -25,6 +25,7 @@ from crow.tools.changing import (
     worked_out,
 )
 from crow.tools.editing.following import follow
+from crow.tools.editing.leftovers import check_no_leftovers
 from crow.tools.editing.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
 from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.paths_meant import path_meant
@@ -215,5 +216,6 @@ def _check_new(path: str, text: str, edit: TextEdit, name: str) -> None:
     if edit.new in edit.old:
         return
     instead = "To leave lines as they are make smaller edits around them, each with only what changes."
-    check_nothing_left_out(path, text, edit.new, name, "new text", instead)
+    check_nothing_left_out(path, text, edit.new, name, "new text", instead, replaced=edit.old)
     check_no_wrapper(path, text, edit.new, name, "new text", old=edit.old)
+    check_no_leftovers(path, text, edit.new, name, "new text", old=edit.old)

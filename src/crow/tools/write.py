@@ -23,6 +23,7 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
+from crow.tools.editing.leftovers import check_no_leftovers
 from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
 from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.editing.readings import with_line_ends_meant
@@ -83,7 +84,7 @@ class Write:
         if meant is not None:
             arguments = msgspec.structs.replace(arguments, content=meant)
         known = before.text if before is not None else ""
-        await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments.content))
+        await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
         text = await worked_out(size, lambda: text_after(before, arguments))
         await worked_out(size, lambda: check_writable(path.real, before, text))
@@ -95,11 +96,13 @@ class Write:
             action.notes.append(look.note)
         return action
 
-    def _check(self, path: str, known: str, content: str) -> None:
+    def _check(self, path: str, known: str, arguments: WriteArguments) -> None:
         """A content that would put something into the file that nobody means to be there."""
+        content, replaced = arguments.content, "" if arguments.append else known
         instead = f"To keep the rest as it is: {self._advice.change_a_part}" if known else ""
-        check_nothing_left_out(path, known, content, "The call", "content", instead)
+        check_nothing_left_out(path, known, content, "The call", "content", instead, replaced=replaced)
         check_no_wrapper(path, known, content, "The call", "content")
+        check_no_leftovers(path, known, content, "The call", "content")
 
 
 class WriteAction:

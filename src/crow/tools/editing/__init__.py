@@ -12,5 +12,6 @@ restyling.py   the file's blanks, quotes and escapes for those of a model
 line_ends.py   the file's line ends for those of a model
 following.py   replacements in a text that somebody has changed meanwhile
 nearest.py     what may be meant by a text that is nowhere
+leftovers.py   what a model copied along: numbers, fences, markers, which are never written
 omissions.py   placeholders for what a model left out, which are never written
 """

@@ -416,14 +416,12 @@ def _surroundings(source: Source, places: Sequence[int], manner: _Manner) -> str
     if len(numbers) < 2:
         return ""
     lines = source.text.removesuffix("\n").split("\n")
-    shown = [_excerpt(lines, number) for number in numbers]
-    return "\n" + "\n   ...\n".join(shown)
-
-
-def _excerpt(lines: Sequence[str], number: int) -> str:
-    first = max(1, number - 1)
-    around = lines[first - 1 : number + 1]
-    return "\n".join(f"{at:>6}\t{line[:LONGEST_LINE].rstrip()}" for at, line in enumerate(around, first))
+    around = sorted({at for number in numbers for at in range(number - 1, number + 2) if 0 < at <= len(lines)})
+    told = ""
+    for one, at in zip([0, *around], around, strict=False):
+        told += "\n   ..." if 0 < one < at - 1 else ""
+        told += f"\n{at:>6}\t{lines[at - 1][:LONGEST_LINE].rstrip()}"
+    return told
 
 
 def _not_found(source: Source, edit: TextEdit, name: str, manner: _Manner) -> str:

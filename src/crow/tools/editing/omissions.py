@@ -5,20 +5,29 @@ Whatever the file says already is no placeholder.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
 from crow.errors import WorkspaceError
 from crow.tools.editing.readings import inside_fence, numbers_of
 
-_DOTS = r"(?:\.{3,}|…|\[\.\.\.\]|\[…\])"
+_DOTS = r"(?:\.{3,}|…+|[⋮⋯︙]|\[\.\.\.\]|\[…\])"
 _THINGS = (
     r"(?:code|contents?|files?|functions?|class(?:es)?|methods?|implementations?|imports?|tests?|lines?|modules?|body|"
     r"logic|components?|definitions?|documents?|scripts?|sections?|parts?|text|config(?:uration)?|settings?|fields?|"
     r"properties|props|cases|entries|items|rules|styles|handlers?|routes?|statements?|declarations?|stuff|things?|"
     r"variables|types|markup|html|css|json|jsx|data|elements?|options|dependencies|steps?|page|program|source|block|"
     r"loop)"
+)
+_CODE_THINGS = (
+    r"(?:code|contents?|files?|functions?|class(?:es)?|methods?|implementations?|imports?|tests|modules?|body|logic|"
+    r"components|definitions|routes|handlers|styles|markup|source|properties|fields)"
+)
+"""Of these, what is seldom spoken of in a comment but to leave it out."""
+_CHINESE = (
+    r"(?:(?:其余|其他|其它|剩余|余下|原有|现有|已有|之前的|原来的).{0,6}(?:代码|内容|部分|函数|方法|逻辑|实现|不变|省略)|"
+    r"(?:代码|内容|部分|函数|方法|逻辑|实现).{0,4}(?:保持不变|不变|省略|同上|如上)|保持不变|此处省略|省略.{0,6}代码|与之前相同)"
 )
 _STATE = (
     r"(?:unchanged|the same|same as (?:before|above|original)|as (?:before|is|it was|above|in the original)|intact|"
@@ -36,18 +45,24 @@ def _phrases() -> re.Pattern[str]:
     return re.compile(
         "|".join(
             (
-                rf"{rest_of}(?:[\w`'./()-]+ ){{0,4}}?{_THINGS}{_STATES}",
+                rf"{rest_of}(?:[\w`'./()-]+ ){{0,4}}?(?!lines?$){_THINGS}{_STATES}",
                 rf"{rest_of}[\w`'./()-]+(?:,? (?:{_BE} )*{_STATE})+",
                 rf"(?:and |keep )?(?:the )?rest(?: of it)?(?: {_BE})* {_STATE}",
-                rf"(?:keep |with )?(?:all )?(?:the |your |my )?(?:other )?{kept} (?:\w+ )?{_THINGS}{_STATES}",
+                rf"(?:keep |with )?(?:all )?(?:the |your |my )?(?:other )?{kept} (?:\w+ )?{_CODE_THINGS}{_STATES}",
+                rf"(?:keep |with )?(?:all |other )*(?:the |your )?{kept} (?:\w+ )?{_THINGS}(?:,? (?:{_BE} )*{_STATE})+",
                 rf"(?:all )?(?:the )?other (?:\w+ )?{_THINGS}(?:,? (?:{_BE} )*{_STATE})+",
                 rf"(?:the )?(?:\w+ )?{_THINGS} (?:{_BE} )*(?:omitted|unchanged|elided|truncated)(?: for brevity)?",
-                r"(?:unchanged|no changes?(?: here| needed)?|omitted(?: for brevity)?|snip(?:ped)?|truncated|elided)",
-                r"(?:as before|same as (?:before|above)|etc|continues? (?:as before|unchanged|below))",
+                rf"(?:the )?{_THINGS} (?:above|below|here) {_BE} {_STATE}",
+                r"(?:no changes?(?: here| needed| below| above)?|omitted(?: for brevity)?)",
+                r"(?:snip(?:ped)?|truncated|elided)",
+                r"(?:as before|same as (?:before|above|(?:the )?original)|continues? (?:as before|unchanged|below))",
+                rf"(?:the )?same {_THINGS} as (?:before|above|in the original)",
                 rf"everything else(?: {_BE})* (?:unchanged|the same|as before|as is)",
                 r"keep (?:the rest|everything else|as is|existing)(?: (?:unchanged|the same|as is|as before))?",
-                rf"(?:unchanged|existing|previous|original) (?:from|until|up to|lines?|{_THINGS}) .{{0,40}}",
+                rf"(?:insert|paste|copy|put) (?:the )?(?:{kept}|rest|old)\b.{{0,40}}",
+                r"(?:unchanged|existing|previous|original) (?:from|until|up to|lines? \d) .{0,40}",
                 r"lines? \d+ ?(?:-|to|through) ?\d+(?: (?:are |is )?(?:unchanged|omitted|the same|as before))?",
+                rf".{{0,12}}?{_CHINESE}.{{0,12}}",
             )
         )
     )
@@ -66,7 +81,6 @@ _LINE_COMMENT = re.compile(r"(?:#+|//+|--+|;+|%+|\*|REM\b|'(?= ))\s*(.*)", re.DO
 _BLOCK_COMMENT = re.compile(
     r"\{?\s*(?:/\*+(.*?)\*+/|<!--+(.*?)-+->|\(\*(.*?)\*\)|\{#(.*?)#\}|\{-(.*?)-\})\s*\}?", re.DOTALL
 )
-_BRACKETS = re.compile(r"[\[(<{](.*)[\])>}]", re.DOTALL)
 _TRAILING = re.compile(r"\S.*?\s(?:#|//|--)\s*(.*)")
 _ENCLOSED = re.compile(r"\{\s*(?:/\*+(.*?)\*+/|//\s*(.*?))\s*\}")
 _DOTTED_BODY = re.compile(rf"[)\w>\]]\s*\{{\s*{_DOTS}\s*\}}\s*;?,?\s*$")
@@ -94,13 +108,15 @@ _TABLES = (".tsv", ".csv", ".txt", ".dat", ".log", ".tab", ".md", ".markdown", "
 _PYTHON = (".py", ".pyi", ".pyx", ".ipynb")
 
 
-def check_nothing_left_out(path: str, before: str, text: str, name: str, part: str, remedy: str) -> None:
+def check_nothing_left_out(
+    path: str, before: str, text: str, name: str, part: str, remedy: str, *, replaced: str = ""
+) -> None:
     """WorkspaceError, in words for the model, if the text has a placeholder for what it does not spell out.
 
     `name` is who is to blame, such as "Edit 2", `part` the argument that holds the text, and `remedy` what can be done
-    instead of spelling it out.
+    instead of spelling it out. `replaced` is what the text takes the place of.
     """
-    if (line := left_out(path, before, text)) is not None:
+    if (line := left_out(path, before, text, replaced)) is not None:
         raise WorkspaceError(
             f"{name} leaves something out: line {line[0]} of its {part} is `{line[1][:100]}`, which would stand in the "
             "file instead of what it is short for. Nothing was changed.",
@@ -143,12 +159,15 @@ def _is_diff_of(old: str, new: str) -> bool:
     return bool(taken) and taken <= mine and not any(line.startswith("-") for line in mine)
 
 
-def left_out(path: str, before: str, text: str) -> tuple[int, str] | None:
-    """The first line of a text that stands for what was left out, with its number; None if there is none."""
+def left_out(path: str, before: str, text: str, replaced: str = "") -> tuple[int, str] | None:
+    """The first line of a text that stands for what was left out, with its number; None if there is none.
+
+    `replaced` is what the text takes the place of: where most of that goes, fewer words are enough.
+    """
     if "..." not in text and "…" not in text and not _MAY_BE.search(text):
         return None
     known: set[str] | None = None
-    for number, line in _suspects(_suffix(path), text):
+    for number, line in _suspects(_suffix(path), text, much_goes=_goes_for_the_most_part(replaced, text)):
         if known is None:
             known = {one.strip() for one in before.split("\n")}
         if line.strip() not in known:
@@ -157,27 +176,91 @@ def left_out(path: str, before: str, text: str) -> tuple[int, str] | None:
 
 
 _MAY_BE = re.compile(
-    r"(?i)rest|remain|existing|unchanged|omitted|same|before|snip|truncated|elided|no change|everything else|keep|etc|"
-    r"previous|original|continue|lines? \d|not shown"
+    r"(?i)[⋮⋯︙\u4e00-\u9fff]|so on|as is|insert|paste|copy|rest|remain|existing|unchanged|omitted|same|before|snip|"
+    r"truncated|elided|no change|everything else|keep|etc|previous|original|continue|lines? \d|not shown"
 )
 """What every phrase has a part of: most texts have none."""
 
 
-def _suspects(suffix: str, text: str) -> Iterator[tuple[int, str]]:
+def _goes_for_the_most_part(replaced: str, text: str) -> bool:
+    """Whether a text is shorter than what it replaces, and has less than half of its lines."""
+    old = [line.strip() for line in replaced.split("\n") if line.strip()]
+    new = {line.strip() for line in text.split("\n") if line.strip()}
+    return len(old) > 3 and len(new) < len(old) and sum(line in new for line in old) * 2 < len(old)
+
+
+def _suspects(suffix: str, text: str, *, much_goes: bool) -> Iterator[tuple[int, str]]:
     previous = ""
-    for number, line in enumerate(text.split("\n"), 1):
+    lines = text.split("\n")
+    documented = _documentation(suffix, lines)
+    for number, line in enumerate(lines, 1):
         bare = line.strip()
-        if bare and len(bare) <= 300 and _is_placeholder(suffix, bare, previous):
-            yield number, line
+        if bare and len(bare) <= 300 and number not in documented:
+            following = lines[number].strip() if number < len(lines) else ""
+            in_comment = _is_in_comment(lines[number - 2].strip() if number > 1 else "", bare, following)
+            if (not in_comment and _is_placeholder(suffix, bare, previous)) or (
+                much_goes and _speaks_of_the_rest(suffix, bare)
+            ):
+                yield number, line
         previous = bare or previous
+
+
+_MARK = re.compile(r"#+|//+!?|--|;+|%+|\*")
+
+
+def _is_in_comment(before: str, line: str, after: str) -> bool:
+    """Whether a line is in the midst of a longer comment: what has dots there is an example."""
+    mark = _MARK.match(line)
+    return mark is not None and all(
+        (other.startswith(mark[0]) and other != line) or (mark[0] == "*" and other.startswith("/*"))
+        for other in (before, after)
+    )
+
+
+def _documentation(suffix: str, lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines that are in a docstring of Python or in the documentation of Perl."""
+    found: set[int] = set()
+    inside = ""
+    for number, line in enumerate(lines, 1):
+        if suffix in (".pm", ".pl", ".pod", ".t"):
+            inside = "=" if re.match(r"=[a-zA-Z]|__END__", line) else inside
+            if inside:
+                found.add(number)
+            inside = "" if line.startswith("=cut") else inside
+        elif suffix in _PYTHON:
+            if inside:
+                found.add(number)
+                inside = "" if inside in line else inside
+            elif (quotes := re.search(r"\"{3}|'{3}", line)) and line.count(quotes[0]) % 2:
+                inside = quotes[0]
+    return found
+
+
+_REST = re.compile(
+    r"\b(?:existing|rest|remaining|remainder|unchanged|same|original|omitted|truncated|elided|snip|as before|as is|"
+    r"as above|and so on|no changes?|previous(?:ly)?)\b|[⋮⋯︙]"
+)
+
+
+def _speaks_of_the_rest(suffix: str, line: str) -> bool:
+    """Whether a comment, or a line in brackets, has one of the words that stand for what is there already."""
+    said = _comment(line, suffix)
+    if said is None and (found := _WRAPPED.fullmatch(line) or _TRAILING.fullmatch(line)):
+        said = found[1]
+    text = " ".join((said or "").lower().split())
+    return bool(_REST.search(text)) and len(text.split()) <= 10
+
+
+_WRAPPED = re.compile(r"""(?:"{3}|'{3}|[\[(<{])([^\[\](){}<>"'=,]*)(?:"{3}|'{3}|[\])>}])""")
+"""A line in brackets or long quotes, with words and nothing else inside."""
 
 
 def _is_placeholder(suffix: str, line: str, previous: str) -> bool:
     if _ONLY_DOTS.fullmatch(line):
         return _are_no_code(suffix, previous, line)
     if (comment := _comment(line, suffix)) is not None:
-        return _stands_for_more(comment, dots_alone=suffix not in _MARKDOWN)
-    if ((found := _BRACKETS.fullmatch(line)) and suffix not in _PYTHON) or _begins_with_dots(line):
+        return _stands_for_more(comment, dots_alone=suffix not in (*_MARKDOWN, ".rst", ".adoc", ".tex", ".txt"))
+    if (found := _WRAPPED.fullmatch(line)) or _begins_with_dots(line):
         inner = found[1] if found else line
         return (_has_dots(inner) and _stands_for_more(inner, dots_alone=False)) or _names_the_rest(inner, bool(found))
     if suffix not in _PROSE and suffix not in _PYTHON and _DOTTED_BODY.search(line):
@@ -224,11 +307,21 @@ def _stands_for_more(comment: str, *, dots_alone: bool) -> bool:
         return dots_alone and bool(_has_dots(comment))
     if _phrases().fullmatch(text):
         return True
-    return bool(_outer_dots(comment) and _hints().search(text)) and len(text.split()) <= 12
+    hint = _hints().search(text)
+    if hint is None or not _outer_dots(comment):
+        return False
+    on_both_sides = all(re.search(pattern, _bare(comment)) for pattern in (rf"^{_DOTS}", rf"{_DOTS}$"))
+    return (
+        len(text.split()) <= 12 if on_both_sides else len(text.split()) <= 8 and len(text[: hint.start()].split()) < 2
+    )
+
+
+def _bare(comment: str) -> str:
+    return comment.strip(" \t*-=~:;!()[]{}<>/#")
 
 
 def _outer_dots(text: str) -> bool:
-    bare = text.strip(" \t*-=~:;!()[]{}<>/#")
+    bare = _bare(text)
     return bool(re.match(_DOTS, bare) or re.search(rf"{_DOTS}$", bare))
 
 

@@ -57,12 +57,21 @@ def inside_fence(text: str) -> str | None:
     return None if found is None or f"\n{found[1]}" in found[2] else found[2]
 
 
+_OPENING = re.compile(r"\s*(?:`{3,}|~{3,})[\w+.#-]*[ \t]*\n")
+_IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
+
+
 def _without_fence(reading: Reading) -> Reading | None:
     old, new = inside_fence(reading.old), inside_fence(reading.new)
+    if old is None and _OPENING.match(reading.old) and _OPENING.match(reading.new):
+        return Reading("a code fence", _OPENING.sub("", reading.old, count=1), _OPENING.sub("", reading.new, count=1))
+    mine, theirs = _IN_QUOTES.fullmatch(reading.old), _IN_QUOTES.fullmatch(reading.new)
+    if mine is not None and theirs is not None:
+        return Reading("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
     return None if old is None else Reading("a code fence", old, reading.new if new is None else new)
 
 
-_NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"[ \t]*L?(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
 
 
 class _Numbered(NamedTuple):
@@ -79,6 +88,11 @@ def _numbered(line: str) -> _Numbered | None:
 def numbers_of(text: str) -> list[int]:
     """The numbers that all lines of a text begin with, as `read` writes them; empty if they do not."""
     return [line.number for line in _numbered_lines(text)]
+
+
+def numbered_rests(text: str) -> list[str]:
+    """What stands behind these numbers."""
+    return [line.rest for line in _numbered_lines(text)]
 
 
 def _numbered_lines(text: str) -> list[_Numbered]:
