@@ -6,8 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
+from crow.config.discovery import shown_address
 from crow.config.settings import Limits, ProviderSettings
-from crow.model import catalog
+from crow.model import catalog, endpoint
 from crow.model.base import Waiting
 from crow.model.endpoint import Endpoint
 from tests.model.asking import Outcome, ask, ask_with_retries
@@ -116,3 +117,17 @@ def test_a_key_in_the_query_of_the_address() -> None:
         assert "[secret] is no key, 2024-10-21 no version" in str(error)
     error = ask(catalog.create("house/m", {"house": settings}, Limits(retry_wait=0), {})).error
     assert f"at {provider.openai.url}." in str(error)
+
+
+def test_secrets_that_are_sent_in_the_body_and_shown_in_an_address() -> None:
+    extra = {"token": "EXTRA-VALUE-123", "auth": {"id": "EXTRA-VALUE-456"}, "meta": {"api_key": ["EXTRA-VALUE-789"]}}
+    place = endpoint.find("x", ProviderSettings(type="openai", base_url="http://h/v1", extra_body=extra), {})
+    assert place.scrub(str(extra)).count("[secret]") == 3
+    for path, seen in {
+        "/v1/QSECRETVALUE1/x": "/v1/[secret]/x",
+        "/v1/0f8fad5b-d9cb-469f-a165-70867728950e": "/v1/[secret]",
+        "/openai/deployments/gpt-4o-mini-2024": "/openai/deployments/gpt-4o-mini-2024",
+        "/compatible-mode/v1beta": "/compatible-mode/v1beta",
+    }.items():
+        settings = ProviderSettings(type="openai", base_url=f"http://u:p@127.0.0.1:11434{path}?k=v")
+        assert shown_address(settings) == f"http://127.0.0.1:11434{seen}"

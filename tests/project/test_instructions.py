@@ -1,5 +1,6 @@
 """What the person and a project tell their agents: which files are read, and in which order."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,25 @@ def test_a_change_is_seen_with_the_next_look(project, home):
     (home / "AGENTS.md").write_text("mine")
     instructions.look()
     assert "mine" in instructions.text()
+
+
+def remarks(root: Path, home: Path) -> list[str]:
+    return Instructions([str(root)], lambda _: False, str(home)).remarks()
+
+
+def test_what_is_no_file_is_mentioned_and_claude_md_does_not_replace_it(project, home):
+    (home / "AGENTS.md").symlink_to("/dev/zero")
+    os.mkfifo(project / "AGENTS.md")
+    (project / "CLAUDE.md").write_text("for another agent")
+    (project / "app" / "AGENTS.md").symlink_to("nowhere")
+    files = (project / "AGENTS.md", project / "app" / "AGENTS.md", home / "AGENTS.md")
+    why = "it is no file, or a link that leads to none"
+    assert remarks(project / "app", home) == [f"{path} was not read: {why}." for path in files]
+    assert told(project / "app", home) == []
+
+
+def test_that_a_large_file_is_cut_is_said(project, home):
+    (project / "AGENTS.md").write_text("x" * (64 * 1024 + 1))
+    (home / "AGENTS.md").write_text("x" * 64 * 1024)
+    (said,) = remarks(project, home)
+    assert said == f"{project / 'AGENTS.md'} is larger than 64 kB: the model gets no more than that of it."

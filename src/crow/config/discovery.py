@@ -130,8 +130,15 @@ def has_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:
 
 
 def shown_address(provider: ProviderSettings) -> str:
-    """The address without what may be secret in it: a password, or a key among its parameters."""
-    return re.sub(r"(?<=//)[^/]*@", "", re.sub(r"[?#].*", "", provider.base_url))
+    """The address without what may be secret in it: a password, a key among its parameters or as a part of its path."""
+    address = re.sub(r"(?<=//)[^/]*@", "", re.sub(r"[?#].*", "", provider.base_url))
+    return _KEY_IN_PATH.sub("/[secret]", address)
+
+
+_KEY_IN_PATH = re.compile(
+    r"(?<=[^/:])/(?=[^/]*\d)(?=[^/]*[A-Za-z])(?:\w{12,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]+){3,})(?=/|$)"
+)
+"""A long part of a path with letters and digits, which no name of a version or a deployment looks like."""
 
 
 def can_chat(model: str) -> bool:

@@ -1,8 +1,9 @@
 """Where a provider is and with which key: settings and environment, checked before anything is sent."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from crow.config.hosts import is_header_value
@@ -49,7 +50,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Sent with every request, beside the key's."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
-    """What is secret in the headers."""
+    """What is secret in the headers, and in what is added to every request's body."""
 
     def address(self, path: str) -> str:
         """Where a request to this path goes; the path may bring parameters of its own."""
@@ -102,7 +103,7 @@ def find(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) 
         key_header=settings.api_key_header or _usual_header(settings, place),
         key_command=settings.api_key_command,
         headers=headers,
-        hidden=hidden,
+        hidden=(*hidden, *_secrets_in(settings.extra_body)),
     )
     if place.login and (key or place.key_command) and place.key_header.lower() == "authorization":
         # Both would go into the same header; where the key has one of its own, both are sent.
@@ -184,6 +185,18 @@ def _headers(
         if SECRET_NAME.search(name):
             hidden += [value, max(value.split(), key=len, default="")]  # the last without the word Bearer
     return headers, tuple(hidden)
+
+
+def _secrets_in(value: Any, *, secret: bool = False) -> Iterator[str]:
+    """The texts below a name that sounds secret, at any depth."""
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from _secrets_in(inner, secret=secret or SECRET_NAME.search(name) is not None)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _secrets_in(inner, secret=secret)
+    elif secret and isinstance(value, str):
+        yield value
 
 
 def _wrong_url(provider: str) -> ConfigError:

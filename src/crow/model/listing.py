@@ -174,6 +174,7 @@ def _price(entry: Entry) -> Price | None:
             except (TypeError, ValueError):
                 return None
             prices = [round(price, 6) for price in (*costs, read, written)]
-            return Price(prices[0], prices[1], prices[2], prices[3], "USD") if all(0 <= one < 1e12 for one in prices) else None
+            readable = all(0 <= price < 1e12 for price in prices)
+            return Price(prices[0], prices[1], prices[2], prices[3], "USD") if readable else None
         case _:
             return None

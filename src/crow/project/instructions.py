@@ -1,5 +1,6 @@
 """What the person and a project tell their agents: the person's own AGENTS.md, which is in CROW_HOME, then those of the
-project from the repository's root down to the working directory. Where a folder has none, its CLAUDE.md is read.
+project from the repository's root down to the working directory. Where a folder has none, its CLAUDE.md is read; an
+AGENTS.md that cannot be read is none to be replaced, but one to be mended: it is mentioned, and CLAUDE.md is not read.
 
 They are read as text, always, and read again when they change; nothing in them is a permission. One that is a link
 out of the project, or to a file that may hold secrets, is not read: cloning a repository must not hand over a key.
@@ -16,6 +17,7 @@ from crow.visible import hidden_characters, made_visible
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first that is there counts."""
 LARGEST = 64 * 1024
+NO_FILE = "it is no file, or a link that leads to none"
 
 
 def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) -> tuple[list[str], dict[str, str]]:
@@ -31,6 +33,8 @@ def instruction_files(roots: Sequence[str], is_secret: Callable[[str], bool]) ->
             if is_secret(target) or not is_inside(target, os.path.realpath(folders[0])):
                 if os.path.lexists(path):
                     refused[path] = "it leads out of the project or to a secret"
+            elif os.path.lexists(path) and not os.path.isfile(target):
+                refused[path] = NO_FILE
             elif os.path.isfile(target):
                 if folder != root and _is_strangers(target, root):
                     refused[path] = "it lies above the workspace and belongs to another user"
@@ -76,6 +80,11 @@ class Instructions:
         """What the person should know: files that are not read, and what cannot be seen in those that are."""
         found, refused = self._files()
         not_read = [f"{shown(path)} was not read: {reason}." for path, reason in refused.items()]
+        not_read += [
+            f"{shown(path)} is larger than {LARGEST // 1024} kB: the model gets no more than that of it."
+            for path in found
+            if _state(path)[2] > LARGEST
+        ]
         return not_read + [
             f"{shown(path)} holds characters that cannot be seen. The model gets them made visible, like ⟨U+E0041⟩."
             for path in found
@@ -96,6 +105,8 @@ class Instructions:
     def _files(self) -> tuple[list[str], dict[str, str]]:
         found, refused = instruction_files(self._roots, self._is_secret)
         own = os.path.realpath(self._own)  # a link of the person's, such as into a folder that is kept with git
+        if os.path.lexists(self._own) and not os.path.isfile(own):
+            refused[self._own] = NO_FILE
         return ([own, *found] if os.path.isfile(own) and own not in found else found), refused
 
 
