@@ -13,6 +13,7 @@ from crow.model.network import proxy_for
 from tests.model.asking import HELLO, ask, run
 from tests.support.patience import calm_clock
 from tests.support.provider import Provider, Stall
+from tests.support.provider_dialect import Answer, Pause
 
 PROXY = "http://proxy.lan:3128"
 
@@ -122,3 +123,22 @@ def test_closing_a_reply_half_way_leaves_the_model_usable(kind: str) -> None:
         dialect.answer("Hi")
         model = catalog.create("house/m", {"house": dialect.settings()}, Limits(), {})
         assert run(leave_and_return(model)) == [Said("Hi"), Done(StopReason.END_TURN)]
+
+
+def test_a_reply_that_does_not_begin_is_not_waited_for_longer_than_first_token() -> None:
+    with Provider() as provider:
+        provider.openai.keep_silent()
+        limits = Limits(retry_wait=0, stream_idle=300, first_token=0.2)
+        outcome = ask(catalog.create("house/m", {"house": provider.openai.settings()}, limits, {}))
+    assert "sent nothing for 0.2 s" in str(outcome.error)
+    assert "first_token" in str(outcome.error)
+
+
+def test_what_keeps_a_connection_alive_is_no_beginning_of_a_reply() -> None:
+    with Provider() as provider:
+        dialect = provider.openai
+        steps = [*dialect.opening(None), *dialect.spoken(("Hi",)), *dialect.closing("stop", None)]
+        dialect._queue(Answer([b": still loading\n\n", Pause(1.2), *steps]))
+        limits = Limits(retry_wait=0, stream_idle=1, first_token=300)
+        outcome = ask(catalog.create("house/m", {"house": dialect.settings()}, limits, {}))
+    assert (outcome.error, outcome.events[0]) == (None, Said("Hi"))

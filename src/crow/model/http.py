@@ -12,8 +12,9 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import httpx2
 
@@ -26,6 +27,8 @@ from crow.model.key_command import printed_key
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
+
+T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 90.0
@@ -50,13 +53,16 @@ class Http(ReplyFaults):
     """Requests to one provider. Connections stay open between them until `close`."""
 
     def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str], first: float = 0) -> None:
-        """`idle` is the longest silence in seconds, `first` that before an answer begins, if it may be longer."""
+        """`idle` is the longest silence in seconds, `first` that before an answer begins, if it is another."""
         super().__init__(endpoint)
         self._idle = idle
-        self._first = max(first, idle)
+        self._first = first or idle
+        self._longest = max(self._first, idle)
+        """What the library allows for any silence; shorter ones are watched here."""
+        self._begins_within = self._first if self._first < idle else None
         self._client = httpx2.AsyncClient(
             headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
-            timeout=httpx2.Timeout(self._first, connect=CONNECT_TIMEOUT),
+            timeout=httpx2.Timeout(self._longest, connect=CONNECT_TIMEOUT),
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
             auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
             verify=network.tls_for(endpoint.url, environ),
@@ -116,7 +122,7 @@ class Http(ReplyFaults):
             headers["content-type"] = "application/json"
         try:
             request = self._client.build_request(method, self.endpoint.address(path), content=body, headers=headers)
-            return await self._client.send(request, stream=True)
+            return await _within(self._begins_within, self._client.send(request, stream=True))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
 
@@ -160,7 +166,7 @@ class Http(ReplyFaults):
         chunks = response.aiter_bytes() if encoded else response.aiter_raw()
         try:
             async with contextlib.aclosing(chunks):
-                beginning = await _beginning(chunks)
+                beginning = await _within(self._begins_within, _beginning(chunks))
                 match beginning.lstrip(BLANK)[:1]:
                     case b"{" | b"[" | b'"':
                         yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
@@ -170,9 +176,13 @@ class Http(ReplyFaults):
                         self._expect_no_page(response, beginning)
                     case _:
                         beginning = await self._expect_no_text(response, beginning, chunks)
-                if events := decoder.feed(beginning):
+                # What keeps a connection alive is no beginning of a reply.
+                while not (events := decoder.feed(beginning)):
+                    if not (beginning := await _within(self._begins_within, anext(chunks, b""))):
+                        break
+                if events:
                     yield events
-                further = chunks if self._first == self._idle else _prompt(chunks, self._idle)
+                further = chunks if self._first <= self._idle else _prompt(chunks, self._idle)
                 async with contextlib.aclosing(further):
                     async for chunk in further:
                         if events := decoder.feed(chunk):
@@ -234,7 +244,7 @@ class Http(ReplyFaults):
 
     def _broken(self, error: httpx2.HTTPError) -> ReplyBroken:
         if isinstance(error, httpx2.TimeoutException):
-            what = f"sent nothing for {error.seconds if isinstance(error, _Silence) else self._first:g} s"
+            what = f"sent nothing for {self._silence(error):g} s"
         else:
             what = f"broke off the connection ({self.endpoint.scrub(_reason(error))})"
         return ReplyBroken(f"{self.endpoint.provider} {what}.", provider=self.endpoint.provider, remedy="Try again.")
@@ -250,7 +260,9 @@ class Http(ReplyFaults):
                     remedy="Check base_url and the network.",
                 )
             case httpx2.TimeoutException(), _:
-                return unavailable(f"{provider} sent nothing for {self._first:g} s.", remedy=self._silence_remedy)
+                return unavailable(
+                    f"{provider} sent nothing for {self._silence(error):g} s.", remedy=self._silence_remedy
+                )
             case httpx2.ProxyError(), _:
                 return unavailable(
                     f"The proxy on the way to {provider} failed ({reason}).", remedy="Check HTTPS_PROXY and NO_PROXY."
@@ -275,6 +287,9 @@ class Http(ReplyFaults):
                     provider=provider,
                     remedy="Check base_url.",
                 )
+
+    def _silence(self, error: BaseException) -> float:
+        return error.seconds if isinstance(error, _Silence) else self._longest
 
     @property
     def _silence_remedy(self) -> str:
@@ -350,14 +365,20 @@ class _Silence(httpx2.ReadTimeout):
         self.seconds = seconds
 
 
+async def _within(seconds: float | None, awaited: Awaitable[T]) -> T:
+    if seconds is None:
+        return await awaited
+    try:
+        async with timeout(seconds):
+            return await awaited
+    except TimeoutError:
+        raise _Silence(seconds) from None
+
+
 async def _prompt(chunks: AsyncIterator[bytes], idle: float) -> AsyncGenerator[bytes]:
     """The same chunks; a silence between them is not as long as the library allows for the first one."""
     while True:
-        try:
-            async with timeout(idle):
-                chunk = await anext(chunks, b"")
-        except TimeoutError:
-            raise _Silence(idle) from None
+        chunk = await _within(idle, anext(chunks, b""))
         if not chunk:
             return
         yield chunk
