@@ -399,6 +399,9 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
     asked_tokens: int = 0
     """Beside an estimate: what a request took that was none of the conversation's own, such as for a summary."""
 
+    incomplete: bool = False
+    """The reply brought no count of its own to its end: what the provider did not tell is Crow's estimate."""
+
     @property
     def paid_tokens(self) -> int:
         """What the provider was sent and has sent."""

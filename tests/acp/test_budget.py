@@ -2,6 +2,8 @@
 
 import pytest
 
+from crow.model.script import Call
+from tests.support.provider import Cut, Provider, Stall
 from tests.support.scripts import DONE, call, reply, say
 
 PRICED = "price_input = 1000.0\nprice_output = 1000.0\n"
@@ -204,3 +206,67 @@ def test_a_project_can_only_lower_it(open_editor):
     shown = str(crow.permissions[0]["toolCall"])
     for line in ("budget.turn = 50 tokens", "budget.session = 1.00 USD", "budget.day = 0.20 USD"):
         assert f"{line} (only if yours is not lower)" in shown
+
+
+# --- replies without a count
+
+
+@pytest.fixture
+def asking(open_editor, tmp_path):
+    """Opens a session with a model that costs a hundredth of a cent for each token."""
+
+    def start(dialect, budget):
+        home = tmp_path / "asking" / "home"
+        home.mkdir(parents=True)
+        (home / "config.toml").write_text(
+            f'model = "test/m"\n[budget]\n{budget}\n[limits]\nretry_wait = 0\n'
+            f'[providers.test]\ntype = "{dialect.type}"\nbase_url = "{dialect.url}"\napi_key = "none"\n'
+            "[providers.test.models.m]\nprice_input = 100.0\nprice_output = 100.0\n"
+        )
+        crow = open_editor(folder=home.parent, capabilities=NOTICES)
+        crow.new_session()
+        return crow
+
+    return start
+
+
+@pytest.mark.parametrize("usage", [None, {"input": 0, "output": 0}])
+@pytest.mark.parametrize("budget", ['turn = "0.10 USD"', 'session = "1k tokens"', 'day = "1k tokens"'])
+def test_a_reply_without_a_count_is_estimated(asking, usage, budget):
+    with Provider() as provider:
+        for number in range(3):
+            provider.openai.answer("Let me look.", Call("read", {"path": f"{number}.txt"}), usage=usage)
+        crow = asking(provider.openai, budget)
+        assert crow.prompt("Read.") == STOPPED
+        assert len(provider.openai.requests) == 1
+        assert (
+            "test/m does not say how many tokens its replies take: the budgets count Crow's estimate." in crow.notices
+        )
+
+
+def test_subagents_without_a_count_are_estimated(asking):
+    with Provider() as provider:
+        counted = {"input": 10, "output": 1}
+        task = Call("task", {"prompt": "look around", "kind": "explore", "title": "Scout"})
+        provider.openai.answer(task, usage=counted)
+        for number in range(3):
+            provider.openai.answer("Let me look.", Call("read", {"path": f"{number}.txt"}))
+        crow = asking(provider.openai, 'turn = "1k tokens"')
+        assert crow.prompt("go") == STOPPED
+        assert len(provider.openai.requests) == 2
+
+
+@pytest.mark.parametrize("then", [Cut(), Stall()])
+def test_what_was_counted_of_a_reply_that_ended_early_is_spent(asking, then):
+    with Provider() as provider:
+        provider.anthropic.answer("Part of it.", usage={"input": 5000, "output": 1}, then=then)
+        crow = asking(provider.anthropic, 'session = "0.50 USD"')
+        turn = crow.start_prompt("hi")
+        if isinstance(then, Stall):
+            crow.wait_for_text("Part of it.")
+            crow.cancel()
+        turn.wait()
+        assert crow.prompt("go on") == STOPPED
+        assert len(provider.anthropic.requests) == 1
+        crow.prompt("/context")
+        assert "In this session: 0.5012 USD, 5,012 tokens" in crow.text()

@@ -39,6 +39,8 @@ class ModelInfo(msgspec.Struct, frozen=True):
     """The reply has room of its own beside the window."""
     local: bool = False
     """Its server is on this machine or nearby: whoever owns it can be told how to start it."""
+    metered: bool = False
+    """What its provider does not count is estimated: not so of a script, which takes what it says."""
     needs_limit: bool = False
     """The server ends no reply by itself: each request says how long the reply may get."""
     host: str = ""
@@ -64,6 +66,9 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """The same for all requests of a conversation: providers use it to find what they have read before."""
     max_output: int | None = None
     """Tokens that the reply may take, where that depends on what is left of the window."""
+    unfinished: "list[Usage]" = msgspec.field(default_factory=list["Usage"])
+    """Written by the model: what was counted so far of each attempt that ended early. A reply that is cancelled can say
+    nothing any more."""
 
 
 # --- what a reply consists of, in the order it arrives

@@ -82,6 +82,7 @@ def to_be_used(name: str, providers: Mapping[str, ProviderSettings], listed: Fac
     return msgspec.structs.replace(
         describe(name, providers, listed),
         local=local,
+        metered=settings.type != "scripted",
         needs_limit=local and keyless and settings.type == "openai",
         host="" if settings.type == "scripted" else host_and_port(settings.base_url or VENDORS[settings.type].base_url),
     )

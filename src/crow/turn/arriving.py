@@ -70,6 +70,11 @@ class ArrivingCall:
         return self._fragments[0]
 
     @property
+    def written(self) -> int:
+        """Characters of it that have arrived."""
+        return sum(map(len, self._fragments))
+
+    @property
     def changes(self) -> tuple[DisplayBlock, ...]:
         """The changes that the person was shown of a call whose arguments are complete."""
         shown = tuple(block for block in self._shown.display if isinstance(block, DiffBlock))

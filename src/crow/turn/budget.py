@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import msgspec
+from msgspec.structs import replace
 
-from crow.events import UsageReported
+from crow.events import Remark, UsageReported
 from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import Usage
 from crow.model.prices import told_cost
 from crow.model.reply_limit import reply_room
-from crow.tokens import IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
+from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
+from crow.turn.reply import Reply
 
 MOST_BELIEVED = 3
 """The provider's count by our estimate: a byte is hardly more than a token."""
@@ -115,6 +117,43 @@ def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | No
     )
     conversation.journal.append(usage)
     conversation.purse.count(usage)
+
+
+def count_untold(conversation: Conversation, reply: Reply, written: int) -> None:
+    """Counts what a reply took without a count at its end: what the provider told of it, and our estimate of the rest.
+
+    `written` are the characters of its calls. An attempt of which nothing came cost nothing.
+    """
+    info, told = conversation.model.info, list(reply.unfinished)
+    if not info.metered:
+        return
+    arrived = sum(map(tokens_of, conversation.history.arrived)) + -(-written // BYTES_A_TOKEN)
+    if not told and (reply.ended or arrived):
+        told = [Usage()]
+    sent = max(estimate(conversation) - arrived, overhead(conversation)) if told else 0
+    for number, usage in enumerate(told, start=1):
+        is_last = number == len(told) and not reply.usages
+        count_as_told(conversation, usage, sent, arrived if is_last else 0)
+    if reply.ended and not reply.usages and conversation.purse.has_budgets:
+        title = f"{info.name} does not say how many tokens its replies take: the budgets count Crow's estimate."
+        conversation.tell_once(Remark("info", title))
+
+
+def count_as_told(conversation: Conversation, told: Usage, sent: int, arrived: int) -> None:
+    """One request whose count is not complete: `sent` and `arrived` are what is estimated of it."""
+    info = conversation.model.info
+    usage = replace(told, input_tokens=told.input_tokens or sent, output_tokens=max(told.output_tokens, arrived))
+    cost, currency = told_cost(usage, info.price)
+    reported = UsageReported(
+        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_written_tokens),
+        info.context_window,
+        cost=cost,
+        currency=currency,
+        reasoning_tokens=usage.reasoning_tokens,
+        incomplete=True,
+    )
+    conversation.journal.append(reported)
+    conversation.purse.count(reported)
 
 
 def context_use(conversation: Conversation) -> ContextUse:

@@ -62,6 +62,11 @@ class CallBatch:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
+    @property
+    def written(self) -> int:
+        """Characters of the arguments that have arrived."""
+        return sum(call.written for call in self._calls.values())
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -10,7 +10,7 @@ from crow.actions import Person
 from crow.config.settings import Limits
 from crow.events import HistorySimplified, Journal, ModeTold, Remark
 from crow.messages import ToolSpec
-from crow.model.base import Model, ModelEvent, ModelRequest
+from crow.model.base import Model, ModelEvent, ModelRequest, Usage
 from crow.policy.base import Policy
 from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
 from crow.tools.small_set import SMALL_WINDOW, small_set
@@ -58,11 +58,19 @@ class Conversation(msgspec.Struct):
     """Seconds after which a wait is named to the person."""
 
     def ask_model(
-        self, without: HistorySimplified | None = None, *, paused: bool = False
+        self,
+        without: HistorySimplified | None = None,
+        *,
+        paused: bool = False,
+        unfinished: list[Usage] | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
-        """`without`: the history is sent as it would be after this event. `paused`: the last reply is to go on."""
+        """`without`: the history is sent as it would be after this event. `paused`: the last reply is to go on.
+        `unfinished` is written as `ModelRequest.unfinished`."""
         messages = self.history.to_send(without, paused=paused)
-        request = ModelRequest(self.system_prompt(), messages, self.tool_specs(), self.thought_level, self.cache_key)
+        request = ModelRequest(
+            *(self.system_prompt(), messages, self.tool_specs(), self.thought_level, self.cache_key),
+            unfinished=[] if unfinished is None else unfinished,
+        )
         return self.model.reply(request)
 
     def tool_specs(self) -> list[ToolSpec]:

@@ -192,6 +192,11 @@ class History:
         """Whether something of a reply has come that has not ended."""
         return self._reply is not None
 
+    @property
+    def arrived(self) -> list[Message]:
+        """What has come of a reply that has not ended."""
+        return self._reply.messages() if self._reply else []
+
     def entries(self) -> list[Message]:
         """The same, but prompts that got no answer stand by themselves: each can be summed up without the next."""
         return self._entries(self._turns)
@@ -318,6 +323,8 @@ class History:
     # --- tokens
 
     def _measure(self, event: events.UsageReported) -> None:
+        if event.incomplete:
+            return
         turn = self._current()
         # A provider's count comes with the reply, which it covers; an estimate is of what there is.
         reply = 0 if event.estimated else 1

@@ -8,7 +8,7 @@ from crow import events
 from crow.errors import ContextOverflow, ModelRejected, TurnCancelled
 from crow.messages import StopReason, Text
 from crow.model.base import ModelEvent
-from crow.turn.budget import estimate
+from crow.turn.budget import count_untold, estimate
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.conversation import Conversation, TurnIds
@@ -46,7 +46,8 @@ async def run_turn(
             async with CallBatch(conversation) as calls:
                 reply = Reply(ids, conversation.model.info, conversation.tools)
                 try:
-                    stream = recovery.watched(conversation.ask_model(recovery.without, paused=pauses > 0))
+                    asked = conversation.ask_model(recovery.without, paused=pauses > 0, unfinished=reply.unfinished)
+                    stream = recovery.watched(asked)
                     await _follow(conversation, reply, stream, calls, pace)
                 except ModelRejected as refusal:
                     await recovery.recover(refusal)
@@ -88,6 +89,8 @@ async def _follow(
     finally:
         for usage in reply.usages:
             conversation.purse.count(usage)
+        if reply.unfinished or not reply.usages:
+            count_untold(conversation, reply, calls.written)
 
 
 async def _is_ready(conversation: Conversation, ids: TurnIds, keeper: RoomKeeper) -> bool:

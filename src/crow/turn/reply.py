@@ -21,6 +21,10 @@ class Reply:
         self.spoke = False
         self.paused = False
         """The provider waits for what it has said so far, to go on from there."""
+        self.ended = False
+        """The reply arrived whole."""
+        self.unfinished: list[model.Usage] = []
+        """Counts that do not tell everything: of attempts that ended early, or without what was read."""
         self.usages: list[events.UsageReported] = []
         self._ids = ids
         self._info = info
@@ -49,7 +53,7 @@ class Reply:
                         yield self._call_began(event)
                     case model.TextData() | model.ThoughtData() | model.CallData():
                         yield self._kept(event)
-                    case model.Usage():
+                    case model.Usage() if event.input_tokens or not self._info.metered:
                         yield self._usage(event)
                     case model.Waiting():
                         wait.rest(event.seconds)
@@ -58,8 +62,14 @@ class Reply:
                         wait.name(event.what)
                     case model.Noticed():
                         yield events.Remark("warning", event.text)
-                    case model.Done():
-                        self.stop_reason, self.paused = event.stop_reason, event.paused
+                    case model.Usage() | model.Done():
+                        self._note(event)
+
+    def _note(self, event: model.Usage | model.Done) -> None:
+        if isinstance(event, model.Done):
+            self.stop_reason, self.paused, self.ended = event.stop_reason, event.paused, True
+        else:
+            self.unfinished.append(event)  # nothing can be answered that was not read
 
     def _said(self, event: model.Said) -> events.Event:
         self.spoke = True

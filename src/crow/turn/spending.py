@@ -124,6 +124,10 @@ class Purse:
         self._spent_today: Totals = {}
         self.lower(budgets or {})
 
+    @property
+    def has_budgets(self) -> bool:
+        return bool(self._budgets)
+
     def lower(self, budgets: Mapping[str, Sequence[Amount]]) -> None:
         """Further budgets hold beside those there are; of two in the same unit the smaller one counts."""
         for scope in _WHOSE:

@@ -14,7 +14,7 @@ from crow.markdown import fence
 from crow.messages import AssistantMessage, Message, StopReason, Text, UserMessage
 from crow.model import base as model
 from crow.tokens import tokens_of_text
-from crow.turn.budget import Room
+from crow.turn.budget import Room, count_as_told
 from crow.turn.conversation import Conversation
 from crow.turn.essentials import Essentials
 from crow.turn.history import SUMMED_UP
@@ -89,20 +89,28 @@ async def _ask(
     request = model.ModelRequest(SYSTEM, [UserMessage((Text(prompt),))])
     usage: model.Usage | None = None
     said: list[str] = []
-    async with aclosing(conversation.model.reply(request)) as stream:
-        async for event in stream:
-            match event:
-                case model.Said():
-                    said.append(event.text)
-                case model.Usage():
-                    usage = event
-                case model.Waiting():
-                    conversation.journal.append(retry_notice(event))
-                case model.Done(stop_reason=StopReason.REFUSAL):
-                    return "", usage
-                case _:
-                    pass
-    return "".join(said).strip(), usage
+    refused = False
+    try:
+        async with aclosing(conversation.model.reply(request)) as stream:
+            async for event in stream:
+                match event:
+                    case model.Said():
+                        said.append(event.text)
+                    case model.Usage():
+                        usage = event
+                    case model.Waiting():
+                        conversation.journal.append(retry_notice(event))
+                    case model.Done():
+                        refused = event.stop_reason is StopReason.REFUSAL
+                    case _:
+                        pass
+    finally:
+        for told in request.unfinished:  # it broke off, once or for good
+            count_as_told(conversation, told, 0, 0)
+    words = "".join(said)
+    if conversation.model.info.metered and not (usage and usage.input_tokens):
+        usage = model.Usage(tokens_of_text(SYSTEM) + tokens_of_text(prompt), tokens_of_text(words))
+    return "" if refused else words.strip(), usage
 
 
 def _last_words(dropped: Sequence[Message]) -> str:

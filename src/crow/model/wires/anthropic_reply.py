@@ -133,11 +133,25 @@ class ReplyReader:
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
             raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
-        events: list[ModelEvent] = [usage] if (usage := self._usage()) else []
+        events: list[ModelEvent] = [usage] if (usage := self.counted()) else []
         if notice := self._about_the_end(stop_reason):
             events.append(Noticed(notice))
         events.append(Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED))
         return events if self._halves is None else self._halves.take(events)
+
+    def counted(self) -> Usage | None:
+        if not self._tokens:
+            return None
+        cached = self._tokens.get("cache_read_input_tokens", 0)
+        written = self._tokens.get("cache_creation_input_tokens", 0)
+        return Usage(
+            # The API's own input_tokens are only those that no cache had to do with.
+            input_tokens=self._tokens.get("input_tokens", 0) + cached + written,
+            output_tokens=self._tokens.get("output_tokens", 0),
+            cached_tokens=cached,
+            cache_written_tokens=written,
+            reasoning_tokens=self._tokens.get("thinking_tokens", 0),
+        )
 
     def _about_the_end(self, stop_reason: StopReason | None) -> str:
         if stop_reason is None:
@@ -238,17 +252,3 @@ class ReplyReader:
         self._tokens |= {
             name: count for name, count in said.items() if isinstance(count, int) and 0 <= count <= MOST_TOKENS
         }
-
-    def _usage(self) -> Usage | None:
-        if not self._tokens:
-            return None
-        cached = self._tokens.get("cache_read_input_tokens", 0)
-        written = self._tokens.get("cache_creation_input_tokens", 0)
-        return Usage(
-            # The API's own input_tokens are only those that no cache had to do with.
-            input_tokens=self._tokens.get("input_tokens", 0) + cached + written,
-            output_tokens=self._tokens.get("output_tokens", 0),
-            cached_tokens=cached,
-            cache_written_tokens=written,
-            reasoning_tokens=self._tokens.get("thinking_tokens", 0),
-        )

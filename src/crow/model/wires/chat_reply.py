@@ -19,6 +19,7 @@ from crow.model.base import (
     TextData,
     Thinking,
     ThoughtData,
+    Usage,
 )
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
@@ -122,9 +123,12 @@ class ReplyReader:
             raise self._faults.unreadable("a reply that stops in the middle")
         end = self._end()
         self.finished = True
-        if usage := read_usage(self._usage):
+        if usage := self.counted():
             end.insert(0, usage)
         return self._adjusted([*self._kept(), *end])
+
+    def counted(self) -> Usage | None:
+        return read_usage(self._usage)
 
     def _end(self) -> list[ModelEvent]:
         reason = self._finish_reason or "stop"

@@ -1,14 +1,15 @@
 """One request and its reply over HTTP: the loop that every wire format has in common."""
 
 import bisect
+import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import msgspec
 
 from crow.errors import ModelRejected
-from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Noticed
+from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
 from crow.model.http import Http
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import ServerEvent
@@ -23,6 +24,10 @@ class Reader(Protocol):
 
     def finish(self) -> list[ModelEvent]:
         """The events that only the end of the stream can tell; a ModelError if the reply is not whole."""
+        ...
+
+    def counted(self) -> Usage | None:
+        """What the server has told so far of the tokens; asked when the reply ends early."""
         ...
 
 
@@ -81,14 +86,16 @@ class HttpModel:
             reader = self._wire.reader(self._http)
             shown = False
             try:
-                async with self._http.post(self._wire.path, self._body(request)) as batches:
-                    async for batch in batches:
-                        for arrived in batch:
-                            for event in reader.read(arrived):
-                                shown = True
-                                yield event
-                        if reader.done:
-                            break
+                with _counting(reader, request.unfinished):
+                    async with self._http.post(self._wire.path, self._body(request)) as batches:
+                        async for batch in batches:
+                            for arrived in batch:
+                                for event in reader.read(arrived):
+                                    shown = True
+                                    yield event
+                            if reader.done:
+                                break
+                    end = reader.finish()
             except ModelRejected as error:
                 lesson = self._learn(error, request, shown=shown)
                 self._wire = lesson.wire
@@ -99,7 +106,7 @@ class HttpModel:
                     return
             else:
                 break
-        for event in reader.finish():
+        for event in end:
             yield event
 
     def _learn(self, error: ModelRejected, request: ModelRequest, *, shown: bool) -> Lesson:
@@ -115,6 +122,17 @@ class HttpModel:
         if not self._extra_body:
             return body
         return msgspec.json.encode(_merged(msgspec.json.decode(body), self._extra_body))
+
+
+@contextlib.contextmanager
+def _counting(reader: Reader, unfinished: list[Usage]) -> Generator[None]:
+    """Keeps what was counted of a reply that breaks off, or is closed or cancelled: it was paid for all the same."""
+    try:
+        yield
+    except BaseException:
+        if (usage := reader.counted()) is not None:
+            unfinished.append(usage)
+        raise
 
 
 def _merged(body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from crow.model.base import (
     TextData,
     Thinking,
     ThoughtData,
+    Usage,
 )
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
@@ -133,7 +134,7 @@ class ReplyReader:
             raise self._faults.unreadable("an empty reply")
         events: list[ModelEvent] = []
         stop_reason = StopReason.REFUSAL if self._refused else StopReason.END_TURN
-        if response and (usage := read_usage(response.usage)):
+        if usage := self.counted():
             events.append(usage)
         if response and response.status == "incomplete":
             reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
@@ -142,6 +143,9 @@ class ReplyReader:
             stop_reason = INCOMPLETE.get(reason, StopReason.MAX_TOKENS)
         events.append(Done(stop_reason))
         return events if self._halves is None else self._halves.take(events)
+
+    def counted(self) -> Usage | None:
+        return read_usage(self._response.usage) if self._response else None
 
     def _read_event(self, event: StreamEvent, arrived: ServerEvent, events: list[ModelEvent]) -> None:
         match event.type:
@@ -281,6 +285,7 @@ class ReplyReader:
         self._end_with(response, kind, events)
 
     def _end_with(self, response: Response, kind: str, events: list[ModelEvent]) -> None:
+        self._response = response
         if kind == "response.failed" or response.status == "failed" or response.error:
             raise self._faults.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
         if kind == "response.incomplete":
@@ -293,7 +298,6 @@ class ReplyReader:
                 item = self._item(written)
                 if item.type == "reasoning" and item.encrypted_content:
                     self._seal(item, item.encrypted_content, events)
-        self._response = response
         self.done = True
 
     def _read_whole(self, arrived: ServerEvent, events: list[ModelEvent]) -> None:
