@@ -240,7 +240,7 @@ def test_what_is_asked_about_cannot_hide(open_editor, tmp_path):
 FAILING = {
     "an unknown tool": (
         '{ call = "rm", arguments = { path = "a" } }',
-        "There is no tool `rm`. The tools are: read, write, edit, find, search, terminal,",
+        "There is no tool `rm`. Use `terminal`",
     ),
     "no arguments": ('{ call = "read" }', "- `path` is missing"),
     "a wrong type": ('{ call = "read", arguments = { path = true } }', "- `path` must be text, not true"),

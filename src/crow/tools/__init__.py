@@ -9,6 +9,7 @@
 - `seen`: what the model knows of each file. `changing`: how a change is shown before and told of after.
 - `editing/`: where an edit applies in a text, and what is put there. `lenient/`: what is meant by a call that is not
   written as it should be. Both have maps.
-- `suggestions`: what may be meant by a path where nothing lies.
+- `paths_meant`: the file that a path means which is not written as it should be. `suggestions`: what may be meant
+  where nothing lies.
 - `advice`: what the model is told to do next, in the names that the tools have where they are offered.
 """
