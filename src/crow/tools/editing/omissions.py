@@ -164,7 +164,7 @@ def left_out(path: str, before: str, text: str, replaced: str = "") -> tuple[int
 
     `replaced` is what the text takes the place of: where most of that goes, fewer words are enough.
     """
-    if "..." not in text and "…" not in text and not _MAY_BE.search(text):
+    if not _may_be_placeholder(text):
         return None
     known: set[str] | None = None
     for number, line in _suspects(_suffix(path), text, much_goes=_goes_for_the_most_part(replaced, text)):
@@ -175,11 +175,21 @@ def left_out(path: str, before: str, text: str, replaced: str = "") -> tuple[int
     return None
 
 
-_MAY_BE = re.compile(
-    r"(?i)[⋮⋯︙\u4e00-\u9fff]|so on|as is|insert|paste|copy|rest|remain|existing|unchanged|omitted|same|before|snip|"
-    r"truncated|elided|no change|everything else|keep|etc|previous|original|continue|lines? \d|not shown"
+_PARTS = (
+    *("...", "…", "so on", "as is", "insert", "paste", "copy", "rest", "remain", "existing", "unchanged", "omitted"),
+    *("same", "before", "snip", "truncated", "elided", "no change", "everything else", "keep", "etc", "previous"),
+    *("original", "continue", "not shown"),
 )
-"""What every phrase has a part of: most texts have none."""
+"""Every phrase has one of these, or a sign or a range of lines: most lines have none."""
+_SIGNS = re.compile(r"[⋮⋯︙\u4e00-\u9fff]")
+_RANGE = re.compile(r"lines? \d+ ?(?:-|to|through) ?\d")
+
+
+def _may_be_placeholder(text: str) -> bool:
+    lowered = text.lower()  # looking for each part in turn is many times faster than one expression for all of them
+    if any(part in lowered for part in _PARTS) or _RANGE.search(lowered):
+        return True
+    return not text.isascii() and _SIGNS.search(text) is not None
 
 
 def _goes_for_the_most_part(replaced: str, text: str) -> bool:
@@ -195,7 +205,7 @@ def _suspects(suffix: str, text: str, *, much_goes: bool) -> Iterator[tuple[int,
     documented = _documentation(suffix, lines)
     for number, line in enumerate(lines, 1):
         bare = line.strip()
-        if bare and len(bare) <= 300 and number not in documented:
+        if bare and len(bare) <= 300 and _may_be_placeholder(bare) and number not in documented:
             following = lines[number].strip() if number < len(lines) else ""
             in_comment = _is_in_comment(lines[number - 2].strip() if number > 1 else "", bare, following)
             if (not in_comment and _is_placeholder(suffix, bare, previous)) or (
