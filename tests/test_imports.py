@@ -94,6 +94,7 @@ LATE_IMPORTS = {
     "tools.web_search": "the HTTP library is loaded with the first search",
     "web.conversion_process": "only the library for this page is loaded",
     "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
+    "model.windows": "the same: what sessions learn of windows is stored",
     "session.servers": "the MCP library is loaded by the first session that has servers",
     "tools.base": "what was meant is worked out only for a call that is not written as it should be",
     "tools.toolbox": "so is the tool that a wrong name stands for",

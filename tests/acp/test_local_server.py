@@ -102,6 +102,23 @@ def test_a_window_that_a_refusal_names_wins_over_a_wrong_report(open_editor):
         assert last["size"] == 50_000
 
 
+def test_the_next_process_does_not_run_into_the_same_refusal(open_editor):
+    done: list[int] = []
+    with local_server(8192, silent, lambda body: reader(body, done)) as server:
+        crow = open_editor(environment=PATIENT, base_url=server.url)
+        fill(crow)
+        crow.new_session()
+        assert crow.prompt("Read.") == {"stopReason": "end_turn"}
+        assert server.refused == 1
+        crow.close()
+        again = open_editor(folder=crow.folder, environment=PATIENT, base_url=server.url)
+        again.new_session()
+        assert again.prompt("Read again.") == {"stopReason": "end_turn"}
+        assert server.refused == 1
+        [*_, last] = [update for update in again.updates if update["sessionUpdate"] == "usage_update"]
+        assert last["size"] == 8192
+
+
 @pytest.mark.parametrize("reports", [llama_cpp, ollama, lm_studio, vllm])
 def test_the_window_that_the_server_reports_is_used_at_once_and_shown(open_editor, reports):
     with local_server(12_345, reports, lambda body: ("Hello.",)) as server:

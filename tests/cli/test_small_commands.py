@@ -1,5 +1,6 @@
 """The small commands: `config`, `logout`, `models`, `mcp list|test`, `completion`, and `sessions` alone."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from crow.model.base import ModelInfo
+from crow.model.windows import Windows
 from tests.config.support import CROW, ModelServer, Terminal, crow, environment, write_config
 from tests.support.patience import DEADLINE
 
@@ -159,6 +162,10 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
     anew = crow(tmp_path, "models", "refresh", "off", "--json")
     assert anew.returncode == 1  # nothing was fetched
     assert json.loads(anew.stdout) == [{"name": "off/mine", "images": True, "source": "config"}]
+    windows = Windows(str(tmp_path / "crow"))
+    windows.refuse(ModelInfo("off", "mine", host="127.0.0.1:1"), 8192, None)
+    asyncio.run(windows.save())
+    assert crow(tmp_path, "models", "off").stdout == "off/mine\t8,192\t\tsees\t\t\tits server\n"
     said = crow(tmp_path, "models", "nobody")
     assert (said.returncode, said.stdout) == (1, "")
     assert 'There is no provider "nobody". There is: p, off.' in said.stderr

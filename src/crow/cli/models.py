@@ -23,13 +23,21 @@ from crow.config.home import home
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.errors import CrowError, ModelRejected
-from crow.model.catalog import DEMO, describe, facts_about
+from crow.model.catalog import DEMO, describe, facts_about, has_configured_window, to_be_used
 from crow.model.facts import Facts
 from crow.model.listings import ListedModels, keep_listing, read_listings
+from crow.model.windows import Windows
 from crow.timeouts import timeout
 
 REFRESH = "refresh"
-SOURCES = {"": "", "config": "config", "list": "its list", "catalogue": "catalogue", "name": "its name"}
+SOURCES = {
+    "": "",
+    "config": "config",
+    "server": "its server",
+    "list": "its list",
+    "catalogue": "catalogue",
+    "name": "its name",
+}
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -62,8 +70,10 @@ def main(arguments: argparse.Namespace) -> int:
     for one in listed.values():
         if one.trouble:
             print(f"crow: {one.trouble}", file=sys.stderr)
+    windows = Windows(home(os.environ))
+    windows.read()
     models = {
-        f"{name}/{model}": facts_about(f"{name}/{model}", found.providers, facts)
+        f"{name}/{model}": _facts(f"{name}/{model}", found.providers, facts, windows)
         for name, one in listed.items()
         for model, facts in one.models.items()
     }
@@ -77,6 +87,13 @@ def main(arguments: argparse.Namespace) -> int:
             print("\t".join((name, *_cells(facts))).rstrip())
     nothing_new = refresh and not any(one.asked for one in listed.values())
     return 0 if models and not nothing_new else 1
+
+
+def _facts(name: str, providers: Mapping[str, ProviderSettings], listed: Facts, windows: Windows) -> Facts:
+    """What a session would go by: the window that the server told of wins over all but the configuration."""
+    facts = facts_about(name, providers, listed)
+    learned = None if has_configured_window(name, providers) else windows.get(to_be_used(name, providers))
+    return msgspec.structs.replace(facts, window=learned, source="server") if learned else facts
 
 
 def _print_table(models: Mapping[str, Facts], found: Discovery) -> None:

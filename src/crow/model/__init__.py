@@ -12,6 +12,7 @@
 - `facts`: what is known of models, from the catalogue in `facts.json`; `families`: what a name suggests.
 - `local_server`: what a server on this machine says of itself; `silent_losses`: what it does not say. `reply_limit` and
   `reply_guard`: how long a reply may get.
-- `prices`: what a reply cost. `listing`: which models a provider has; `listings`: the lists that are kept for a day.
-  `trial`: whether one of them answers.
+- `prices`: what a reply cost. `listing`: which models a provider has; `listings`: the lists that are kept for a day;
+  `windows`: how large windows proved to be, kept for a week.
+  `trial`: whether a model answers.
 """

@@ -17,7 +17,7 @@ from crow.config.hosts import is_nearby
 from crow.model.base import Price
 from crow.model.families import family_of
 
-Source = Literal["", "name", "catalogue", "list", "config"]
+Source = Literal["", "name", "catalogue", "list", "server", "config"]
 
 _TABLE = os.path.join(os.path.dirname(__file__), "facts.json")
 

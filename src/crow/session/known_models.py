@@ -13,45 +13,12 @@ from crow.errors import CrowError
 from crow.model import catalog
 from crow.model.facts import Facts
 from crow.model.listings import ListedModels, keep_listing, read_listings
+from crow.model.windows import Windows
 
 logger = logging.getLogger(__name__)
 
 _Place = tuple[str, ...]
 """What tells one provider from another that is called the same in a configuration that has changed since."""
-
-
-class Windows:
-    """How large models' windows are, by their place (see `ModelChoice`): as servers say, and as refusals show."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[str, int] = {}
-        self._disproved: dict[str, int] = {}
-        """What a server said of its window before a refusal showed that it is another one."""
-        self._bounds: set[str] = set()
-
-    def get(self, place: str, otherwise: int | None) -> int | None:
-        return self._tokens.get(place, otherwise)
-
-    def is_bound(self, place: str) -> bool:
-        """Whether all that is known is what did not fit."""
-        return place in self._bounds
-
-    def report(self, place: str, tokens: int) -> None:
-        """What the server says of itself. A refusal knows better, until the server says something else."""
-        if self._disproved.get(place) != tokens:
-            self._tokens[place] = tokens
-            self._bounds.discard(place)
-
-    def refuse(self, place: str, tokens: int, reported: int | None) -> None:
-        """The window that a refusal named, beside what the server had said of it."""
-        self._tokens[place] = tokens
-        self._bounds.discard(place)
-        if reported is not None:
-            self._disproved[place] = reported
-
-    def bound(self, place: str, tokens: int) -> None:
-        self._tokens[place] = tokens
-        self._bounds.add(place)
 
 
 class KnownModels:
@@ -64,7 +31,7 @@ class KnownModels:
         self._local_asked = False
         self.local: dict[str, ProviderSettings] = {}
         """The servers on this machine that answered."""
-        self.windows = Windows()
+        self.windows = Windows(home)
 
     def of(self, name: str, provider: ProviderSettings) -> list[str]:
         """A provider's models, as far as they are known by now."""
@@ -73,9 +40,11 @@ class KnownModels:
         first = first_model(name, provider)
         return list(dict.fromkeys([*([first] if first else []), *self._listed.get(_place(name, provider), [])]))
 
-    def read_listings(self) -> None:
-        """What the vendors said of their models, today or before. To be called beside the event loop."""
+    def read(self) -> None:
+        """What the vendors said of their models, today or before, and how large windows have proved to be. To be called
+        beside the event loop."""
         self._listings = read_listings(self._home)
+        self.windows.read()
 
     def facts(self, provider: ProviderSettings | None, model: str) -> Facts | None:
         """What the provider's own list says of a model; an old list says more than none."""

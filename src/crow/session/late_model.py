@@ -70,6 +70,7 @@ class LateModel:
             if self._server.window is not None:
                 self._choice.learn_reported_window(self._server.window)
                 self._set_window(self._choice.known_window)
+                await self._choice.save_windows()
 
     def _set_window(self, tokens: int | None) -> None:
         self._info = msgspec.structs.replace(self._info, context_window=tokens)
@@ -116,6 +117,7 @@ class LateModel:
         except ContextOverflow as overflow:
             if notice := self._learn_from(overflow, request):
                 yield Noticed(notice)
+            await self._choice.save_windows()
             raise
         finally:
             self._replies -= 1

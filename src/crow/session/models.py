@@ -22,7 +22,8 @@ from crow.errors import ConfigError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo
 from crow.model.facts import Facts
-from crow.session.known_models import KnownModels, Windows
+from crow.model.windows import Windows
+from crow.session.known_models import KnownModels
 
 if TYPE_CHECKING:
     from crow.disk import Disk
@@ -147,33 +148,28 @@ class ModelChoice:
     @property
     def known_window(self) -> int | None:
         """As it was configured, else as the server was last heard to say, else as it is generally known."""
-        return (
-            self.info.context_window
-            if self.has_configured_window
-            else self._windows.get(self._place, self.info.context_window)
-        )
+        learned = None if self.has_configured_window else self._windows.get(self.info)
+        return learned or self.info.context_window
 
     def learn_reported_window(self, tokens: int) -> None:
-        self._windows.report(self._place, tokens)
+        self._windows.report(self.info, tokens)
 
     def learn_refused_window(self, tokens: int, reported: int | None) -> None:
         """`reported`: what the server had said of its window before it refused a request."""
-        self._windows.refuse(self._place, tokens, reported)
+        self._windows.refuse(self.info, tokens, reported)
 
     def learn_refused_size(self, tokens: int, window: int | None) -> int | None:
         """An upper bound for a window that nobody tells, after about so many tokens did not fit; None if the window is
         known. `window` is the bound that counted until now."""
-        if window is not None and not self._windows.is_bound(self._place):
+        if window is not None and not self._windows.is_bound(self.info):
             return None
         # The estimate is high, by a third or so; and a bound that a request kept was too high itself.
         bound = min(tokens, window or tokens) * 3 // 4
-        self._windows.bound(self._place, bound)
+        self._windows.bound(self.info, bound)
         return bound
 
-    @property
-    def _place(self) -> str:
-        provider = self._providers.get(self.info.provider)
-        return f"{self.info.name} {provider.base_url if provider else ''}"
+    async def save_windows(self) -> None:
+        await self._windows.save()
 
     async def ask_server(self) -> "ServerReport | None":
         await asyncio.shield(self.warm_up())
@@ -240,7 +236,7 @@ class Models:
             raise ConfigError(f"{MODEL}: {error.message}", remedy=error.remedy) from None
 
     def _read(self) -> Settings:
-        self._known.read_listings()
+        self._known.read()
         return load_settings(self._home)
 
     def may_see(self) -> bool:
