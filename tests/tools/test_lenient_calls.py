@@ -332,7 +332,7 @@ MISFITS: dict[str, tuple[str, Any, list[str]]] = {
     "two files in one edit": (
         "edit",
         {"edits": [{"path": "a", "old": "x", "new": "y"}, {"path": "b", "old": "x", "new": "y"}]},
-        ["- `path` is missing"],
+        ["- the edits are for several files, `a` and `b`: make one call for each file"],
     ),
     "an object as a file's text": ("write", {"path": "a", "content": {"text": "x"}}, ["`content` must be text"]),
     "two command lines": ("terminal", {"command": ["cd a", "ls -la"]}, ["`command` must be text, not a list of 2"]),

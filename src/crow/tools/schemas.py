@@ -10,6 +10,10 @@ from typing import Any, cast
 
 import msgspec
 
+_UNLISTED = "x-unlisted"
+UNLISTED = msgspec.Meta(extra_json_schema={_UNLISTED: True})
+"""Of an argument that models know from the tools of others, and that they are not told of."""
+
 
 @functools.cache
 def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -37,4 +41,6 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
 
 def _says_nothing(key: str, value: Any) -> bool:
     """A title repeats a name; a default that is empty is what everybody expects. A property may be called so too."""
-    return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, ""))
+    if key == "title" and isinstance(value, str):
+        return True
+    return (key == "default" and value in (None, "")) or (isinstance(value, dict) and _UNLISTED in value)

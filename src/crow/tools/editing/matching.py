@@ -29,6 +29,7 @@ from crow.tools.editing.tolerant import (
     match_without_first,
     tolerant_matches,
 )
+from crow.tools.schemas import UNLISTED
 from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -49,6 +50,8 @@ class TextEdit(msgspec.Struct, frozen=True):
     old: Annotated[str, msgspec.Meta(description="text to be replaced, with enough around it to be unique")]
     new: Annotated[str, msgspec.Meta(description="what takes its place")]
     all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
+    expected_replacements: Annotated[int, UNLISTED] = 0
+    """How many places `all` must have, as the tools of others ask for; 0 for any number."""
 
 
 class EditPlan(NamedTuple):
@@ -299,6 +302,7 @@ def _match(
     """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
     if edit.all and (places := list(islice(occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
+        _check_expected(source, edit, places, name)
         return [Match(start, start + len(old), edit.new) for start in places], ()
     places = list(islice(occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1 or (places and len(places) == times):
@@ -320,9 +324,20 @@ def _match(
                     f"{name} is unclear: its old text is there without {found.what}, but {found.problem}.",
                     remedy="Write both texts as they stand in the file, escaped no more than JSON needs it.",
                 )
+            _check_expected(source, edit, [match.start for match in matches], name)
             where = source.line_of(matches[0].start)
             return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
     raise _NoPlace(_not_found(source, edit, name, manner))
+
+
+def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name: str) -> None:
+    """WorkspaceError if an edit of all places has another number of them than its call says."""
+    if edit.expected_replacements not in (0, len(places)):
+        raise WorkspaceError(
+            f"{name} is said to have {edit.expected_replacements} places, and its old text occurs {_number(places)} "
+            f"times, at lines {_said_lines(source, places)}. Nothing was changed.",
+            remedy="Give the right number, or add lines around the old text until it is the place that is meant.",
+        )
 
 
 def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:

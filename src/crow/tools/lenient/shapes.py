@@ -95,8 +95,22 @@ def reshaped(
         if items is None or field not in properties:
             continue
         known = properties[field]["items"]["properties"]
-        fields[field] = [_renamed(item, known, aliases, notes, problems) if is_fields(item) else item for item in items]
+        renamed = [_renamed(item, known, aliases, notes, problems) if is_fields(item) else item for item in items]
+        fields[field] = [_counted(item, notes) if is_fields(item) else item for item in renamed]
     return fields
+
+
+def _counted(item: Json, notes: list[str]) -> Json:
+    """A number of replacements says that all are meant if it is more than one, and how many must be there."""
+    if "expected_replacements" not in item:
+        return item
+    number = whole_number(item["expected_replacements"])
+    item = {name: value for name, value in item.items() if name != "expected_replacements"}
+    if number is None or number < 1 or (number == 1 and not item.get("all")):
+        return item
+    if not item.get("all"):
+        notes.append(f"`expected_replacements` was read as `all`, for {number} places")
+    return {**item, "all": True, "expected_replacements": number}
 
 
 def _renamed(
@@ -202,7 +216,7 @@ def _reshape_edit(fields: Json, notes: list[str], problems: list[str]) -> Json:
         if field not in ("path", "edits") and squeezed(field) in item_names and value is not None
     }
     edits = listed(fields.get("edits"))
-    if any(item_names[squeezed(field)] != "all" for field in flat):
+    if any(item_names[squeezed(field)] in ("old", "new") for field in flat):
         fields = {field: value for field, value in fields.items() if field not in flat}
         if edits is None and fields.get("edits"):
             return {**fields, **flat}
@@ -216,27 +230,37 @@ def _reshape_edit(fields: Json, notes: list[str], problems: list[str]) -> Json:
     if edits is None:
         return fields
     fields["edits"] = edits
-    return _with_path_of_items(fields, edits)
+    return _with_path_of_items(fields, edits, problems)
 
 
 def _quoted(names: Iterable[str]) -> str:
     return " and ".join(f"`{one_line(name, 60)}`" for name in names)
 
 
-def _with_path_of_items(fields: Json, edits: list[Any]) -> Json:
-    paths = [_path_of_item(edit) for edit in edits]
-    if fields.get("path") or not paths or paths[0] is None or any(path != paths[0] for path in paths):
+def _with_path_of_items(fields: Json, edits: list[Any], problems: list[str]) -> Json:
+    """A path that stands with the edits counts where the call has none. One call changes one file."""
+    paths = [path for edit in edits if is_fields(edit) for path in _paths_of_item(edit)]
+    if not paths:
         return fields
-    own = ALIASES["edit"]
-    bare = [{name: one for name, one in edit.items() if own.get(squeezed(name), name) != "path"} for edit in edits]
-    return {**fields, "path": paths[0], "edits": bare}
+    path = fields.get("path") or paths[0]
+    others = [other for other in paths if _differ("path", "", path, other)]
+    if others:
+        named = _quoted(str(one) for one in dict.fromkeys([str(path), *map(str, others)]))
+        problems.append(f"the edits are for several files, {named}: make one call for each file, with its `path`")
+    bare = [_without_path(edit) if is_fields(edit) else edit for edit in edits]
+    return {**fields, "path": path, "edits": bare}
 
 
-def _path_of_item(edit: Any) -> Any:
-    if not is_fields(edit):
-        return None
-    found = [one for name, one in edit.items() if name == "path" or ALIASES["edit"].get(squeezed(name)) == "path"]
-    return found[0] if len(found) == 1 and isinstance(found[0], str) else None
+def _paths_of_item(edit: Json) -> list[Any]:
+    return [one for name, one in edit.items() if _is_path(name) and one not in (None, "")]
+
+
+def _without_path(edit: Json) -> Json:
+    return {name: one for name, one in edit.items() if not _is_path(name)}
+
+
+def _is_path(name: str) -> bool:
+    return name == "path" or ALIASES["edit"].get(squeezed(name)) == "path"
 
 
 _APPENDING = frozenset({"append", "a", "at", "ab"})
