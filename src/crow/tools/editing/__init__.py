@@ -5,6 +5,7 @@ places.py      a file's text as edits are looked for in it, and the places that 
 tolerant.py    a place for what is not in the text as it was written, by overlooking something
 readings.py    what such an edit may have been meant to be: without wrappers and escapes
 soundness.py   whether a text can be meant as it is written, where there is another way to read it
+methods.py     methods that were written from the first column, in the midst of their class
 forms.py       what is overlooked: texts without the differences that mean nothing
 fitting.py     new lines for the place of old ones: what did not change keeps its characters
 indents.py     the file's indents for those of a model

@@ -49,6 +49,18 @@ class LineFit:
     def fits(self) -> bool:
         return self._indents is not None
 
+    def overlook_indents(self, new: Sequence[str]) -> None:
+        """Makes lines fit that lost all of their indents, in both texts: each new line gets that of the line which it
+        stands for. There must be one for each of them, and no choice."""
+        if any(indent_of(line) for line in (*self._old, *new)):
+            return
+        for change in compare_lines([_bare(line) for line in self._old], [_bare(line) for line in new]):
+            mine = [number for number in range(change.old_start, change.old_end) if number in self._counterparts]
+            added = [line for line in new[change.new_start : change.new_end] if line.strip(STRIPPED)]
+            if len(mine) != len(added) or len({indent_of(self._actual[self._counterparts[one]]) for one in mine}) > 1:
+                return
+        self._indents = {}
+
     def fit(self, new: Sequence[str]) -> list[str]:
         self._gaps_fitted.clear()
         self._shift_all = self._is_relative(new)

@@ -7,11 +7,10 @@ import re
 from itertools import pairwise
 
 from crow.errors import WorkspaceError
-from crow.tools.editing.readings import inside_fence, numbered_rests, numbers_of
+from crow.tools.editing.readings import AS_READ, inside_fence, numbered_rests, numbers_of
 from crow.tools.editing.soundness import ending_of, is_code
 
 _MARKUP = ("md", "markdown", "mdx", "rmd", "qmd", "rst", "html", "htm", "xml", "svg", "vue", "diff", "patch", "txt", "")
-_AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
 _FOOTER = re.compile(r"\n\(\d[\d,]* more lines?\b[^\n]*\)\s*\Z|\n\(?\[?\d+ more lines?[:.,][^\n]*offset[^\n]*\Z")
 _FENCE = re.compile(r"(?m)^(?:`{3,}|~{3,})[\w+.#-]*[ \t]*$")
 _DIFF = re.compile(r"\A\s*(?:diff --git |--- [^\n]*\n\+\+\+ |@@ -\d|\*\*\* Begin Patch)")
@@ -20,6 +19,15 @@ _TAG = re.compile(
     r"(</(?:parameter|invoke|function|function_calls?|tool_calls?|tool_use|arguments|antml:\w+)>|<\|[\w\u2581|-]+\|>)\s*\Z"
 )
 _ENTITIES = re.compile(r"&amp;&amp;|\w &[lg]t;=? \w|=&gt;")
+
+
+_CDATA = re.compile(r"<!\[CDATA\[\n?((?:(?!\]\]>|<!\[CDATA\[).)*)\]\]>\s*", re.DOTALL)
+
+
+def inside_cdata(path: str, text: str) -> str | None:
+    """What `<![CDATA[` and `]]>` around the whole of a text of code hold; None if they are not there."""
+    found = _CDATA.fullmatch(text) if text.startswith("<![CDATA[") and is_code(path) else None
+    return None if found is None else found[1]
 
 
 def check_no_leftovers(path: str, before: str, text: str, name: str, part: str, *, old: str = "") -> None:
@@ -63,9 +71,9 @@ def _leftover_of_code(known: str, text: str, old: str) -> tuple[str, str] | None
 
 
 def _has_numbers(known: str, text: str) -> bool:
-    if _AS_READ.search(known):
+    if AS_READ.search(known):
         return False
-    as_read = [int(number) for number in _AS_READ.findall(text)]
+    as_read = [int(number) for number in AS_READ.findall(text)]
     if any(other - one == 1 for one, other in pairwise(as_read)):
         return True
     numbers = numbers_of(text)

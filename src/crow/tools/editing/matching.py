@@ -17,6 +17,7 @@ from crow.diff import Change, common_beginning, compare_lines, split_lines
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.editing.line_ends import without_foreign_ends
+from crow.tools.editing.methods import check_classes, has_functions, match_of_methods
 from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
 from crow.tools.editing.omissions import left_out
 from crow.tools.editing.places import Match, Replacement, Source, occurrences, only_place
@@ -82,7 +83,7 @@ def plan_edits(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
             remedy=advice.change_otherwise,
         )
-    return _Planner(text, edits, _Manner(exactly, reveal, advice, path)).plan()
+    return _Planner(text, edits, _Manner(exactly, reveal, advice, path, len(edits) == 1)).plan()
 
 
 class _Manner(NamedTuple):
@@ -92,6 +93,8 @@ class _Manner(NamedTuple):
     reveal: bool
     advice: Advice
     path: str
+    alone: bool
+    """Whether there is but one edit: others could make more of what one of them makes."""
 
 
 class _Planner:
@@ -325,6 +328,7 @@ def _match(
                     remedy="Write both texts as they stand in the file, escaped no more than JSON needs it.",
                 )
             _check_expected(source, edit, [match.start for match in matches], name)
+            _check_classes(source, matches[0], edit, name, manner)
             where = source.line_of(matches[0].start)
             return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
     raise _NoPlace(_not_found(source, edit, name, manner))
@@ -361,12 +365,23 @@ def _exact_matches(
         return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
     if len(places) == 1 and (found := _corrected(source, places[0], old, new, manner)):
         what, match = found
+        _check_classes(source, match, edit, name, manner)
         return [match], (f"{name} matched at line {source.line_of(match.start)} by overlooking {what}.",)
+    if manner.alone and len(places) == 1:
+        _check_classes(source, Match(places[0], ends[0], new), edit, name, manner)
     return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
 
 
+def _check_classes(source: Source, match: Match, edit: TextEdit, name: str, manner: _Manner) -> None:
+    if has_functions(manner.path, edit.old, edit.new):
+        check_classes(source.plain, match, name)
+
+
 def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) -> tuple[str, Match] | None:
-    if (match := match_without_first(source, place, old, new)) is not None:
+    match = match_without_first(source, place, old, new)
+    if match is None and has_functions(manner.path, old, new):
+        match = match_of_methods(source.plain, place, old, new)
+    if match is not None:
         return "indentation", match
     literal = Match(place, place + len(old), new)
     return first_sound(manner.path, source.plain, literal, corrected_matches(source, place, old, new))

@@ -26,6 +26,8 @@ class Reading(NamedTuple):
     new: str
     line: int | None = None
     """The number of its first line in the file, if the model copied it."""
+    only_there: bool = False
+    """Whether it is a reading of the edit only if its first line has that number."""
     problem: str = ""
     """Why the new text cannot be read in the same way, in a sentence."""
 
@@ -38,12 +40,14 @@ def other_readings(old: str, new: str) -> Iterator[Reading]:
     for unwrap in (_without_fence, _without_numbers, _without_diff_marks):
         if (found := unwrap(bare)) is not None:
             what = f"{bare.what} and {found.what}" if bare.what else found.what
-            bare = found._replace(what=what)
-            yield bare
+            yield found._replace(what=what)
+            bare = bare if found.only_there else found._replace(what=what)
     for what, unescape in _UNESCAPES:
         meant = with_line_feeds(unescape(bare.old))
         if meant != bare.old and meant:
             yield _unescaped(bare, meant, what, unescape)
+    if (found := _typeset(bare)) is not None:
+        yield found
 
 
 # --- wrappers
@@ -108,7 +112,7 @@ def _numbered_lines(text: str) -> list[_Numbered]:
 def _without_numbers(reading: Reading) -> Reading | None:
     numbered = _numbered_lines(reading.old)
     if not numbered:
-        return None
+        return _without_some_numbers(reading) or _without_bare_numbers(reading)
     marks = {line.mark for line in numbered}
     # What follows other marks than a tab is mostly a blank that belongs to the number.
     padded = marks != {"\t"} and all(not line.rest or line.rest.startswith(" ") for line in numbered)
@@ -121,6 +125,42 @@ def _without_numbers(reading: Reading) -> Reading | None:
 
     old, new = ("\n".join(map(strip, text.split("\n"))) for text in (reading.old, reading.new))
     return Reading("line numbers", old, new, line=numbered[0].number)
+
+
+AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
+"""A number as `read` writes it."""
+_NUMBER_ALONE = re.compile(r" *(\d{1,6}) (.*)")
+
+
+def _without_some_numbers(reading: Reading) -> Reading | None:
+    """For a text whose first line was copied from where its text begins, and the others with their numbers."""
+    first, _, rest = reading.old.partition("\n")
+    numbers = [found for line in rest.split("\n") if line.strip() for found in [AS_READ.match(line)]]
+    if not first.strip() or not numbers or not all(numbers):
+        return None
+    counted = [int(found[1]) for found in numbers if found is not None]
+    if any(other - one != 1 for one, other in pairwise(counted)):
+        return None
+    old, new = (AS_READ.sub("", text) for text in (reading.old, reading.new))
+    return Reading("line numbers", old, new, line=counted[0] - 1, only_there=True)
+
+
+def _without_bare_numbers(reading: Reading) -> Reading | None:
+    """For numbers with nothing but a blank between them and the text: they must be those of the lines."""
+    old, new = _counted(reading.old), _counted(reading.new)
+    if old is None or (new is None and any(map(_NUMBER_ALONE.fullmatch, reading.new.split("\n")))):
+        return None
+    return Reading("line numbers", old[1], reading.new if new is None else new[1], line=old[0], only_there=True)
+
+
+def _counted(text: str) -> tuple[int, str] | None:
+    """The first of the numbers that all lines begin with, each one more than that before it, and the lines without."""
+    found = [_NUMBER_ALONE.fullmatch(line) for line in text.split("\n")]
+    lines = [line for line in found if line is not None]
+    numbers = [int(line[1]) for line in lines]
+    if len(lines) != len(found) or any(other - one != 1 for one, other in pairwise(numbers)):
+        return None
+    return numbers[0], "\n".join(line[2] for line in lines)
 
 
 _HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
@@ -141,6 +181,26 @@ def _is_marked(text: str, mark: str) -> bool:
 
 def _unmarked(text: str) -> str:
     return "\n".join(line[1:] for line in text.split("\n"))
+
+
+# --- characters that a keyboard lacks
+
+_TYPED = re.compile(r"(?<= )--(?= )|(?<=[^\W\d_])(?:--|`)(?=[^\W\d_])")
+"""Two hyphens for a dash, and a grave accent for an apostrophe."""
+
+
+def _typeset(reading: Reading) -> Reading | None:
+    """With a dash for two hyphens, if the new text has no more of them: else some may be meant as they are."""
+    count = len(_TYPED.findall(reading.old))
+    if not count or len(_TYPED.findall(reading.new)) > count:
+        return None
+    what = f"{reading.what} and look-alike characters" if reading.what else "look-alike characters"
+    old, new = (_TYPED.sub(_typeset_character, text) for text in (reading.old, reading.new))
+    return reading._replace(what=what, old=old, new=new)
+
+
+def _typeset_character(found: re.Match[str]) -> str:
+    return "'" if found[0] == "`" else "\u2014"
 
 
 # --- escapes
@@ -165,6 +225,7 @@ _UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("escapes that are too many", _replacing(r"\\[ntr]")),
     ("escapes that are too many", _replacing(r"\\u[0-9a-fA-F]{4}")),
     ("escapes that are too many", _replacing(r"\\[_*#\[\]()<>$&|~!{}.+-]")),
+    ("escapes that are too many", _replacing(r"\\[`$]")),
     ("HTML entities", _replacing(ENTITY)),
 )
 

@@ -46,6 +46,11 @@ def is_code(path: str) -> bool:
     return ending_of(path) in (*_PYTHON, *_BRACES, "rb", "sh", "bash", "lua", "sql", "toml", "pl", "r", "ex", "hs")
 
 
+def has_braces(path: str) -> bool:
+    """Whether a file is one of a language in which indents say nothing that braces do not."""
+    return ending_of(path) in _BRACES
+
+
 def compiles(text: str) -> bool:
     """Whether a text is Python."""
     if len(text) > LARGEST_COMPILED:
@@ -83,18 +88,18 @@ def _is_sound(path: str, text: str, match: Match) -> bool:
 def _is_indented_soundly(path: str, lines: Sequence[str]) -> bool:
     """Whether lines that follow each other can be indented as they are, for all that can be told."""
     ending = ending_of(path)
-    if ending not in (*_BRACES, *_YAML) or any(_LONG_STRING.search(line) for line in lines):
+    if not (has_braces(path) or ending in _YAML) or any(_LONG_STRING.search(line) for line in lines):
         return True
     worded = [line for line in lines if line.strip(STRIPPED)]
-    return all(_can_follow(one, other, has_braces=ending in _BRACES) for one, other in pairwise(worded))
+    return all(_can_follow(one, other, is_braced=has_braces(path)) for one, other in pairwise(worded))
 
 
-def _can_follow(one: str, other: str, *, has_braces: bool) -> bool:
+def _can_follow(one: str, other: str, *, is_braced: bool) -> bool:
     first, second = indent_of(one), indent_of(other)
     opens = one.rstrip(STRIPPED).endswith(_OPENS)
     closes = other.lstrip(STRIPPED).startswith(_CLOSES)
     if len(second) > len(first):
-        return opens or closes or not one.rstrip(STRIPPED).endswith((";", "}", ",") if has_braces else "")
-    if not has_braces:
+        return opens or closes or not one.rstrip(STRIPPED).endswith((";", "}", ",") if is_braced else "")
+    if not is_braced:
         return True
     return closes or not (opens or len(second) < len(first))

@@ -16,7 +16,7 @@ from crow.tools.editing.indents import indent_of
 from crow.tools.editing.places import Match, Source, occurrences
 from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
-from crow.tools.editing.soundness import is_code
+from crow.tools.editing.soundness import has_braces, is_code
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
@@ -50,9 +50,10 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
         if places:
             length = len(reading.old)
             matches = [Match(place, place + length, reading.new) for place in places]
-            yield Found(reading.what, matches, reading.line, reading.problem)
+            if _is_there(source, reading, matches):
+                yield Found(reading.what, matches, reading.line, reading.problem)
     for reading in readings:
-        yield from _by_form(source, reading, most=most, code=source.plain if is_code(path) else "")
+        yield from _by_form(source, reading, path, most=most)
     for level, what, mark in (
         (Level.ENTITIES, "HTML entities", "&"),
         (Level.ESCAPES, "escapes that are missing", "\\"),
@@ -61,6 +62,11 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
             matches = list(islice(_unescaped_places(source, level, old, new), most))
             if matches:
                 yield Found(what, matches)
+
+
+def _is_there(source: Source, reading: Reading, matches: Sequence[Match]) -> bool:
+    """Whether the places are where a reading must be to be one."""
+    return not reading.only_there or any(source.line_of(match.start) == reading.line for match in matches)
 
 
 def _with_line_ends(path: str, reading: Reading) -> Reading:
@@ -123,18 +129,19 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Match
 # --- by forms
 
 
-def _by_form(source: Source, reading: Reading, *, most: int, code: str) -> Iterator[Found]:
+def _by_form(source: Source, reading: Reading, path: str, *, most: int) -> Iterator[Found]:
     """The places where the text has the same form: the strongest form tells whether there are any."""
     if not reading.old.strip(STRIPPED + "\n"):
         return
-    search = _FormSearch(source, reading, code)
+    search = _FormSearch(source, reading, path)
     places = list(islice(search.places(Level.LINES), 2))
     if len(places) > 1:
         levels = (list(islice(search.places(level), most)) for level in LADDER)
         places = next((found for found in levels if found), places)
     if places:
         matches = [place.match(reading.new) for place in places]
-        yield Found(search.overlooked(places[0]), matches, reading.line, reading.problem)
+        if _is_there(source, reading, matches):
+            yield Found(search.overlooked(places[0]), matches, reading.line, reading.problem)
 
 
 class _Place(NamedTuple):
@@ -162,8 +169,10 @@ class _Place(NamedTuple):
 
 
 class _FormSearch:
-    def __init__(self, source: Source, reading: Reading, code: str) -> None:
-        self._source, self._code = source, code
+    def __init__(self, source: Source, reading: Reading, path: str) -> None:
+        self._source = source
+        self._code = source.plain if is_code(path) else ""
+        self._may_be_flat = has_braces(path)
         self._reading = reading
         self._old = _Block.of(reading.old)
         self._compared = 0
@@ -195,6 +204,8 @@ class _FormSearch:
             old = [old[0][len(indent_of(old[0])) :], *old[1:]]
         if len(_content(actual.lines)) == len(_content(old)):
             fit = LineFit(actual.lines, old, self._code)
+            if self._may_be_flat and not fit.fits:
+                fit.overlook_indents(_Block.of(self._reading.new).lines)
             if fit.fits:
                 return _Place(self._source, start, end, self._old, fit, is_in_midst)
         self._compared += len(old)
