@@ -23,7 +23,7 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.editing.leftovers import check_no_leftovers
+from crow.tools.editing.leftovers import check_no_leftovers, inside_cdata
 from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
 from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
 from crow.tools.editing.readings import with_line_ends_meant
@@ -80,9 +80,14 @@ class Write:
         before = await read_judged(workspace, path)
         if before is not None and not arguments.append and (gap := self._seen.gap(path.real, before.text)):
             raise WorkspaceError(f"{gap} Nothing was written.", remedy=_remedy(gap, self._advice))
+        notes: list[str] = []
+        if (inside := inside_cdata(path.real, arguments.content)) is not None:
+            arguments = msgspec.structs.replace(arguments, content=inside)
+            notes.append("`<![CDATA[` and `]]>` around the content were left out.")
         meant = with_line_ends_meant(path.real, arguments.content, ("", ""))
         if meant is not None:
             arguments = msgspec.structs.replace(arguments, content=meant)
+            notes.append("`\\n` in the content was read as line ends.")
         known = before.text if before is not None else ""
         await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
@@ -90,10 +95,7 @@ class Write:
         await worked_out(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
         action = WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
-        if meant is not None:
-            action.notes.append("`\\n` in the content was read as line ends.")
-        if look.note:
-            action.notes.append(look.note)
+        action.notes += [*notes, look.note] if look.note else notes
         return action
 
     def _check(self, path: str, known: str, arguments: WriteArguments) -> None:

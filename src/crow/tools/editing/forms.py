@@ -35,7 +35,7 @@ LADDER = (Level.CHARACTERS, Level.ENDS, Level.INDENTS, Level.INNER, Level.LINES)
 
 _LOOK_ALIKE = {
     # \x91 to \x97 are what Windows has there, in a file that was taken for Latin-1.
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\x91\x92", "'"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4\x91\x92", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\x93\x94", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\x96\x97", "-"),
     **dict.fromkeys(

@@ -103,7 +103,9 @@ class _Restyled:
         self._units, self._characters, self._gaps, self._sources = units, characters, gaps, sources
         self._owners = [number for number, unit in enumerate(units) for _ in unit.old]
         """Of each character of the old line, the unit that it belongs to."""
-        self._usual_gaps = always_meant((unit.old_gap, unit.actual_gap) for unit in units)
+        only_blanks_change = characters == "".join(unit.old for unit in units)
+        gaps_of_units = ((unit.old_gap, unit.actual_gap) for unit in units)
+        self._usual_gaps = dict[str, str]() if only_blanks_change else always_meant(gaps_of_units)
 
     def text(self) -> str:
         pieces: list[str] = []
