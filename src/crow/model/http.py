@@ -3,6 +3,7 @@
 Importing this module is what costs time; `crow.model.catalog` imports it, with an adapter, only when needed.
 """
 
+import asyncio
 import contextlib
 import email.utils
 import functools
@@ -12,9 +13,9 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Self
 
 import httpx2
 
@@ -27,8 +28,6 @@ from crow.model.key_command import printed_key
 from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
-
-T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 KEEP_ALIVE = 90.0
@@ -57,12 +56,9 @@ class Http(ReplyFaults):
         super().__init__(endpoint)
         self._idle = idle
         self._first = first or idle
-        self._longest = max(self._first, idle)
-        """What the library allows for any silence; shorter ones are watched here."""
-        self._begins_within = self._first if self._first < idle else None
         self._client = httpx2.AsyncClient(
             headers={"user-agent": f"crow/{crow.__version__}", "accept-encoding": "identity", **endpoint.headers},
-            timeout=httpx2.Timeout(self._longest, connect=CONNECT_TIMEOUT),
+            timeout=httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT),
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
             auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
             verify=network.tls_for(endpoint.url, environ),
@@ -122,7 +118,7 @@ class Http(ReplyFaults):
             headers["content-type"] = "application/json"
         try:
             request = self._client.build_request(method, self.endpoint.address(path), content=body, headers=headers)
-            return await _within(self._begins_within, self._client.send(request, stream=True))
+            return await self._client.send(request, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._unreachable(error) from error
 
@@ -162,11 +158,10 @@ class Http(ReplyFaults):
 
     async def _events(self, response: httpx2.Response) -> AsyncGenerator[list[ServerEvent]]:
         decoder = EventDecoder()
-        encoded = "content-encoding" in response.headers  # asked for none, but a proxy may know better
-        chunks = response.aiter_bytes() if encoded else response.aiter_raw()
+        silence = _SilenceLimit(self._first)
         try:
-            async with contextlib.aclosing(chunks):
-                beginning = await _within(self._begins_within, _beginning(chunks))
+            async with contextlib.aclosing(_chunks(response, silence)) as chunks:
+                beginning = await _beginning(chunks)
                 match beginning.lstrip(BLANK)[:1]:
                     case b"{" | b"[" | b'"':
                         yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
@@ -178,15 +173,14 @@ class Http(ReplyFaults):
                         beginning = await self._expect_no_text(response, beginning, chunks)
                 # What keeps a connection alive is no beginning of a reply.
                 while not (events := decoder.feed(beginning)):
-                    if not (beginning := await _within(self._begins_within, anext(chunks, b""))):
+                    if not (beginning := await anext(chunks, b"")):
                         break
                 if events:
                     yield events
-                further = chunks if self._first <= self._idle else _prompt(chunks, self._idle)
-                async with contextlib.aclosing(further):
-                    async for chunk in further:
-                        if events := decoder.feed(chunk):
-                            yield events
+                silence.allow(self._idle)
+                async for chunk in chunks:
+                    if events := decoder.feed(chunk):
+                        yield events
         except httpx2.HTTPError as error:
             raise self._broken(error) from error
         except EventTooLong as error:
@@ -289,7 +283,7 @@ class Http(ReplyFaults):
                 )
 
     def _silence(self, error: BaseException) -> float:
-        return error.seconds if isinstance(error, _Silence) else self._longest
+        return error.seconds if isinstance(error, _Silence) else self._first
 
     @property
     def _silence_remedy(self) -> str:
@@ -365,23 +359,70 @@ class _Silence(httpx2.ReadTimeout):
         self.seconds = seconds
 
 
-async def _within(seconds: float | None, awaited: Awaitable[T]) -> T:
-    if seconds is None:
-        return await awaited
-    try:
-        async with timeout(seconds):
-            return await awaited
-    except TimeoutError:
-        raise _Silence(seconds) from None
+class _SilenceLimit:
+    """The longest silence that a stream may keep: one timer for all of its chunks, as one for each costs a fifth more.
+
+    Raises _Silence out of its `with` block when the limit expires while a chunk is awaited.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._since: float | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancels_before = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._expired = False
+
+    def allow(self, seconds: float) -> None:
+        """Another limit from here on."""
+        self._seconds = seconds
+        if self._timer:
+            self._timer.cancel()
+            self._look()
+
+    def begin(self) -> None:
+        """A chunk is awaited from now on."""
+        self._since = self._loop.time()
+
+    def end(self) -> None:
+        """A chunk has come; whoever works on it may take as long as it takes."""
+        self._since = None
+
+    def __enter__(self) -> Self:
+        self._task = asyncio.current_task()
+        self._cancels_before = self._task.cancelling() if self._task else 0
+        self.begin()
+        self._look()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self._expired and self._task and self._task.uncancel() <= self._cancels_before:
+            raise _Silence(self._seconds) from error
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        due = (now if self._since is None else self._since) + self._seconds
+        if due > now:
+            self._timer = self._loop.call_at(due, self._look)
+        elif self._task:
+            self._expired = True
+            self._task.cancel()
 
 
-async def _prompt(chunks: AsyncIterator[bytes], idle: float) -> AsyncGenerator[bytes]:
-    """The same chunks; a silence between them is not as long as the library allows for the first one."""
-    while True:
-        chunk = await _within(idle, anext(chunks, b""))
-        if not chunk:
-            return
-        yield chunk
+async def _chunks(response: httpx2.Response, silence: _SilenceLimit) -> AsyncGenerator[bytes]:
+    # The library would start a timer for each chunk.
+    response.request.extensions["timeout"]["read"] = None
+    encoded = "content-encoding" in response.headers  # asked for none, but a proxy may know better
+    source = response.aiter_bytes() if encoded else response.aiter_raw()
+    async with contextlib.aclosing(source):
+        with silence:
+            async for chunk in source:
+                silence.end()
+                yield chunk
+                silence.begin()
 
 
 async def _rest(chunks: AsyncIterator[bytes], limit: int) -> bytes:
