@@ -256,6 +256,7 @@ class Bench:
                 if new is None:
                     if os.path.exists(dst):
                         os.remove(dst)
+                    c.prompt(sid, "bench:tokens:1")  # as in the other cases, the session's first prompt is another one
                 else:
                     self.file(agent, f"{tag}_{name}.txt", old)
                     # some agents write only what they have read: let it read the whole file first

@@ -1,6 +1,5 @@
 """From a deed to verdicts, one for each thing that it does."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import assert_never
@@ -12,7 +11,7 @@ from crow.paths import is_inside, shown
 from crow.policy.base import Allow, Ask, Deny, Mode, Origin, Scope, Verdict, Where, said
 from crow.policy.commands import CommandPattern
 from crow.policy.modes import ALWAYS_ASKED, Aspect, answer
-from crow.policy.paths import is_protected, is_secret
+from crow.policy.paths import is_protected, is_secret_in
 from crow.policy.places import Place
 from crow.policy.reveal import Revealed, reveal
 from crow.policy.rulebook import ReadyRule, RuleBook
@@ -39,11 +38,6 @@ class Situation(msgspec.Struct, frozen=True):
 
     def contains(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
-
-
-def is_secret_in(path: str, private: Sequence[str], readable: Sequence[str]) -> bool:
-    plain = os.path.normpath(path)
-    return is_secret(plain, () if any(is_inside(plain, folder) for folder in readable) else private)
 
 
 def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:

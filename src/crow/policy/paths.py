@@ -180,6 +180,12 @@ def is_secret(path: str, private: Sequence[str] = ()) -> bool:
     return any(is_inside(folded, _folded(root)) for root in private)
 
 
+def is_secret_in(path: str, private: Sequence[str], readable: Sequence[str]) -> bool:
+    """The same; reading what lies in a `readable` folder within a private one shows no secret."""
+    plain = os.path.normpath(path)
+    return is_secret(plain, () if any(is_inside(plain, folder) for folder in readable) else private)
+
+
 def is_protected(path: str, private: Sequence[str] = ()) -> bool:
     """Whether writing the path could make something run later, or change what Crow may do; secrets count too."""
     folded = _folded(path)

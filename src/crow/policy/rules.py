@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.disk import Disk
 from crow.errors import ConfigError
-from crow.policy import judging
 from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
-from crow.policy.explaining import explain
 from crow.policy.grants import Grants, is_superseded
-from crow.policy.judging import Situation
-from crow.policy.rulebook import ReadyRule, RuleBook
+from crow.policy.paths import is_secret_in
+
+if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
+    from crow.policy.judging import Situation
+    from crow.policy.rulebook import ReadyRule, RuleBook
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ class RulePolicy:
         self._grants = grants
         self._disk = Disk(roots[0] if roots else "/")
         # Each of these with the rules that it was made of, as one value: several threads judge at a time.
-        self._book: tuple[list[KnownRule], RuleBook] = ([], RuleBook([], roots))
+        self._book: tuple[list[KnownRule], RuleBook | None] = ([], None)
         self._kept_by: tuple[list[KnownRule], list[ReadyRule]] = ([], [])
 
     @property
@@ -61,17 +62,22 @@ class RulePolicy:
         return self._grants.warning
 
     def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
-        return _strictest(judging.verdicts(deed, self._situation(anew=anew)))
+        from crow.policy.judging import verdicts
+
+        return _strictest(verdicts(deed, self._situation(anew=anew)))
 
     async def beside(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
+        from crow.policy.explaining import explain
+        from crow.policy.judging import verdicts
+
         situation = self._situation()
-        return explain(deed, judging.verdicts(deed, situation), situation)
+        return explain(deed, verdicts(deed, situation), situation)
 
     def is_secret(self, path: str) -> bool:
-        return judging.is_secret_in(path, self._private, self._readable)
+        return is_secret_in(path, self._private, self._readable)
 
     def is_withheld(self, path: str) -> bool:
         """Whether a search of the folders above may not show what a resolved path holds: a secret, or what a rule
@@ -80,8 +86,10 @@ class RulePolicy:
             ready.glob is not None and ready.glob.matches(path) for ready in self._keeping()
         )
 
-    def _keeping(self) -> list[ReadyRule]:
+    def _keeping(self) -> "list[ReadyRule]":
         """The rules about paths that tighten reading. No answer of the person is among them: those can only allow."""
+        from crow.policy.rulebook import RuleBook
+
         rules = [known for known in (*self._own, *self._of_user, *self._of_project) if known.rule.decision != "allow"]
         if rules != self._kept_by[0]:
             ready = RuleBook(rules, self._roots).rules
@@ -119,10 +127,13 @@ class RulePolicy:
             forgotten = True
         return forgotten
 
-    def _situation(self, *, anew: bool = True) -> Situation:
+    def _situation(self, *, anew: bool = True) -> "Situation":
+        from crow.policy.judging import Situation
+        from crow.policy.rulebook import RuleBook
+
         rules = [*self._own, *self.rules(anew=anew)]
         made_of, book = self._book
-        if rules != made_of:
+        if book is None or rules != made_of:
             book = RuleBook(rules, self._roots)
             self._book = rules, book
         return Situation(book, self.mode, self._roots, self._private, self._readable)

@@ -1,10 +1,10 @@
 """Putting a session together from what surrounds it and what the rooms below provide."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from crow.config.amounts import amounts_of
-from crow.config.settings import PermissionRule
+from crow.config.settings import PermissionRule, WebSettings
 from crow.config.variables import patience_in
 from crow.events import Event, Notice, TurnStarted
 from crow.policy.grants import Grants
@@ -22,10 +22,10 @@ from crow.session.servers import Servers
 from crow.session.session import Session
 from crow.session.surroundings import Surroundings
 from crow.session.title import Title
-from crow.session.toolset import file_tools, session_tools
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
 from crow.tools.background import ends_to_tell
+from crow.tools.base import Tool
 from crow.tools.leave_plan import LeavePlan
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
@@ -68,7 +68,7 @@ def open_session(
     purse.remember(keeping.past)
     conversation = Conversation(
         model=LateModel(setup.first),
-        tools=Toolbox(session_tools(around, policy, terminals, run_command, settings.web)),
+        tools=Toolbox(_session_tools(around, policy, terminals, run_command, settings.web)),
         workspace=around.workspace,
         policy=policy,
         person=around.person,
@@ -86,7 +86,7 @@ def open_session(
     seen = seen_by_commands(around.environ, setup.key_variables)
     projects = TrustedProjects(conversation, policy, options, run_command, seen)
     trusting = Trusting(sources, conversation, projects)
-    subagents = Subagents(conversation, file_tools)
+    subagents = Subagents(conversation, _file_tools)
     servers = Servers(conversation, around, home, settings.mcp_servers, lambda: projects.servers, subagents.errand_of)
     # What works with the conversation and is also a part of it.
     conversation.prepare = Preparations(conversation, trusting, servers, prompt.instructions).make
@@ -101,6 +101,20 @@ def open_session(
     for doubt in purse.doubts(conversation.model.info):
         session.tell(Notice("warning", doubt))
     return session
+
+
+def _session_tools(
+    around: Surroundings, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+) -> Iterator[Tool]:
+    from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
+
+    yield from session_tools(around, policy, terminals, run_command, web)
+
+
+def _file_tools() -> Sequence[Tool]:
+    from crow.session.toolset import file_tools
+
+    return file_tools()
 
 
 def _system_prompt(conversation: Conversation, prompt: SystemPrompt) -> str:

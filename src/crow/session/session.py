@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import Sequence
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
@@ -27,7 +28,6 @@ from crow.session.servers import Servers
 from crow.session.title import Title
 from crow.tools.background import end_of, shown_at_end
 from crow.turn.conversation import Conversation, TurnIds
-from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
@@ -83,6 +83,7 @@ class Session:
         self.options.look_for_models(self._at_rest)
         self._servers.start()
         self.options.warm_up()
+        asyncio.get_running_loop().run_in_executor(None, _import_turn)
 
     def tell(self, notice: Notice) -> None:
         """Something the person should know, outside any turn."""
@@ -167,6 +168,8 @@ class Session:
         try:
             if found is not None:
                 return await self._obey(turn, ids, sent, *found)
+            from crow.turn.loop import run_turn, skip_turn
+
             return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
         finally:
             # Nobody waits for it: a cancelled turn ends at once, whatever its disk does.
@@ -205,6 +208,8 @@ class Session:
         if isinstance(answer, Prompt):
             # What the person typed is in the journal already; this is what it stands for.
             self._title.begin_with(sent)
+            from crow.turn.loop import run_turn
+
             return await run_turn(self._conversation, ids, answer.sent, typed=False)
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
@@ -220,3 +225,9 @@ class Session:
         commands = await self._commands.changed()
         if commands is not None:
             self._journal.append(CommandsChanged(commands))
+
+
+def _import_turn() -> None:
+    """What the first turn needs and the session's beginning does not."""
+    for module in ("crow.turn.loop", "crow.session.toolset", "crow.policy.judging"):
+        importlib.import_module(module)

@@ -1,7 +1,7 @@
 """`edit`: several replacements in a file, all of them or none."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -24,15 +24,15 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.editing.following import follow
-from crow.tools.editing.leftovers import check_no_leftovers
-from crow.tools.editing.matching import EditPlan, Replacement, TextEdit, apply, occurs_several_times, plan_edits
-from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+from crow.tools.editing import TextEdit
 from crow.tools.paths_meant import path_meant
 from crow.tools.seen import Seen
 from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
+
+if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
+    from crow.tools.editing.matching import EditPlan, Replacement
 
 TRIES = 3
 """How often an edit is carried over to a newer text before we give up on a file that changes all the time."""
@@ -77,6 +77,8 @@ class Edit:
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
 
     async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "EditAction":
+        from crow.tools.editing.matching import apply
+
         arguments, unknown = _reader.read(call)
         _check(arguments.edits)
         path = look.path
@@ -93,8 +95,10 @@ class Edit:
         change = await show_change(path.real, before.text, new)
         return EditAction(call.id, workspace, self._seen, path, before, plan, change, unknown, self._advice)
 
-    def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> EditPlan:
+    def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> "EditPlan":
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
+        from crow.tools.editing.matching import occurs_several_times, plan_edits
+
         path, text = before.path, before.text
         known, has_read = self._seen.text(path), self._seen.has_read(path)
         for number, edit in enumerate(edits, 1):
@@ -121,7 +125,7 @@ class EditAction:
         seen: Seen,
         target: ResolvedPath,
         before: Document,
-        plan: EditPlan,
+        plan: "EditPlan",
         change: ShownChange,
         unknown: tuple[str, ...],
         advice: Advice,
@@ -146,6 +150,8 @@ class EditAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         """What was shown; if the person has changed the file since, the same replacements in the newer text."""
+        from crow.tools.editing.matching import apply
+
         before, replacements = self._before, self._plan.replacements
         for _ in range(TRIES):
             text = self._change.new if before is self._before else apply(before.text, replacements)
@@ -162,8 +168,10 @@ class EditAction:
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
 
     async def _follow(
-        self, replacements: list[Replacement], before: Document, now: Document
-    ) -> list[Replacement] | None:
+        self, replacements: "list[Replacement]", before: Document, now: Document
+    ) -> "list[Replacement] | None":
+        from crow.tools.editing.following import follow
+
         return await worked_out(len(now.text), lambda: follow(replacements, before.text, now.text))
 
     def _conflict(self, changed: FileChanged, now: Document | None) -> WorkspaceError:
@@ -215,6 +223,9 @@ def _check_new(path: str, text: str, edit: TextEdit, name: str) -> None:
     """A new text that would put something into the file that nobody means to be there."""
     if edit.new in edit.old:
         return
+    from crow.tools.editing.leftovers import check_no_leftovers
+    from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+
     instead = "To leave lines as they are make smaller edits around them, each with only what changes."
     check_nothing_left_out(path, text, edit.new, name, "new text", instead, replaced=edit.old)
     check_no_wrapper(path, text, edit.new, name, "new text", old=edit.old)

@@ -1,7 +1,8 @@
 """The tools of a session, by name. Looking one up always gives a tool: an unknown name gives one that says so."""
 
+import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from crow.errors import CrowError
@@ -27,12 +28,19 @@ class MoreTools(Protocol):
 
 
 class Toolbox:
-    def __init__(self, tools: Sequence[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        """`tools` is gone through when one is first asked for: a session is open before they are imported."""
         self.more: MoreTools | None = None
-        self._tools = {tool.spec.name: tool for tool in tools}
+        self._first = tools
+        self._added: dict[str, Tool] = {}
+
+    @functools.cached_property
+    def _tools(self) -> dict[str, Tool]:
+        return {**{tool.spec.name: tool for tool in self._first}, **self._added}
 
     def add(self, tool: Tool) -> None:
-        self._tools[tool.spec.name] = tool
+        """Another one; said before the first is asked for."""
+        self._added[tool.spec.name] = tool
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools

@@ -23,10 +23,7 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.editing.leftovers import check_no_leftovers, inside_cdata
 from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
-from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
-from crow.tools.editing.readings import with_line_ends_meant
 from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
@@ -75,6 +72,10 @@ class Write:
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
 
     async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "WriteAction":
+        # for the first write
+        from crow.tools.editing.leftovers import inside_cdata
+        from crow.tools.editing.readings import with_line_ends_meant
+
         arguments, unknown = _reader.read(call)
         path = look.path
         before = await read_judged(workspace, path)
@@ -100,6 +101,9 @@ class Write:
 
     def _check(self, path: str, known: str, arguments: WriteArguments) -> None:
         """A content that would put something into the file that nobody means to be there."""
+        from crow.tools.editing.leftovers import check_no_leftovers
+        from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+
         content, replaced = arguments.content, "" if arguments.append else known
         instead = f"To keep the rest as it is: {self._advice.change_a_part}" if known else ""
         check_nothing_left_out(path, known, content, "The call", "content", instead, replaced=replaced)

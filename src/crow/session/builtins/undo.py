@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from crow.events import CommandInfo, Sent
 from crow.session.archive import Archive
 from crow.session.commands import Reply
-from crow.session.undo import undo_last_turn
 from crow.turn.budget import provider_ratio, tell_usage
 from crow.turn.conversation import Conversation, TurnIds
 
@@ -18,6 +17,8 @@ class Undo:
         self._conversation = conversation
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+        from crow.session.undo import undo_last_turn  # which brings the tools that change files
+
         past = await self._archive.events(former_texts=True)
         ratio = provider_ratio(self._conversation)
         told = await undo_last_turn(past, self._conversation.journal, self._conversation.workspace)

@@ -16,3 +16,17 @@ nearest.py     what may be meant by a text that is nowhere
 leftovers.py   what a model copied along: numbers, fences, markers, which are never written
 omissions.py   placeholders for what a model left out, which are never written
 """
+
+from typing import Annotated
+
+import msgspec
+
+from crow.tools.schemas import UNLISTED
+
+
+class TextEdit(msgspec.Struct, frozen=True):
+    old: Annotated[str, msgspec.Meta(description="text to be replaced, with enough around it to be unique")]
+    new: Annotated[str, msgspec.Meta(description="what takes its place")]
+    all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
+    expected_replacements: Annotated[int, UNLISTED] = 0
+    """How many places `all` must have, as the tools of others ask for; 0 for any number."""

@@ -9,13 +9,14 @@ shown it.
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from crow.diff import Change, common_beginning, compare_lines, split_lines
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
+from crow.tools.editing import TextEdit
 from crow.tools.editing.line_ends import without_foreign_ends
 from crow.tools.editing.methods import check_classes, has_functions, match_of_methods
 from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
@@ -30,7 +31,6 @@ from crow.tools.editing.tolerant import (
     match_without_first,
     tolerant_matches,
 )
-from crow.tools.schemas import UNLISTED
 from crow.workspace.endings import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -45,14 +45,6 @@ LARGEST_TOLERANT = 4 * 1024 * 1024
 in memory, and calls during which nothing else goes on."""
 SURELY_MEANT = 12
 """Characters of a new text that is taken for an edit that was made already, if the file has it."""
-
-
-class TextEdit(msgspec.Struct, frozen=True):
-    old: Annotated[str, msgspec.Meta(description="text to be replaced, with enough around it to be unique")]
-    new: Annotated[str, msgspec.Meta(description="what takes its place")]
-    all: Annotated[bool, msgspec.Meta(description="replace every occurrence")] = False
-    expected_replacements: Annotated[int, UNLISTED] = 0
-    """How many places `all` must have, as the tools of others ask for; 0 for any number."""
 
 
 class EditPlan(NamedTuple):

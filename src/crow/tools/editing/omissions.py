@@ -151,8 +151,10 @@ def check_no_wrapper(path: str, before: str, text: str, name: str, part: str, *,
 
 def _is_diff_of(old: str, new: str) -> bool:
     """Whether the new text takes lines of the old one away by a `-` and adds others by a `+`."""
+    if not old.strip():
+        return False
     lines = [line for line in new.split("\n") if line.strip()]
-    if not old.strip() or not all(line[0] in "+- @" for line in lines):
+    if not all(line[0] in "+- @" for line in lines):
         return False
     taken = {line[1:].strip() for line in lines if line[0] == "-"}
     mine = {line.strip() for line in old.split("\n") if line.strip()}

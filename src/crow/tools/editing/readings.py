@@ -101,12 +101,16 @@ def numbered_rests(text: str) -> list[str]:
 
 def _numbered_lines(text: str) -> list[_Numbered]:
     """The lines that are not blank, if all of them are numbered in one way and upwards; else none."""
-    lines = [_numbered(line) for line in text.split("\n") if line.strip()]
-    numbered = [line for line in lines if line is not None]
+    numbered: list[_Numbered] = []
+    for line in text.split("\n"):
+        if line.strip():
+            if (found := _numbered(line)) is None:
+                return []
+            numbered.append(found)
     upwards = all(one.number < other.number for one, other in pairwise(numbered))
     marks = {line.mark for line in numbered}
     one_way = len(marks) == 1 or marks == {":", "-"}  # `search` has the one and the other
-    return numbered if upwards and one_way and len(numbered) == len(lines) else []
+    return numbered if upwards and one_way else []
 
 
 def _without_numbers(reading: Reading) -> Reading | None:

@@ -1,13 +1,15 @@
 """The subagents of a session."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from crow.tools.base import Tool
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation
 from crow.turn.subagent.places import Places
-from crow.turn.subagent.run import SubagentRun
-from crow.turn.subagent.tools import tools_for
+
+if TYPE_CHECKING:
+    from crow.turn.subagent.run import SubagentRun
 
 
 class Subagents:
@@ -18,8 +20,11 @@ class Subagents:
         self._fresh = fresh
         self._places = Places()
 
-    def subagent_for(self, errand: Errand) -> SubagentRun:
+    def subagent_for(self, errand: Errand) -> "SubagentRun":
         """One that is ready to go. Nothing is known of it before it works."""
+        from crow.turn.subagent.run import SubagentRun  # few sessions send one
+        from crow.turn.subagent.tools import tools_for
+
         tools = tools_for(errand.kind, self._parent.tools, self._fresh())
         return SubagentRun(errand, self._parent, tools, self._places)
 
