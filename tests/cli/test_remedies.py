@@ -105,6 +105,22 @@ def test_a_key_and_an_address_in_the_environment_still_need_a_model(tmp_path: Pa
         assert crow(tmp_path, "run", "hello", CROW_MODEL="openai/small", **extra).stdout.startswith("Hi")
 
 
+def test_a_key_in_an_address_is_shown_nowhere(tmp_path: Path) -> None:
+    key = "SECRET0a1b2c3d4e5f"
+    extra = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"http://127.0.0.1:1/{key}/v1?token={key}", "NO_COLOR": "1"}
+    chosen = extra | {"CROW_MODEL": "openai/m"}
+    for arguments, environ in [
+        (("run", "hello"), extra),
+        (("run", "hello"), chosen),
+        (("doctor",), chosen),
+        (("doctor", "--offline"), chosen),
+        (("models",), chosen),
+    ]:
+        said = crow(tmp_path, *arguments, **environ)
+        assert "http://127.0.0.1:1/[secret]/v1" in said.stdout + said.stderr
+        assert key not in said.stdout + said.stderr
+
+
 # --- connections
 
 

@@ -19,8 +19,8 @@ from crow.config.discovery import (
     discover,
     from_environment,
     local_servers,
-    shown_address,
 )
+from crow.config.hosts import shown_address
 from crow.config.settings import ModelSettings, ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
@@ -121,7 +121,7 @@ def test_embedding_models_are_told_apart() -> None:
 
 def test_a_password_in_an_address_is_not_shown() -> None:
     provider = ProviderSettings(type="openai", base_url="https://me:secret@host/v1@x")
-    assert shown_address(provider) == "https://host/v1@x"
+    assert shown_address(provider.base_url) == "https://host/v1@x"
 
 
 # --- servers on this machine

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crow.config.discovery import shown_address
+from crow.config.hosts import shown_address
 from crow.config.settings import Limits, ProviderSettings
 from crow.model import catalog, endpoint
 from crow.model.base import Waiting
@@ -126,8 +126,34 @@ def test_secrets_that_are_sent_in_the_body_and_shown_in_an_address() -> None:
     for path, seen in {
         "/v1/QSECRETVALUE1/x": "/v1/[secret]/x",
         "/v1/0f8fad5b-d9cb-469f-a165-70867728950e": "/v1/[secret]",
+        "/v1/sk-proj-0123456789abcdef/": "/v1/[secret]/",
+        "/s/key%3Dabcdef0123456789": "/s/[secret]",
+        "/QSECRETVALUE1": "/[secret]",
+        "": "",
+        "/openai/deployments/gpt-4o-mini-2024-07-18": "/openai/deployments/gpt-4o-mini-2024-07-18",
         "/openai/deployments/gpt-4o-mini-2024": "/openai/deployments/gpt-4o-mini-2024",
         "/compatible-mode/v1beta": "/compatible-mode/v1beta",
     }.items():
         settings = ProviderSettings(type="openai", base_url=f"http://u:p@127.0.0.1:11434{path}?k=v")
-        assert shown_address(settings) == f"http://127.0.0.1:11434{seen}"
+        assert shown_address(settings.base_url) == f"http://127.0.0.1:11434{seen}"
+
+
+def test_a_key_in_the_path_of_the_address_is_in_no_error() -> None:
+    key = "SECRET0a1b2c3d4e5f"
+
+    def error_at(address: str) -> str:
+        settings = ProviderSettings(type="openai", base_url=address)
+        error = ask(catalog.create("house/m", {"house": settings}, Limits(retry_wait=0), {})).error
+        assert error is not None
+        assert key not in f"{error} {error.remedy} {error.said}"
+        return str(error)
+
+    with Provider() as provider:
+        address = provider.openai.url.removesuffix("/v1") + f"/v1/{key}"
+        provider.openai.path = f"/v1/{key}/chat/completions"
+        provider.openai.fail(400, f"There is nothing at /v1/{key}.")
+        assert "There is nothing at /v1/[secret]." in error_at(address)
+        provider.openai.send(b"<html>", headers={"content-type": "text/html"})
+        assert "answered with a web page at http://127.0.0.1" in error_at(address)
+        assert "speaks no TLS at https://127.0.0.1" in error_at(address.replace("http:", "https:"))
+    assert "refused the connection at http://127.0.0.1" in error_at(address)

@@ -11,6 +11,7 @@ from crow.actions import Filled, Form, Link
 from crow.cli.failure import in_a_folder
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.render_text import counted
+from crow.config.hosts import shown_address
 from crow.config.settings import Limits, McpServerSettings, Settings
 from crow.config.toml import toml_key
 from crow.mcp.using.wanted import Origin, Wanted, shown_name
@@ -52,8 +53,6 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
 
 def shown_settings(settings: McpServerSettings) -> str:
     """How a server is reached, without what may be secret in it."""
-    from crow.mcp.using.server_address import shown_address
-
     if settings.url:
         return shown_address(settings.url)
     return one_line(shlex.join([settings.command, *settings.args]), 500)

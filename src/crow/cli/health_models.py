@@ -9,7 +9,8 @@ import msgspec
 from crow.cli.health import Check, failed, fine, warn
 from crow.cli.pick_model import is_same_model, named
 from crow.cli.render_text import counted
-from crow.config.discovery import Discovery, has_key, how_to_choose, shown_address, split_model, without_a_model
+from crow.config.discovery import Discovery, has_key, how_to_choose, split_model, without_a_model
+from crow.config.hosts import shown_address
 from crow.config.key_variables import variables_of
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.toml import toml_key, toml_string
@@ -62,7 +63,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
                 f"Set it where crow is started, or store a key: crow login --provider {name}",
             )
         )
-    place = f"{name} at {shown_address(provider)}"
+    place = f"{name} at {shown_address(provider.base_url)}"
     try:
         find(name, provider, os.environ)
     except CrowError as error:
@@ -74,7 +75,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
     except TimeoutError:
         return Answer(
             bad(
-                f"{name}: no answer from {shown_address(provider)} in {TIME_LIMIT} s",
+                f"{name}: no answer from {shown_address(provider.base_url)} in {TIME_LIMIT} s",
                 "Check the network and the address.",
             )
         )
@@ -160,7 +161,9 @@ def _of_provider(name: str, found: Discovery, settings: Settings) -> str:
         return ""
     provider = found.providers[name]
     lines = [f"[providers.{toml_key(name)}]", f'type = "{provider.type}"']
-    lines += [f"base_url = {toml_string(provider.base_url)}"] if provider.base_url else []
+    if shown := shown_address(provider.base_url):
+        hidden = "" if shown == provider.base_url else "  # with what is hidden here"
+        lines.append(f"base_url = {toml_string(shown)}{hidden}")
     lines += [f"api_key_env = {toml_string(provider.api_key_env)}"] if provider.api_key_env else []
     return "\n".join(lines) + "\n"
 

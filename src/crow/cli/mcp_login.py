@@ -6,6 +6,7 @@
 import os
 
 from crow.config.home import home
+from crow.config.hosts import shown_address
 from crow.config.load import load_settings
 from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
@@ -53,8 +54,6 @@ def log_in(name: str) -> int:
 
 def _shown(name: str) -> str:
     """An address may hold a key."""
-    from crow.mcp.using.server_address import shown_address
-
     return shown_address(name) if _is_address(name) else name
 
 

@@ -16,10 +16,10 @@ from crow.config.discovery import (
     from_environment,
     has_key,
     how_to_choose,
-    shown_address,
     split_model,
 )
 from crow.config.home import home
+from crow.config.hosts import shown_address
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
 from crow.errors import CrowError, ModelRejected
@@ -165,7 +165,7 @@ async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels
         return Listed(own)
     if (listed := kept.get(provider.base_url)) is not None and listed.is_fresh:
         return _both(own, listed.models)
-    place = f"{name} at {shown_address(provider)}"
+    place = f"{name} at {shown_address(provider.base_url)}"
     if not has_key(provider, os.environ):
         return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.", asked=False)
     try:

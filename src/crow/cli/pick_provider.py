@@ -15,9 +15,8 @@ from crow.config.discovery import (
     first_model,
     local_provider,
     local_servers,
-    shown_address,
 )
-from crow.config.hosts import check_url
+from crow.config.hosts import check_url, shown_address
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
@@ -116,7 +115,7 @@ def _vendor(name: str) -> Candidate:
     address = vendor.address_in(os.environ)
     return Candidate(
         name=name,
-        title=vendor.title if address == vendor.base_url else f"{vendor.title} at {address}",
+        title=vendor.title if address == vendor.base_url else f"{vendor.title} at {shown_address(address)}",
         provider=ProviderSettings(type=vendor.type, base_url=address),
         needs_key=True,
         key_variable=vendor.variable_in(os.environ) or vendor.key_variable,
@@ -139,7 +138,7 @@ def _local(name: str, port: int, models: list[str]) -> Candidate:
 def _own_server(name: str, provider: ProviderSettings) -> Candidate:
     return Candidate(
         name=name,
-        title=f"{name} at {shown_address(provider)}",
+        title=f"{name} at {shown_address(provider.base_url)}",
         provider=provider,
         key_variable=provider.api_key_env,
         first_model=first_model(name, provider),

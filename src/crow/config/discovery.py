@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from crow.config.hosts import shown_address
 from crow.config.settings import ProviderSettings, Settings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
@@ -119,7 +120,7 @@ def how_to_choose(found: Discovery, environ: Mapping[str, str]) -> str:
     provider = found.providers[name]
     what = f"{provider.api_key_env} is set for" if provider.api_key_env else f"{name} is set up at"
     return (
-        f"{what} {shown_address(provider)}, but no model of it is chosen: run `crow login --provider {name}`, "
+        f"{what} {shown_address(provider.base_url)}, but no model of it is chosen: run `crow login --provider {name}`, "
         f"or set {MODEL}={name}/NAME."
     )
 
@@ -127,18 +128,6 @@ def how_to_choose(found: Discovery, environ: Mapping[str, str]) -> str:
 def has_key(provider: ProviderSettings, environ: Mapping[str, str]) -> bool:
     """False if the provider wants its key from a variable that is not set."""
     return not provider.api_key_env or bool(environ.get(provider.api_key_env, "").strip())
-
-
-def shown_address(provider: ProviderSettings) -> str:
-    """The address without what may be secret in it: a password, a key among its parameters or as a part of its path."""
-    address = re.sub(r"(?<=//)[^/]*@", "", re.sub(r"[?#].*", "", provider.base_url))
-    return _KEY_IN_PATH.sub("/[secret]", address)
-
-
-_KEY_IN_PATH = re.compile(
-    r"(?<=[^/:])/(?=[^/]*\d)(?=[^/]*[A-Za-z])(?:\w{12,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]+){3,})(?=/|$)"
-)
-"""A long part of a path with letters and digits, which no name of a version or a deployment looks like."""
 
 
 def can_chat(model: str) -> bool:

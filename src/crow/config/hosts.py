@@ -63,6 +63,34 @@ def host_and_port(url: str) -> str:
     return found[1].lower() if found else ""
 
 
+_NOT_SHOWN = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
+_KEY = re.compile(r"(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]+){3,}")
+"""A long row of letters and digits, which no name of a version or a deployment looks like."""
+
+
+def shown_address(url: str) -> str:
+    """The address as anybody may read it: without user, password, query and fragment, and with what looks like a key
+    in its path hidden."""
+    origin, slash, path = _in_parts(_NOT_SHOWN.sub("", url))
+    return origin + slash + "/".join("[secret]" if looks_secret(part) else part for part in path.split("/"))
+
+
+def secrets_in(url: str) -> list[str]:
+    """The parts of an address's path that look like a key."""
+    return [part for part in _in_parts(_NOT_SHOWN.sub("", url))[2].split("/") if looks_secret(part)]
+
+
+def looks_secret(part: str) -> bool:
+    return _KEY.search(part) is not None
+
+
+def _in_parts(url: str) -> tuple[str, str, str]:
+    """Scheme and host; a slash, if there is a path; the path."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return scheme + separator + host, slash, path
+
+
 def _host_of(url: str) -> str:
     found = _HOST_OF_URL.match(url)
     return found[1].lower() if found else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from crow.config.hosts import is_header_value
+from crow.config.hosts import is_header_value, looks_secret, secrets_in, shown_address
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
@@ -31,8 +31,8 @@ ANTHROPIC_VERSION = "2023-06-01"
 class Endpoint:
     provider: str
     url: str
-    """What a method's path is added to, such as `https://api.example.com/v1`; it holds neither password nor query: fit
-    to show."""
+    """What a method's path is added to, such as `https://api.example.com/v1`; it holds neither password nor query, but
+    its path may hold a key: see `shown_url`."""
     key: str = field(default="", repr=False)
     key_name: str = ""
     """Where the key came from, in words for a remedy."""
@@ -65,6 +65,10 @@ class Endpoint:
         return {self.key_header: f"Bearer {self.key}" if self.key_header.lower() == "authorization" else self.key}
 
     @property
+    def shown_url(self) -> str:
+        return shown_address(self.url)
+
+    @property
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
@@ -81,11 +85,11 @@ class Endpoint:
         return _is_below(self.host, SILENT_HOSTS)
 
     def secrets(self) -> list[str]:
-        found = [value for name, value in parse_qsl(self.query) if SECRET_NAME.search(name)]
+        found = [value for name, value in parse_qsl(self.query) if SECRET_NAME.search(name) or looks_secret(value)]
         if self.login:
             name, password = self.login
             found += [f"{name}:{password}", password or name]
-        return [self.key, *found, *self.hidden]
+        return [self.key, *found, *secrets_in(self.url), *self.hidden]
 
     def scrub(self, text: str) -> str:
         """Text that is fit to be shown. To be called before the text is shortened."""

@@ -244,7 +244,7 @@ class Http(ReplyFaults):
         return ReplyBroken(f"{self.endpoint.provider} {what}.", provider=self.endpoint.provider, remedy="Try again.")
 
     def _unreachable(self, error: httpx2.HTTPError | httpx2.InvalidURL) -> ModelError:
-        provider, url = self.endpoint.provider, self.endpoint.url
+        provider, url = self.endpoint.provider, self.endpoint.shown_url
         reason = self.endpoint.scrub(_reason(error))
         unavailable = functools.partial(ModelUnavailable, provider=provider)
         match error, _root(error):
@@ -293,7 +293,7 @@ class Http(ReplyFaults):
 
     def _without_tls(self, failure: ssl.SSLError, reason: str) -> ModelError:
         """What is said of a TLS handshake that failed. A certificate does not get better by asking again."""
-        provider, url = self.endpoint.provider, self.endpoint.url
+        provider, url = self.endpoint.provider, self.endpoint.shown_url
         if isinstance(failure, ssl.SSLEOFError):
             return ModelUnavailable(
                 f"{provider} broke off the TLS handshake at {url}.", provider=provider, remedy="Try again."

@@ -71,7 +71,7 @@ class ReplyFaults:
         """The error for an answer that no address of such an API gives."""
         excerpt = f": {self._excerpt(quoted)}" if quoted else ""
         return ModelRejected(
-            f"{self.endpoint.provider} answered with {what} at {self.endpoint.url}{excerpt}.",
+            f"{self.endpoint.provider} answered with {what} at {self.endpoint.shown_url}{excerpt}.",
             provider=self.endpoint.provider,
             remedy="Check base_url: it should end in the version of the API, such as /v1.",
         )

@@ -8,8 +8,8 @@ import msgspec
 from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
 from pydantic import ValidationError
 
+from crow.config.hosts import shown_address
 from crow.errors import CrowError
-from crow.mcp.using.server_address import shown_address
 from crow.visible import one_line
 from mcp import MCPError
 

@@ -9,8 +9,8 @@ _SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie|credential", r
 """What a header or a parameter is called whose value lets somebody in."""
 
 
-def shown_address(url: str) -> str:
-    """As anybody may read it: without user, password, query and fragment."""
+def bare_address(url: str) -> str:
+    """As logins are stored by it and asked for: without user, password, query and fragment."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from crow.events import Notice, Remark
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, TimedOut
-from crow.mcp.using.server_address import shown_address
+from crow.mcp.using.server_address import bare_address
 from crow.mcp.using.wanted import Origin, Wanted
 from crow.visible import one_line
 
@@ -19,7 +19,7 @@ class Telling:
         if self._wanted.origin is Origin.CONFIG:
             return LoginNeeded(self._wanted.shown_name)
         # Another server of this name may stand in the configuration, so the editor's is named by its address.
-        return LoginNeeded(one_line(shown_address(self._wanted.settings.url), 500), is_address=True)
+        return LoginNeeded(one_line(bare_address(self._wanted.settings.url), 500), is_address=True)
 
     def is_ready_now(self, *, was_ready: bool) -> None:
         self._say("info", f"The MCP server {self._shown} is ready now.", was_ready)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from crow.config.home import write_file
 from crow.errors import ConfigError
 from crow.mcp.using.failures import ServerFailed
-from crow.mcp.using.server_address import shown_address
+from crow.mcp.using.server_address import bare_address
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Tokens:
     """What is known of one address, in a file below CROW_HOME that only its owner can read."""
 
     def __init__(self, home: str, url: str) -> None:
-        self._url = shown_address(url)
+        self._url = bare_address(url)
         digest = hashlib.sha256(self._url.encode()).hexdigest()[:32]
         self._path = os.path.join(home, "mcp", "tokens", f"{digest}.json")
 
