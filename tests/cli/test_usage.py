@@ -1,5 +1,6 @@
 """The command itself: help, exit codes, how failures are told, and what is not imported."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -137,25 +138,41 @@ def test_an_output_that_takes_nothing_is_one_sentence(
     assert (said.returncode, said.stderr) == (1, f"crow: {complaint}\n")
 
 
+INITIALIZE = {
+    "acp": '{"protocolVersion":1}',
+    "mcp": '{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}',
+}
+
+
 @pytest.mark.parametrize(
-    ("output", "code", "complaint"),
+    ("command", "output", "code", "complaint"),
     [
-        (">/dev/full", 1, "crow: Standard output cannot be written: no space left on device.\n"),
-        ("| :", 0, ""),  # a client that left is no news
+        ("acp", ">/dev/full", 1, "crow: Standard output cannot be written: no space left on device.\n"),
+        ("mcp", ">/dev/full", 1, "crow: Standard output cannot be written: no space left on device.\n"),
+        ("acp", ">&-", 1, "crow: crow acp needs an open standard input and output.\n"),
+        ("mcp", ">&-", 1, "crow: Standard output is closed: there is nowhere to print to.\n"),
+        ("acp", "| :", 0, ""),  # a client that left is no news
+        ("mcp", "| :", 0, ""),
     ],
 )
-def test_an_agent_whose_output_takes_nothing_says_so(tmp_path: Path, output: str, code: int, complaint: str) -> None:
-    # The pipe's own code is that of `:`; the agent's is printed behind it on standard error, by a shell of its own.
-    said = subprocess.run(
-        ["/bin/sh", "-c", f'{{ {CROW} acp; echo "$?" >&2; }} {output}'],
+def test_a_server_whose_output_takes_nothing_ends(
+    tmp_path: Path, command: str, output: str, code: int, complaint: str
+) -> None:
+    # The pipe's own code is that of `:`; the server's is printed behind it on standard error, by a shell of its own.
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f'{{ {CROW} {command}; echo "$?" >&2; }} {output}'],
         env=environment(tmp_path),
-        input='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n',
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
-        timeout=DEADLINE,
-    )
-    assert said.stderr == f"{complaint}{code}\n"
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        line = f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{INITIALIZE[command]}}}\n'
+        with contextlib.suppress(BrokenPipeError):  # it may have ended by then
+            os.write(process.stdin.fileno(), line.encode())
+        process.wait(DEADLINE)  # although more could come
+        assert process.stderr.read().decode() == f"{complaint}{code}\n"
 
 
 def imported(user: Path, *arguments: str) -> set[str]:

@@ -116,10 +116,17 @@ def _serve_stdio(arguments: argparse.Namespace) -> int:
     if streams is None:
         return 1
     # Only now: whatever prints while it is imported can no longer reach the client.
+    from crow.cli.failure import output_failed
     from crow.cli.mcp_offering import run
     from crow.mcp.serving.stdio import serve_stdio
 
-    return run(arguments, lambda server: serve_stdio(server, *streams))
+    async def serve(server: "CrowServer") -> None:
+        try:
+            await serve_stdio(server, *streams)
+        except OSError as error:
+            raise output_failed(error) from error
+
+    return run(arguments, serve)
 
 
 def _serve_http(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from crow.errors import CrowError
 from crow.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -15,7 +16,7 @@ FAREWELL = 1.5
 
 
 async def serve_until_told(serving: Coroutine[Any, Any, None], close: Callable[[], Awaitable[None]]) -> int:
-    """The exit status: 0 when the client left, 128 + n after signal n, 1 if serving failed, which is logged."""
+    """The exit status: 0 when the client left, 128 + n after signal n, 1 if serving failed, which is said or logged."""
     loop = asyncio.get_running_loop()
     told_to_go: asyncio.Future[int] = loop.create_future()
 
@@ -34,7 +35,12 @@ async def serve_until_told(serving: Coroutine[Any, Any, None], close: Callable[[
         pass  # whoever still hangs is left behind by the exit
     if told_to_go.done():
         return told_to_go.result()
-    if (error := task.exception()) is not None:
+    error = task.exception()
+    if isinstance(error, CrowError):
+        from crow.cli.failure import report
+
+        return report(error)
+    if error is not None:
         logger.error("serving ended", exc_info=error)
         return 1
     return 0

@@ -5,7 +5,10 @@ its patience ends. Here every line that may be a request is answered. And it can
 input ends; here that is finished first, so that calls can be piped in.
 """
 
+from typing import TextIO
+
 import anyio
+import anyio.to_thread
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
@@ -23,25 +26,35 @@ TIME_TO_FINISH = 1.5
 
 
 async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
-    """`reader` and `writer` are the real descriptors, which nothing else in the process can reach."""
+    """`reader` and `writer` are the real descriptors, which nothing else in the process can reach.
+
+    OSError if nothing can be written; a client that has left is no failure.
+    """
     incoming, outgoing = _files(reader, writer)
     arriving, arrived = anyio.create_memory_object_stream[Received]()
     leaving, to_send = anyio.create_memory_object_stream[SessionMessage]()
-    lines, requests = _Lines(outgoing), OpenRequests()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, incoming, arriving, lines, requests)
-        tasks.start_soon(_write, to_send, lines, requests)
-        await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
+    serving = anyio.CancelScope()
+    lines, requests = _Lines(outgoing, serving), OpenRequests()
+    with serving:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, incoming, arriving, lines, requests)
+            tasks.start_soon(_write, to_send, lines, requests)
+            await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
+    if lines.failure is not None:
+        raise lines.failure
 
 
 class _Lines:
     """Lines to the client, one at a time."""
 
-    def __init__(self, file: anyio.AsyncFile[str]) -> None:
+    def __init__(self, file: anyio.AsyncFile[str], serving: anyio.CancelScope) -> None:
         self._file = file
+        self._serving = serving
         self._one_at_a_time = anyio.Lock()
         self.nobody_may_read = False
-        """The client sends nothing any more: it may well have gone, which is no failure of ours."""
+        """The client sends nothing any more: what it asked for is finished although it may well have gone."""
+        self.failure: OSError | None = None
+        """Why nothing can be written: serving has ended then."""
 
     async def write(self, line: str) -> None:
         async with self._one_at_a_time:
@@ -50,14 +63,18 @@ class _Lines:
                 await self._file.flush()
             except BrokenPipeError:
                 if not self.nobody_may_read:
-                    raise
+                    self._serving.cancel()
+            except OSError as error:
+                self.failure = error
+                self._serving.cancel()
 
 
 async def _read(
-    file: anyio.AsyncFile[str], arriving: MemoryObjectSendStream[Received], lines: _Lines, requests: OpenRequests
+    file: TextIO, arriving: MemoryObjectSendStream[Received], lines: _Lines, requests: OpenRequests
 ) -> None:
     async with arriving:
-        async for line in file:
+        # Its thread is left behind when serving ends: a line may never come.
+        while line := await anyio.to_thread.run_sync(file.readline, abandon_on_cancel=True):
             message = _message(line)
             if message is not None:
                 requests.received(message.message)
@@ -88,8 +105,8 @@ def _message(line: str) -> SessionMessage | None:
     return SessionMessage(message)
 
 
-def _files(reader: int, writer: int) -> tuple[anyio.AsyncFile[str], anyio.AsyncFile[str]]:
+def _files(reader: int, writer: int) -> tuple[TextIO, anyio.AsyncFile[str]]:
     """They stay open until the process ends: a thread may be waiting in one of them by then."""
     incoming = open(reader, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     outgoing = open(writer, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
-    return anyio.wrap_file(incoming), anyio.wrap_file(outgoing)
+    return incoming, anyio.wrap_file(outgoing)
