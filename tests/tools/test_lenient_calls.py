@@ -358,6 +358,25 @@ def test_a_call_that_was_cut_off_is_refused_in_words() -> None:
     assert "the call was cut off (the text of `content` has no closing quote), so nothing was run" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("raw", "doubled"),
+    [
+        (r'{"path": "a", "p\u0061th": "b", "content": ""}', "path"),
+        ('{"path": "a", "content": "x", "content": "y"}', "content"),
+        ('{"path": "a", "content": "x", "content": "x"}', ""),
+        (r'{"path": "a", "content": "{\"path\": 1, \"content\": 2} \"path\""}', ""),
+    ],
+)
+def test_a_name_with_two_values_is_noticed_however_it_is_spelled(raw: str, doubled: str) -> None:
+    call = ToolCall("c1", "write", raw)
+    tool = ArgumentReader(ARGUMENTS["write"])
+    if doubled:
+        with pytest.raises(BadArguments, match=f"`{doubled}` stands in it twice"):
+            tool.read(call)
+    else:
+        assert msgspec.to_builtins(tool.read(call)[0])["path"] == "a"
+
+
 def test_what_the_model_gets_back_is_what_it_wrote_or_what_was_read() -> None:
     spec = ToolSpec("read", "", schema_of(ReadArguments))
 
