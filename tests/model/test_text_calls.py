@@ -235,6 +235,39 @@ def test_calls_with_tags_may_follow_words(syntax):
     assert followed(["Let me ", "look.\n\n", text]) == ("Let me look.\n\n", calls, "")
 
 
+TAG = '<tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        *(
+            "",
+            "I look\n",
+            "I look. ",
+            "I look! ",
+            "Shall I? ",
+            "I look\u2026 ",
+            "**I look** ",
+            "(I look.) ",
+            "I look: ",
+        ),
+        *("  ", "```\nx\n```\n\n", "<example>\n\n", f"`{TAG}` is how.\n\n", f"> {TAG}\n\n", f"```\n{TAG}\n```\n\n"),
+    ],
+)
+def test_a_tag_counts_at_the_beginning_of_a_line_or_behind_a_sentence(before):
+    """As docs/models.md says."""
+    assert followed([before, TAG]) == (before, [READ], "")
+
+
+@pytest.mark.parametrize(
+    "before", ["I look ", "I look, ", "- ", "1. ", "I look.\n  ", "    ", "```\nx\n```\n", "(see\n"]
+)
+def test_behind_what_may_be_a_quotation_all_is_text(before):
+    text = f"{before}{TAG}\n\n{TAG}"
+    assert followed([text]) == (text, [], "")
+
+
 @pytest.mark.parametrize("syntax", CALLS)
 def test_what_is_quoted_or_cut_off_or_goes_on_is_text(syntax):
     text = CALLS[syntax][0]
