@@ -320,7 +320,7 @@ def _match(
                     remedy="Write both texts as they stand in the file, escaped no more than JSON needs it.",
                 )
             _check_expected(source, edit, [match.start for match in matches], name)
-            _check_classes(source, matches[0], edit, name, manner)
+            _check_classes(source, matches[0], edit, name, manner, is_shifted=True)
             where = source.line_of(matches[0].start)
             return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
     raise _NoPlace(_not_found(source, edit, name, manner))
@@ -357,16 +357,18 @@ def _exact_matches(
         return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
     if len(places) == 1 and (found := _corrected(source, places[0], old, new, manner)):
         what, match = found
-        _check_classes(source, match, edit, name, manner)
+        _check_classes(source, match, edit, name, manner, is_shifted=True)
         return [match], (f"{name} matched at line {source.line_of(match.start)} by overlooking {what}.",)
     if manner.alone and len(places) == 1:
-        _check_classes(source, Match(places[0], ends[0], new), edit, name, manner)
+        _check_classes(source, Match(places[0], ends[0], new), edit, name, manner, is_shifted=False)
     return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
 
 
-def _check_classes(source: Source, match: Match, edit: TextEdit, name: str, manner: _Manner) -> None:
+def _check_classes(
+    source: Source, match: Match, edit: TextEdit, name: str, manner: _Manner, *, is_shifted: bool
+) -> None:
     if has_functions(manner.path, edit.old, edit.new):
-        check_classes(source.plain, match, name)
+        check_classes(source.plain, match, name, is_shifted=is_shifted)
 
 
 def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) -> tuple[str, Match] | None:

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from crow.tools.editing.forms import STRIPPED
 from crow.tools.editing.indents import indent_of
@@ -53,15 +54,19 @@ def has_braces(path: str) -> bool:
 
 def compiles(text: str) -> bool:
     """Whether a text is Python."""
+    return parsed(text) is not None
+
+
+def parsed(text: str) -> Any:
+    """The syntax tree of a text of Python; None if it is none, or too long."""
     if len(text) > LARGEST_COMPILED:
-        return False
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            compile(text, "<edit>", "exec", _ONLY_AST, dont_inherit=True)
+            return compile(text, "<edit>", "exec", _ONLY_AST, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
+            return None
 
 
 def first_sound(path: str, text: str, literal: Match, others: Iterator[tuple[str, Match]]) -> tuple[str, Match] | None:

@@ -123,6 +123,9 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Match
     kept = next((line for line in mine[1:] if line.strip(STRIPPED) == first), None) if first else None
     if kept is None or first == mine[0].strip(STRIPPED) or lines[0] == kept:
         return None
+    indents = {line.strip(STRIPPED): indent_of(line) for line in mine[1:]}
+    if any(indents.get(line.strip(STRIPPED), indent_of(line)) != indent_of(line) for line in lines[1:]):
+        return None  # all of the lines were moved, and the first with them
     return Match(begins, place + len(old), "\n".join([indent_of(kept) + lines[0].lstrip(STRIPPED), *lines[1:]]))
 
 
