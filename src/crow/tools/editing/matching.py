@@ -23,7 +23,7 @@ from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
 from crow.tools.editing.omissions import left_out
 from crow.tools.editing.places import Match, Replacement, Source, occurrences, only_place
 from crow.tools.editing.readings import numbers_of, with_line_ends_meant
-from crow.tools.editing.soundness import first_sound
+from crow.tools.editing.soundness import compiles, first_sound, is_python
 from crow.tools.editing.tolerant import (
     MOST_PLACES,
     Found,
@@ -372,12 +372,15 @@ def _check_classes(
 
 
 def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) -> tuple[str, Match] | None:
+    literal = Match(place, place + len(old), new)
     match = match_without_first(source, place, old, new)
+    if match is not None and "\n" in new.strip() and is_python(manner.path):
+        # One line tells nothing of where it belongs; more that are sound are where they belong.
+        match = None if compiles(source.plain[:place] + new + source.plain[literal.end :]) else match
     if match is None and has_functions(manner.path, old, new):
         match = match_of_methods(source.plain, place, old, new)
     if match is not None:
         return "indentation", match
-    literal = Match(place, place + len(old), new)
     return first_sound(manner.path, source.plain, literal, corrected_matches(source, place, old, new))
 
 
