@@ -118,6 +118,38 @@ def test_unsaved_text_whose_bytes_could_not_be_kept_is_refused(path, content, lo
     assert "write" not in editor.asked
 
 
+PAST_THE_EDITOR = {
+    "carriage returns": (b"one\ntwo\n", "one\r\n"),
+    "carriage returns, as before": (b"one\r\ntwo\r\n", "one\r\n"),
+    "a mark": (b"\xef\xbb\xbfone\n", "two\n"),
+    "another encoding": ("grüße\n".encode("latin-1"), "grün\n"),
+    "too large": (b"one\n", "x" * (client.LARGEST_SENT + 1)),
+    "carriage returns in a new file": (None, "one\r\n"),
+    "a new file that is too large": (None, "x" * (client.LARGEST_SENT + 1)),
+}
+"""What is on disk, and what is to be written: no editor is trusted to keep it."""
+
+
+@pytest.mark.parametrize(("content", "text"), PAST_THE_EDITOR.values(), ids=PAST_THE_EDITOR)
+@pytest.mark.parametrize("kind", [RawEditor, Zed, Toad])
+def test_what_goes_past_the_editor_never_goes_over_text_that_was_typed_meanwhile(path, kind, content, text):
+    editor = kind(path.parent)
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+
+    async def run(workspace: ClientWorkspace) -> None:
+        before = await workspace.read_document(ResolvedPath(str(path)))
+        editor.unsaved[str(path)] = "typed\n"
+        with pytest.raises(FileChanged):
+            await workspace.write_document(ResolvedPath(str(path)), text, before)
+
+    play(editor, run)
+    assert editor.unsaved == {str(path): "typed\n"}
+    assert (path.read_bytes() if path.exists() else None) == content
+    assert "write" not in editor.asked
+
+
 def test_an_editor_that_shows_carriage_returns_may_change_them_unsaved(path):
     editor = RawEditor(path.parent)
     path.write_bytes(b"one\r\ntwo\r\n")
