@@ -11,7 +11,7 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.errors import ConfigError
-from crow.policy.base import Origin
+from crow.policy.base import Ask, Origin
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
@@ -52,6 +52,29 @@ def test_a_grant_outlives_the_session(home, project):
     assert word(verdict) == "go"
     assert verdict.origin is Origin.PROJECT_GRANT
     assert second.warning == ""
+
+
+def test_it_does_not_count_in_another_folder_that_took_the_name_of_the_project(home, project, tmp_path):
+    asked = policy(home, project)
+    write = Deed("write", ToolKind.EDIT, writes=(f"{project}/src/a.py",))
+    allow_in_project(asked, "npm test", project)
+    asked.remember(asked.judge(write).session, "session")  # type: ignore[union-attr]
+    deeds = [line("npm test", project), write]
+    assert [word(asked.judge(deed)) for deed in deeds] == ["go", "go"]
+    os.rename(project, tmp_path / "away")
+    for put in (os.mkdir, lambda path: os.symlink(home, path)):
+        put(project)
+        for deed in deeds:
+            verdict = asked.judge(deed)
+            assert isinstance(verdict, Ask)
+            assert "is another folder than it was when the session was opened" in verdict.reason
+            assert (verdict.session, verdict.project) == (None, None)
+        asked.mode = "auto"
+        assert word(asked.judge(deeds[0])) == "go"  # by the mode, as before
+        asked.mode = "ask"
+        os.rename(project, tmp_path / f"other-{put.__name__}")
+    os.rename(tmp_path / "away", project)
+    assert [word(asked.judge(deed)) for deed in deeds] == ["go", "go"]
 
 
 def test_it_leads_no_program_into_a_folder_that_was_added_later(home, project, tmp_path):

@@ -4,11 +4,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.disk import Disk
 from crow.errors import ConfigError
-from crow.policy.base import Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
+from crow.paths import shown
+from crow.policy.base import GRANTED, Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.grants import Grants, is_superseded
 from crow.policy.paths import is_secret_in
 
@@ -40,6 +43,8 @@ class RulePolicy:
     ) -> None:
         self.mode: Mode = mode
         self._roots = tuple(roots)
+        self._identities = tuple(map(_identity, roots))
+        """Which folders the roots were at the beginning: another one may have taken the name of one since."""
         self._private = tuple({*private, *(os.path.realpath(folder) for folder in private)})
         self._readable = tuple(os.path.realpath(folder) for folder in readable)
         self._own = [KnownRule(rule, Origin.BUILT_IN) for rule in own_rules]
@@ -62,19 +67,39 @@ class RulePolicy:
         return self._grants.warning
 
     def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
-        from crow.policy.judging import verdicts
-
-        return _strictest(verdicts(deed, self._situation(anew=anew)))
+        return _strictest(self._verdicts(deed, self._situation(anew=anew)))
 
     async def beside(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
         from crow.policy.explaining import explain
-        from crow.policy.judging import verdicts
 
         situation = self._situation()
-        return explain(deed, verdicts(deed, situation), situation)
+        return explain(deed, self._verdicts(deed, situation), situation)
+
+    def _verdicts(self, deed: Deed, situation: "Situation") -> list[Verdict]:
+        """What the person allowed was allowed in the folders that they knew: in another one it does not count."""
+        from crow.policy.judging import verdicts
+        from crow.policy.rulebook import RuleBook
+
+        found = verdicts(deed, situation)
+        is_granted = any(isinstance(verdict, Allow) and verdict.origin in GRANTED for verdict in found)
+        if not is_granted or not (deed.command or deed.reads or deed.writes):
+            return found
+        now = zip(self._roots, self._identities, strict=True)
+        other = next((root for root, identity in now if _identity(root) != identity), None)
+        if other is None:
+            return found
+        lasting = RuleBook([*self._own, *self._of_user, *self._of_project], self._roots)
+        situation = msgspec.structs.replace(situation, book=lasting)
+        reason = f"{shown(other)} is another folder than it was when the session was opened."
+        return [
+            Ask(verdict.rule, f"{reason} {verdict.reason}".rstrip(), verdict.origin)
+            if isinstance(verdict, Ask)
+            else verdict
+            for verdict in verdicts(deed, situation)
+        ]
 
     def is_secret(self, path: str) -> bool:
         return is_secret_in(path, self._private, self._readable)
@@ -137,6 +162,15 @@ class RulePolicy:
             book = RuleBook(rules, self._roots)
             self._book = rules, book
         return Situation(book, self.mode, self._roots, self._private, self._readable)
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    """None if nothing lies there."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _strictest(verdicts: list[Verdict]) -> Verdict:
