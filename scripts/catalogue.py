@@ -85,7 +85,7 @@ def main() -> None:
 
 def download(folder: str) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "litellm"]
-    subprocess.run(command, check=True)  # noqa: S603 -- our own words
+    subprocess.run(command, check=True)
     return next(Path(folder).glob("*.whl"))
 
 
