@@ -161,7 +161,8 @@ class LineFit:
 
     def _reindented(self, line: str, *, is_first: bool) -> str:
         indent, body, end = split_blanks(line)
-        return self._translated(indent, is_first=is_first) + body + self._ends.get(end, end) if body else line
+        ending = self._ends.get(end, end)
+        return self._translated(indent, is_first=is_first) + body + ending if body else ending
 
     def _is_relative(self, new: Sequence[str]) -> bool:
         """Whether the lines after the first are indented as that is written, and not as they stand in the file.

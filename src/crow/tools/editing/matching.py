@@ -28,6 +28,7 @@ from crow.tools.editing.tolerant import (
     MOST_PLACES,
     Found,
     corrected_matches,
+    match_in_block,
     match_without_first,
     tolerant_matches,
 )
@@ -379,6 +380,8 @@ def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) 
         match = None if compiles(source.plain[:place] + new + source.plain[literal.end :]) else match
     if match is None and has_functions(manner.path, old, new):
         match = match_of_methods(source.plain, place, old, new)
+    if match is None and is_python(manner.path):
+        match = match_in_block(source, place, old, new)
     if match is not None:
         return "indentation", match
     return first_sound(manner.path, source.plain, literal, corrected_matches(source, place, old, new))

@@ -58,9 +58,16 @@ def match_of_methods(text: str, place: int, old: str, new: str) -> Match | None:
     literal = _functions_of(text[:place] + new + text[end:])
     if begins == place and not _taken_over(functions, literal):  # the line has its indent, and the class ends with it
         return None
-    lines = [indent + line if line.strip(STRIPPED) else line for line in added.split("\n")]
-    match = Match(place, end, head + "\n".join(lines))
+    actual = indent_of(text[begins : end + 1])
+    if not all(line.startswith(actual) for line in head.split("\n")[1:] if line.strip(STRIPPED)):
+        first, _, rest = head.partition("\n")
+        head = f"{first}\n{_shifted(rest, text[begins:place])}"
+    match = Match(place, end, head + _shifted(added, indent))
     return match if _functions_of(text[:place] + match.new + text[end:]) else None
+
+
+def _shifted(text: str, indent: str) -> str:
+    return "\n".join(indent + line if line.strip(STRIPPED) else line for line in text.split("\n"))
 
 
 def check_classes(text: str, match: Match, name: str, *, is_shifted: bool) -> None:

@@ -37,11 +37,14 @@ def other_readings(old: str, new: str) -> Iterator[Reading]:
     if len(old) + len(new) > MOST_READ:
         return
     bare = Reading("", old, new)
+    for unwrap in (_without_bare_numbers, _without_some_numbers):
+        if (found := unwrap(bare)) is not None:
+            yield found
     for unwrap in (_without_fence, _without_numbers, _without_diff_marks):
         if (found := unwrap(bare)) is not None:
             what = f"{bare.what} and {found.what}" if bare.what else found.what
-            yield found._replace(what=what)
-            bare = bare if found.only_there else found._replace(what=what)
+            bare = found._replace(what=what)
+            yield bare
     for what, unescape in _UNESCAPES:
         meant = with_line_feeds(unescape(bare.old))
         if meant != bare.old and meant:
@@ -116,7 +119,7 @@ def _numbered_lines(text: str) -> list[_Numbered]:
 def _without_numbers(reading: Reading) -> Reading | None:
     numbered = _numbered_lines(reading.old)
     if not numbered:
-        return _without_some_numbers(reading) or _without_bare_numbers(reading)
+        return None
     marks = {line.mark for line in numbered}
     # What follows other marks than a tab is mostly a blank that belongs to the number.
     padded = marks != {"\t"} and all(not line.rest or line.rest.startswith(" ") for line in numbered)

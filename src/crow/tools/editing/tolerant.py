@@ -16,7 +16,7 @@ from crow.tools.editing.indents import indent_of
 from crow.tools.editing.places import Match, Source, occurrences
 from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
-from crow.tools.editing.soundness import has_braces, is_code
+from crow.tools.editing.soundness import compiles, has_braces, is_code
 
 MOST_PLACES = 1000
 """Places after which no more are looked for: it is ambiguous enough."""
@@ -113,6 +113,22 @@ def _first_indented(before: str, literal: Match, old: str) -> Match | None:
     return None
 
 
+def match_in_block(source: Source, place: int, old: str, new: str) -> Match | None:
+    """For a line of Python that was copied without its indent, and others right below it that are written like it:
+    they are in its block. Taken as they are written, the first of them would end it."""
+    lines = new.rstrip("\n").split("\n")
+    begins = source.line_start(place)
+    if len(lines) < 2 or begins == place or source.plain[begins:place].strip(STRIPPED):
+        return None
+    is_block = all(line.strip(STRIPPED) for line in lines) and indent_of(lines[0]) == indent_of(lines[1]) == indent_of(
+        old
+    )
+    match = _indented(source, begins, place, old, new) if is_block and compiles(lines[0].strip(STRIPPED)) else None
+    if match is None or not compiles(source.plain[: match.start] + match.new + source.plain[match.end :]):
+        return None
+    return match
+
+
 def match_without_first(source: Source, place: int, old: str, new: str) -> Match | None:
     """For lines of which the first was copied without its indent and then taken away: the next keeps its own."""
     begins = source.line_start(place)
@@ -123,6 +139,8 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Match
     kept = next((line for line in mine[1:] if line.strip(STRIPPED) == first), None) if first else None
     if kept is None or first == mine[0].strip(STRIPPED) or lines[0] == kept:
         return None
+    if len(_content(lines)) == 1 and len(indent_of(kept)) > place - begins:
+        return None  # the line before it was the head of its block
     indents = {line.strip(STRIPPED): indent_of(line) for line in mine[1:]}
     if any(indents.get(line.strip(STRIPPED), indent_of(line)) != indent_of(line) for line in lines[1:]):
         return None  # all of the lines were moved, and the first with them
