@@ -146,8 +146,11 @@ def _imported(node: ast.AST) -> list[str]:
             return [f"{module}.{alias.name}" if module == "crow" else module for alias in names]
         case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
             return [name]
-        case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.JoinedStr(values=[first, *_]), *_]):
-            return [first.value.rstrip(".")] if isinstance(first, ast.Constant) else []
+        case ast.Call(
+            func=ast.Attribute(attr="import_module"),
+            args=[ast.JoinedStr(values=[ast.Constant(value=str(beginning)), *_]), *_],
+        ):
+            return [beginning.rstrip(".")]
         case _:
             return []
 
