@@ -4,9 +4,7 @@ import os
 
 import pytest
 
-from crow.project.custom import custom_command
-from crow.project.prompt_files import prompt_files_in
-from crow.project.skills import LONGEST_LISTING, Skill, listing, skill
+from crow.project.prompt_files import LONGEST_LISTING, Skill, prompt_files_in, read_command, read_skill, skills_listing
 from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, Watched
 
 
@@ -23,7 +21,7 @@ from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PRO
     ],
 )
 def test_what_was_typed_goes_into_its_places_or_to_the_end(body, arguments, expanded):
-    command = custom_command("/x/a.md", "a.md", body.encode())
+    command = read_command("/x/a.md", "a.md", body.encode())
     assert command is not None
     assert command.expanded(arguments) == expanded
 
@@ -40,32 +38,32 @@ def test_what_was_typed_goes_into_its_places_or_to_the_end(body, arguments, expa
     ],
 )
 def test_a_command_is_called_like_its_file_in_characters_that_can_be_typed(inner, name):
-    command = custom_command("/x", inner, b"text")
+    command = read_command("/x", inner, b"text")
     assert command is not None
     assert command.name == name
 
 
 def test_a_file_without_a_name_or_a_text_is_no_command():
-    assert custom_command("/x", "!!!.md", b"text") is None
-    assert custom_command("/x", "a.md", b"---\ndescription: x\n---\n") is None
-    assert skill("/x", "a", b"   ") is None
+    assert read_command("/x", "!!!.md", b"text") is None
+    assert read_command("/x", "a.md", b"---\ndescription: x\n---\n") is None
+    assert read_skill("/x", "a", b"   ") is None
 
 
 def test_a_description_is_one_visible_line():
-    command = custom_command("/x", "a.md", "---\ndescription: a\u202eb\x1b[31m\n---\nbody".encode())
+    command = read_command("/x", "a.md", "---\ndescription: a\u202eb\x1b[31m\n---\nbody".encode())
     assert command is not None
     assert command.description == "a⟨U+202E⟩b⟨U+001B⟩[31m"
-    bare = custom_command("/x", "a.md", b"# The title\n\nbody")
+    bare = read_command("/x", "a.md", b"# The title\n\nbody")
     assert bare is not None
     assert bare.description == "The title"
 
 
 def test_the_list_of_skills_for_the_model_is_capped():
     skills = [Skill(f"s{number}", "d" * 200, "body", f"/skills/s{number}/SKILL.md") for number in range(50)]
-    text = listing(skills)
+    text = skills_listing(skills)
     assert len(text) < LONGEST_LISTING + 50
     assert "more are not listed" in text
-    assert listing([]) == ""
+    assert skills_listing([]) == ""
 
 
 # --- the files

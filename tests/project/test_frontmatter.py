@@ -2,7 +2,7 @@
 
 import pytest
 
-from crow.project.frontmatter import split_head
+from crow.project.prompt_files import split_head
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,9 @@ import pytest
 
 from crow.config.settings import Limits, McpServerSettings
 from crow.errors import ConfigError
-from crow.project.offer import ProjectOffer, read_offer
-from crow.project.question import shown_to_person
-from crow.project.servers import VariablesMissing, expanded
+from crow.project.offer import ProjectOffer, VariablesMissing, expanded, read_offer, shown_to_person
 from crow.project.snapshot import OF_PROJECT, Watched
-from crow.project.sources import Sources
-from crow.project.trust import TrustFile
+from crow.project.sources import Sources, TrustFile
 from tests.support.patience import DEADLINE
 
 
@@ -282,7 +279,7 @@ def test_a_damaged_file_trusts_nothing_and_says_so(tmp_path, project, content):
 
 def test_several_crows_remember_at_once_and_lose_nothing(tmp_path):
     code = (
-        "import sys\nfrom crow.config import locking\nfrom crow.project.trust import TrustFile\n"
+        "import sys\nfrom crow.config import locking\nfrom crow.project.sources import TrustFile\n"
         f"locking.PATIENCE = {DEADLINE}\n"
         "for number in range(10): TrustFile(sys.argv[1]).trust(f'/p/{sys.argv[2]}/{number}', 'digest')"
     )

@@ -1,4 +1,8 @@
-"""Where a session's commands and skills come from: the user's own folder, and the projects that they trust."""
+"""Where a session's commands and skills come from: the user's own folder, and the projects that they trust.
+
+What the person trusted is kept on their side, in `$CROW_HOME/trust.json`, never in the repository. A project is
+trusted as it was: by its real path and by the content of what it brings.
+"""
 
 import asyncio
 import contextlib
@@ -6,20 +10,23 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from crow.config.locking import locked
+from crow.config.versioned_json import Versioned, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
 from crow.project.offer import ProjectOffer, read_offer
-from crow.project.prompt_files import PromptFiles, prompt_files_in
-from crow.project.skills import Skill, listing
+from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in, skills_listing
 from crow.project.snapshot import OF_PROJECT, OF_USER, Watched
-from crow.project.trust import TrustFile
 from crow.project.watching import Names, Places, Watch
 
 PATIENCE = 5.0
 """Seconds for a look at the dates of some files."""
 MOST_ROUNDS = 4
 """How often folders are looked at again that change while they begin to be watched."""
+
+TRUST_NAME = "trust.json"
+_VERSION = 1
 
 
 class _Project:
@@ -123,7 +130,7 @@ class Sources:
         for files in self.prompt_files():
             for skill in files.skills:
                 known.setdefault(skill.name, skill)
-        return listing(list(known.values()))
+        return skills_listing(list(known.values()))
 
     def trusted(self) -> list[ProjectOffer]:
         return [project.offer for project in self._projects if project.standing == "trusted"]
@@ -181,3 +188,28 @@ def skills_folder(home: str) -> str:
 def _is_home(root: str, home: str) -> bool:
     """Whether the folder's `.crow` is Crow's own home: that is the user's, and no project."""
     return os.path.realpath(os.path.join(root, ".crow")) == os.path.realpath(home)
+
+
+class _Trusted(Versioned, frozen=True):
+    projects: dict[str, str]
+    """The digest of what was trusted, by the project's real path."""
+
+
+class TrustFile:
+    """Read each time it is asked, as another Crow may have written it. One that cannot be read trusts nothing."""
+
+    def __init__(self, home: str) -> None:
+        self._path = os.path.join(home, TRUST_NAME)
+
+    def trusts(self, root: str, digest: str) -> bool:
+        """ConfigError if the file cannot be understood."""
+        return self._read().projects.get(os.path.realpath(root)) == digest
+
+    def trust(self, root: str, digest: str) -> None:
+        """ConfigError if it cannot be kept."""
+        with locked(self._path):
+            projects = {**self._read().projects, os.path.realpath(root): digest}
+            write_versioned(self._path, _Trusted(_VERSION, projects))
+
+    def _read(self) -> _Trusted:
+        return read_versioned(self._path, _Trusted(_VERSION, {}), "no project is trusted by it")

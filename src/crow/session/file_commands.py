@@ -5,9 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, Journal, Notice, Sent, SentText
 from crow.paths import shown
-from crow.project.custom import CustomCommand
-from crow.project.prompt_files import PromptFiles
-from crow.project.skills import Skill
+from crow.project.prompt_files import CustomCommand, PromptFiles, Skill
 from crow.project.sources import Sources
 from crow.session.commands import Command, Prompt, Reply
 from crow.session.trusting import Trusting

@@ -7,9 +7,8 @@ from crow.errors import ConfigError, OptionUnknown
 from crow.events import Notice
 from crow.paths import shown
 from crow.policy.rules import RulePolicy
-from crow.project.offer import ProjectOffer
+from crow.project.offer import ProjectOffer, VariablesMissing, expanded
 from crow.project.project_config import is_looser
-from crow.project.servers import VariablesMissing, expanded
 from crow.session.options import Options
 from crow.tools.terminal import RunCommand
 from crow.turn.conversation import Conversation

@@ -10,8 +10,7 @@ from contextlib import suppress
 from crow.actions import PermissionAnswer, PermissionQuestion
 from crow.errors import FileSystemSilent, TurnCancelled
 from crow.events import CallOpened, CallSettled, Notice, PermissionAnswered, PermissionAsked
-from crow.project.offer import ProjectOffer
-from crow.project.question import shown_to_person
+from crow.project.offer import ProjectOffer, shown_to_person
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
