@@ -20,7 +20,7 @@ from crow.session.journal import SessionJournal
 from crow.session.late_model import LateModel
 from crow.session.models import Models
 from crow.session.options import Options
-from crow.session.unstored import RecentChanges
+from crow.session.persistence import RecentChanges
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
 from crow.workspace.local import LocalWorkspace

@@ -28,7 +28,7 @@ from crow.events import (
 )
 from crow.messages import StopReason, Text
 from crow.results import Location, TextBlock, ToolKind, ToolResult
-from crow.session.mending import INTERRUPTED, NOT_BEGUN, last_turn_number, missing_ends
+from crow.session.recovery import INTERRUPTED, NOT_BEGUN, last_turn_number, missing_ends
 from crow.session.replay import PastCall, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 
 GO = (SentText("go"),)

@@ -27,10 +27,10 @@ from crow.events import (
 )
 from crow.messages import StopReason, Text
 from crow.results import DiffBlock, ToolKind, ToolResult
-from crow.session import unstored
+from crow.session import persistence
 from crow.session.journal import SessionJournal
+from crow.session.persistence import RecentChanges
 from crow.session.undo import NOTHING, PastTurn, last_turn, undo_last_turn
-from crow.session.unstored import RecentChanges
 from crow.store.base import EventLog
 from crow.tools.changing import digest_of
 from crow.workspace.base import Workspace
@@ -617,7 +617,7 @@ def test_a_session_that_is_not_stored_can_take_back_too(tmp_path):
 
 
 def test_what_is_kept_in_memory_has_a_limit_and_no_turn_is_kept_by_halves(monkeypatch):
-    monkeypatch.setattr(unstored, "LARGEST_IN_MEMORY", 10_000)
+    monkeypatch.setattr(persistence, "LARGEST_IN_MEMORY", 10_000)
     recent = RecentChanges()
     for number in range(1, 6):
         recent.add(TurnStarted(f"t{number}"))

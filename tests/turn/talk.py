@@ -13,7 +13,7 @@ from crow.model.script import Reply
 from crow.model.scripted import ScriptedModel
 from crow.policy.rules import RulePolicy
 from crow.session.journal import SessionJournal
-from crow.session.unstored import RecentChanges
+from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask
 from crow.tools.read import Read
 from crow.tools.seen import Seen

@@ -13,7 +13,7 @@ from crow.model.base import ModelInfo, ModelRequest
 from crow.model.wires import anthropic_request, chat_request, responses_request
 from crow.model.wires.dialects import dialect_of
 from crow.results import ToolResult
-from crow.session.mending import missing_ends
+from crow.session.recovery import missing_ends
 from crow.turn.history import History
 from tests.model.asking import READ
 from tests.support.provider_anthropic import seal

@@ -11,8 +11,8 @@ from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
 from crow.config.settings import McpServerSettings
+from crow.session.environment import Environment
 from crow.session.models import SessionSetup
-from crow.session.surroundings import Surroundings
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.environment import given_to_terminals, seen_by_commands
@@ -52,9 +52,9 @@ class Offers:
         environ: Mapping[str, str],
         sink: UpdateSink,
         servers: Mapping[str, McpServerSettings],
-    ) -> Surroundings:
+    ) -> Environment:
         shows = self._client.elicitation or wire.ElicitationCapabilities()
-        return Surroundings(
+        return Environment(
             workspace=self._workspace(session_id, roots),
             commands=self._commands(session_id, roots, setup, keeper, environ),
             person=ClientPerson(

@@ -20,13 +20,12 @@ from crow.config.home import remove_temporaries
 from crow.disk import Disk
 from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, Notice
-from crow.session.archive import Keeping, StoredArchive
-from crow.session.mending import mend
 from crow.session.models import SessionSetup
 from crow.session.open import Beginnings, open_session
+from crow.session.persistence import Persistence, StoredArchive, stored_later
+from crow.session.recovery import recover
 from crow.session.replay import replayed
 from crow.session.session import Session
-from crow.session.unstored import stored_later
 from crow.store.base import EventLog
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
@@ -100,8 +99,8 @@ class Sessions:
         with answered():
             roots = await self._roots(request)
             setup = await self._set_up()
-            keeping, warning = await self._create(session_id, roots)
-            opened = await self._put_together(session_id, roots, setup, offers, keeping, request)
+            persistence, warning = await self._create(session_id, roots)
+            opened = await self._put_together(session_id, roots, setup, offers, persistence, request)
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
@@ -137,10 +136,12 @@ class Sessions:
                 await self._put_away(session_id)
                 log = await self._store.claim(session_id)
                 await self._store.set_roots(session_id, roots[1:])
-                past = await mend(log, await self._store.events(session_id))
+                past = await recover(log, await self._store.events(session_id))
                 await self._remove_outputs(session_id)
-                keeping = self._kept(session_id, log, past)
-                opened = await self._put_together(session_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
+                persistence = self._kept(session_id, log, past)
+                opened = await self._put_together(
+                    session_id, [stored_at, *roots[1:]], setup, offers, persistence, request
+                )
             if replay:
                 await opened.sink.replay(replayed(past))
         call.afterwards(lambda: opened.sink.tell_stored(entry))
@@ -160,14 +161,14 @@ class Sessions:
             stored_at = (await self._store.find(request.session_id)).cwd
             await self._disk(roots[0]).run(lambda: _same_folder(stored_at, roots[0]), PATIENCE)
             log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
-            past = await mend(log, await self._store.events(new_id))
-            keeping = self._kept(new_id, log, past)
-            opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, keeping, request)
+            past = await recover(log, await self._store.events(new_id))
+            persistence = self._kept(new_id, log, past)
+            opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, persistence, request)
         self._announce(opened, call)
         modes, options = opened.state()
         return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
 
-    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Keeping, Notice | None]:
+    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Persistence, Notice | None]:
         """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
         folders = os.path.normpath(roots[0]), roots[1:]
         try:
@@ -181,8 +182,8 @@ class Sessions:
         remark = await self._store.remark()
         return self._kept(session_id, log), Notice("warning", remark) if remark else None
 
-    def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Keeping:
-        return Keeping(log, StoredArchive(self._store, session_id, log), past)
+    def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Persistence:
+        return Persistence(log, StoredArchive(self._store, session_id, log), past)
 
     async def _put_together(
         self,
@@ -190,18 +191,18 @@ class Sessions:
         roots: Sequence[str],
         setup: SessionSetup,
         offers: Offers,
-        keeping: Keeping,
+        persistence: Persistence,
         request: wire.NewSessionRequest,
     ) -> Opened:
         sink = offers.sink(session_id)
-        sink.remember(keeping.past)
+        sink.remember(persistence.past)
         servers, problems = translate_session.servers(request.mcp_servers or ())
         disk = self._disk(roots[0])
         around = await disk.run(
             lambda: offers.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers), PATIENCE
         )
         read = await disk.run(lambda: Beginnings(session_id, setup, around.workspace.roots, self._home), PATIENCE)
-        session = open_session(session_id, setup, around, keeping, self._home, read)
+        session = open_session(session_id, setup, around, persistence, self._home, read)
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._open[session_id] = session

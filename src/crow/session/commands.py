@@ -1,7 +1,7 @@
 """Slash commands: a prompt that begins with `/name` may be for Crow itself.
 
-The built-in ones are in `crow.session.builtins`; those that are files of the user's or of a trusted project come from
-`crow.session.file_commands`.
+The built-in ones are put together in `crow.session.builtin_commands`; those that are files of the user's or of a
+trusted project come from `crow.session.file_commands`.
 """
 
 import asyncio

@@ -11,16 +11,16 @@ from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt
 from crow.project.sources import Sources, skills_folder
-from crow.session.archive import Keeping
-from crow.session.builtins.all import all_commands
+from crow.session.builtin_commands import all_commands
+from crow.session.environment import Environment
 from crow.session.journal import SessionJournal
 from crow.session.late_model import LateModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
+from crow.session.persistence import Persistence
 from crow.session.preparations import Preparations
 from crow.session.servers import Servers
 from crow.session.session import Session
-from crow.session.surroundings import Surroundings
 from crow.session.title import Title
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
@@ -54,18 +54,18 @@ class Beginnings:
 
 
 def open_session(
-    id: str, setup: SessionSetup, around: Surroundings, keeping: Keeping, home: str, read: Beginnings
+    id: str, setup: SessionSetup, around: Environment, persistence: Persistence, home: str, read: Beginnings
 ) -> Session:
     settings = setup.settings
     patience = patience_in(around.environ, PATIENCE)
-    journal = SessionJournal(keeping.log, patience)
-    journal.remember(keeping.past)
+    journal = SessionJournal(persistence.log, patience)
+    journal.remember(persistence.past)
     journal.subscribe(around.sink)
     policy, sources, prompt = read.policy, read.sources, read.prompt
     terminals = Terminals(around.commands)
     run_command = RunCommand(terminals, settings.terminal.timeout)
-    purse = Purse(amounts_of(settings.budget), journal, around.person, day=keeping.archive.spent_today)
-    purse.remember(keeping.past)
+    purse = Purse(amounts_of(settings.budget), journal, around.person, day=persistence.archive.spent_today)
+    purse.remember(persistence.past)
     conversation = Conversation(
         model=LateModel(setup.first),
         tools=Toolbox(_session_tools(around, policy, terminals, run_command, settings.web)),
@@ -93,10 +93,10 @@ def open_session(
     conversation.tools.more = servers
     conversation.tools.add(Task(subagents.subagent_for, lambda: policy.mode))
     conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
-    title = Title(journal, keeping.past)
-    commands = all_commands(conversation, options, sources, trusting, keeping.archive, servers, title)
-    session = Session(id, conversation, journal, terminals, options, commands, servers, title, keeping.past)
-    for notice in _begin(keeping.past, trusting, options, read.warnings):
+    title = Title(journal, persistence.past)
+    commands = all_commands(conversation, options, sources, trusting, persistence.archive, servers, title)
+    session = Session(id, conversation, journal, terminals, options, commands, servers, title, persistence.past)
+    for notice in _begin(persistence.past, trusting, options, read.warnings):
         session.tell(notice)
     for doubt in purse.doubts(conversation.model.info):
         session.tell(Notice("warning", doubt))
@@ -104,7 +104,7 @@ def open_session(
 
 
 def _session_tools(
-    around: Surroundings, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+    around: Environment, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
 ) -> Iterator[Tool]:
     from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
 

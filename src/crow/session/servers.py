@@ -1,30 +1,96 @@
 """The MCP servers of a session: wanted from the start, started once the client knows of the session.
 
-The library behind them is large. It is loaded by the first session that has servers, on a thread of its own.
+Their prompts are commands of the session, and what they ask the person is brought to them. The library behind them is
+large. It is loaded by the first session that has servers, on a thread of its own.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from crow.actions import Filled, Form, Link
 from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
-from crow.events import Notice
+from crow.events import CommandInfo, Notice, Remark, Sent
 from crow.mcp.using.wanted import Wanted, all_wanted
-from crow.session.server_prompts import ServerPrompts
-from crow.session.server_questions import Asker
-from crow.session.surroundings import Surroundings
+from crow.session.commands import Command, Prompt, Reply
+from crow.session.environment import Environment
 from crow.tools.base import Tool
 from crow.tools.task import Errand
 from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.subagent.naming import named
 from crow.turn.waits import waiting
 from crow.visible import one_line
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub, ServerStatus
+    from crow.mcp.using.prompts import ServerPrompt
 
 logger = logging.getLogger(__name__)
+
+PREFIX = "mcp:"
+"""How the names of all of them begin."""
+
+MOST_TOLD = 20
+"""Declined questions that the person is told of."""
+LONGEST_TOLD = 500
+
+
+class Asker:
+    """Brings servers' questions to the person: those of a call one at a time, like every other question of a turn.
+
+    What is asked in a call of a subagent is asked about the subagent as a whole: the editor does not know its calls.
+    What is asked outside any call may wait as long as the person likes, and holds up nothing else.
+    """
+
+    def __init__(self, conversation: Conversation, errand_of: Callable[[str], Errand | None]) -> None:
+        self._conversation = conversation
+        self._person = conversation.person
+        self._errand_of = errand_of
+        self._outside_calls = asyncio.Lock()
+        self._told: set[str] = set()
+        """Questions that were declined in the person's name, and told."""
+
+    @property
+    def can_visit(self) -> bool:
+        return self._person.can_visit
+
+    async def fill_in(self, form: Form) -> Filled:
+        """As a form where the client has forms; else it is declined. Never as a permission, which some clients give by
+        themselves."""
+        if not form.call_id:
+            async with self._outside_calls:
+                return await self._person.fill_in(form) or self._declined(form)
+        errand = self._errand_of(form.call_id)
+        if errand is not None:
+            form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
+        async with self._conversation.dialog:
+            return await self._person.fill_in(form) or self._declined(form)
+
+    async def visit(self, link: Link) -> bool:
+        if not link.call_id:
+            return await self._person.visit(link)
+        errand = self._errand_of(link.call_id)
+        if errand is not None:
+            link = replace(link, call_id=errand.call_id, text=named(errand, link.text))
+        async with self._conversation.dialog:
+            return await self._person.visit(link)
+
+    def visited(self, link_id: str) -> None:
+        self._person.visited(link_id)
+
+    def _declined(self, form: Form) -> Filled:
+        """In the person's name, who would otherwise not know."""
+        if form.text not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(form.text)
+            asked = one_line(form.text, LONGEST_TOLD)
+            self._conversation.journal.append(
+                Remark("warning", f"{asked} Your editor cannot show this question, so it was told no.")
+            )
+        return Filled("decline")
 
 
 class Servers:
@@ -36,7 +102,7 @@ class Servers:
     def __init__(
         self,
         conversation: Conversation,
-        around: Surroundings,
+        around: Environment,
         home: str,
         config: Mapping[str, McpServerSettings],
         project: Callable[[], Mapping[str, McpServerSettings]],
@@ -143,7 +209,7 @@ def _import_hub() -> None:
     silence_library()
 
 
-def _make_hub(conversation: Conversation, around: Surroundings, home: str, asker: Asker) -> "Hub":
+def _make_hub(conversation: Conversation, around: Environment, home: str, asker: Asker) -> "Hub":
     from crow.mcp.using.connection import Around
     from crow.mcp.using.hub import Hub
 
@@ -159,3 +225,67 @@ def _make_hub(conversation: Conversation, around: Surroundings, home: str, asker
         ),
         lambda: conversation.model.info.context_window,
     )
+
+
+class ServerPrompts:
+    """`there` gives those that the servers have now; `prepare` waits for the servers, as before any prompt."""
+
+    def __init__(
+        self, there: "Callable[[], Sequence[ServerPrompt]]", prepare: Callable[[TurnIds], Awaitable[None]]
+    ) -> None:
+        self._there = there
+        self._prepare = prepare
+        self._tell: Callable[[], None] = lambda: None
+
+    async def look(self) -> None:
+        """They come and go by themselves."""
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    @property
+    def is_watched(self) -> bool:
+        return True
+
+    def has_changed(self) -> None:
+        """Is called when there may be others than before."""
+        self._tell()
+
+    def close(self) -> None:
+        self._tell = lambda: None
+
+    def commands(self) -> Sequence[Command]:
+        return [PromptCommand(prompt) for prompt in self._there()]
+
+    def find(self, name: str) -> Command | None:
+        """Also one that is not there: its server may still be starting."""
+        return self.there(name) or (LatePrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
+
+    def there(self, name: str) -> Command | None:
+        return next((command for command in self.commands() if command.info.name == name), None)
+
+
+class LatePrompt:
+    def __init__(self, name: str, prompts: ServerPrompts, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
+        self.info = CommandInfo(name, "")
+        self._prompts = prompts
+        self._prepare = prepare
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+        await self._prepare(ids)
+        command = self._prompts.there(self.info.name)
+        if command is not None:
+            return await command.run(arguments, rest, ids)
+        return Reply(
+            f"There is no prompt `/{one_line(self.info.name, 200)}`, so nothing was sent to the model. "
+            "`/mcp` shows the MCP servers, how they are and their prompts."
+        )
+
+
+class PromptCommand:
+    def __init__(self, prompt: "ServerPrompt") -> None:
+        self.info = CommandInfo(prompt.name, prompt.description, prompt.hint)
+        self._prompt = prompt
+
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Prompt:
+        return Prompt((*await self._prompt.expand(arguments), *rest))

@@ -21,8 +21,8 @@ from crow.events import (
 from crow.messages import StopReason
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
-from crow.session.mending import last_turn_number
 from crow.session.options import Options
+from crow.session.recovery import last_turn_number
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import Title

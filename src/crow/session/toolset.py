@@ -1,9 +1,15 @@
 """Every tool that a session has from the beginning, put together."""
 
+from collections.abc import Mapping
+from typing import assert_never
+
+from crow.actions import Deed
 from crow.config.settings import WebSettings
+from crow.policy.base import Allow, Deny, Policy
+from crow.policy.base import Ask as AskVerdict
 from crow.policy.rules import RulePolicy
-from crow.session.surroundings import Surroundings
-from crow.session.web_tools import web_tools
+from crow.results import ToolKind
+from crow.session.environment import Environment
 from crow.tools.ask import Ask
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
@@ -14,12 +20,15 @@ from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen
 from crow.tools.terminal import RunCommand
+from crow.tools.web_fetch import WebFetch
+from crow.tools.web_redirects import HostVerdict
+from crow.tools.web_search import WebSearch
 from crow.tools.write import Write
 from crow.workspace.terminals import Terminals
 
 
 def session_tools(
-    around: Surroundings, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+    around: Environment, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
 ) -> list[Tool]:
     return [
         *file_tools(),
@@ -38,3 +47,19 @@ def file_tools() -> list[Tool]:
     """Those that must know what their model has read; each subagent has its own."""
     seen = Seen()
     return [Read(seen), Write(seen), Edit(seen)]
+
+
+def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str]) -> list[Tool]:
+    def judge_host(host: str) -> HostVerdict:
+        verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host), anew=False)
+        match verdict:
+            case Allow():
+                return HostVerdict("go")
+            case AskVerdict():
+                return HostVerdict("ask")
+            case Deny(reason=reason):
+                return HostVerdict("refuse", reason)
+            case _:
+                assert_never(verdict)
+
+    return [WebFetch(settings, judge_host), WebSearch(settings, environ)]

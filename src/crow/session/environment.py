@@ -1,4 +1,4 @@
-"""What a session is surrounded by."""
+"""The environment of a session: what it works with, and through whom."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from crow.workspace.base import Commands, Workspace
 from crow.workspace.processes import Keeper
 
 
-class Surroundings(msgspec.Struct):
-    """What a session works with, and through whom: the editor's, or this machine's where it offers none."""
+class Environment(msgspec.Struct):
+    """The editor's parts, or this machine's where the editor has none."""
 
     workspace: Workspace
     commands: Commands

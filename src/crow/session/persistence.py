@@ -1,10 +1,15 @@
-"""A session that the store does not take, as its disk is full or its folder cannot be written: it works, and can be
-undone, from memory alone, until the store takes it."""
+"""How a session is stored, and how what is stored is read again by the commands that look back: /undo and /export.
+
+A session that the store does not take, as its disk is full or its folder cannot be written, works from memory alone,
+and can be undone, until the store takes it.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
+from crow.clock import local_day, milliseconds_now
 from crow.errors import CrowError, StorageFailed
 from crow.events import (
     CallOpened,
@@ -18,15 +23,53 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
-from crow.session.archive import Archive, Keeping, StoredArchive
 from crow.store.base import EventLog, SessionEntry, SessionStore
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""
 WEIGHT_OF_AN_EVENT = 200
 """What an event counts for there, apart from such a text."""
-NEEDED = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
+NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
 """What an undo looks at."""
+
+
+class Archive(Protocol):
+    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
+        """All that happened until now; `former_texts`: with those of changed files."""
+        ...
+
+    async def entry(self) -> SessionEntry:
+        """How the session is listed; a CrowError if it is not stored."""
+        ...
+
+    async def spent_today(self) -> Mapping[str, float]:
+        """What was spent today, by all sessions that are stored: by currency, and tokens. StorageFailed."""
+        ...
+
+
+class Persistence(NamedTuple):
+    log: EventLog
+    archive: Archive
+    past: Sequence[Event] = ()
+    """What happened in the session before it was opened."""
+
+
+class StoredArchive:
+    def __init__(self, store: SessionStore, session_id: str, log: EventLog) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._log = log
+
+    async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
+        await asyncio.shield(self._log.store_all())
+        return await self._store.events(self._session_id, former_texts=former_texts)
+
+    async def entry(self) -> SessionEntry:
+        await asyncio.shield(self._log.store_all())
+        return await self._store.find(self._session_id)
+
+    async def spent_today(self) -> Mapping[str, float]:
+        return await self._store.spent_on(local_day(milliseconds_now()))
 
 
 class RecentChanges:
@@ -41,7 +84,7 @@ class RecentChanges:
             event = event.what
             if not isinstance(event, CallOpened | CallStarted):
                 return  # its turn is no turn of the session
-        if not isinstance(event, NEEDED):
+        if not isinstance(event, NEEDED_FOR_UNDO):
             return
         if isinstance(event, UserSaid):
             event = UserSaid(event.message_id, (), ())  # that there was a prompt will do: it may hold pictures
@@ -132,9 +175,9 @@ class LateArchive:
         return await self._now.spent_today()
 
 
-def stored_later(store: SessionStore, session_id: str, log: EventLog) -> Keeping:
+def stored_later(store: SessionStore, session_id: str, log: EventLog) -> Persistence:
     late = LateLog(log)
-    return Keeping(late, LateArchive(late, StoredArchive(store, session_id, log)))
+    return Persistence(late, LateArchive(late, StoredArchive(store, session_id, log)))
 
 
 def _weight(event: Event) -> int:

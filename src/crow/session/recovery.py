@@ -1,4 +1,4 @@
-"""What a session that was cut off lacks: Crow was killed, the machine went down, or a copy was made in mid-turn."""
+"""Recovery of a session that was cut off: Crow was killed, the machine went down, or a copy was made in mid-turn."""
 
 from collections.abc import Iterable
 
@@ -81,7 +81,7 @@ def last_turn_number(events: Iterable[Event]) -> int:
     return max((int(id[1:]) for id in ids if id[1:].isdecimal()), default=0)
 
 
-async def mend(log: EventLog, past: list[Event]) -> list[Event]:
+async def recover(log: EventLog, past: list[Event]) -> list[Event]:
     """Stores every end that the session's past lacks, and gives the past with them."""
     ends = missing_ends(past)
     for end in ends:
