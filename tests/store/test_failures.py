@@ -152,7 +152,7 @@ def test_a_session_that_lost_something_can_be_loaded_again(tmp_path):
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
 from crow.store.store import open_store
-import crow.store.read_only, crow.store.sessions
+import crow.store.database, crow.store.sessions
 asyncio.run(asyncio.to_thread(int))
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 async def main():

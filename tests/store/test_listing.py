@@ -8,7 +8,7 @@ import pytest
 
 from crow.errors import BadCursor
 from crow.events import SentText, TurnEnded, TurnStarted, UserSaid
-from crow.store import listing
+from crow.store import queries
 from tests.support.store import say, with_store
 
 
@@ -137,10 +137,10 @@ def test_a_cursor_belongs_to_one_list_and_may_not_be_changed(tmp_path):
 @pytest.mark.parametrize(
     ("query", "values", "index"),
     [
-        (listing.FIRST_PAGE, (51,), "sessions_by_time"),
-        (listing.NEXT_PAGE, (9, "s9", 51), "sessions_by_time"),
-        (listing.FIRST_PAGE_OF_FOLDER, ("/p", 51), "sessions_by_folder"),
-        (listing.NEXT_PAGE_OF_FOLDER, ("/p", 9, "s9", 51), "sessions_by_folder"),
+        (queries.FIRST_PAGE, (51,), "sessions_by_time"),
+        (queries.NEXT_PAGE, (9, "s9", 51), "sessions_by_time"),
+        (queries.FIRST_PAGE_OF_FOLDER, ("/p", 51), "sessions_by_folder"),
+        (queries.NEXT_PAGE_OF_FOLDER, ("/p", 9, "s9", 51), "sessions_by_folder"),
     ],
 )
 def test_a_page_of_five_thousand_sessions_is_read_from_the_index_in_its_order(tmp_path, query, values, index):

@@ -13,7 +13,7 @@ AS_NOBODY = """
 import asyncio, os, sqlite3, sys
 from crow.cli.health_store import check_store
 from crow.errors import StorageFailed
-from crow.store import read_only, sessions
+from crow.store import database, sessions
 from crow.store.store import open_store
 home, path = sys.argv[1], sys.argv[1] + "/sessions.db"
 os.setgroups([]); os.setgid(65534); os.setuid(65534)

@@ -7,9 +7,9 @@ from crow.cli.health import Check, failed, fine, warn
 from crow.cli.render_text import counted
 from crow.errors import StorageFailed
 from crow.file_system import network_file_system
+from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
-from crow.store.schema import FILE_NAME
 
 MEND = (
     "Move it away, with the -wal and -shm files beside it, and put back a copy. Without one Crow starts a new one; "

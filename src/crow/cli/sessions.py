@@ -20,8 +20,7 @@ from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
 from crow.paths import is_inside
 from crow.session.export import as_json, markdown, moment
-from crow.store.base import SessionEntry, SessionStore
-from crow.store.schema import FILE_NAME
+from crow.store.base import FILE_NAME, SessionEntry, SessionStore
 from crow.store.store import open_store
 from crow.visible import one_line
 from crow.workspace.outputs import remove_outputs

@@ -17,11 +17,18 @@ from crow.events import (
     StillWaiting,
 )
 
+FILE_NAME = "sessions.db"
+"""The store's file, below Crow's home."""
+
 RECORD_VERSION = 1
 """Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
 
 PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting})
 """Events that are of use while they happen only. They are never stored."""
+
+
+class LayoutOutdated(Exception):
+    """An older Crow wrote the file: it must be brought up to date before it can be read."""
 
 
 class SessionEntry(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The one file that everything is kept in: opening it, its layout, and transactions. Used on one thread."""
+"""The one file that everything is kept in: opening it, to write or only to read, its layout, and transactions."""
 
 import contextlib
 import os
@@ -12,8 +12,10 @@ from crow.config.home import create_folder
 from crow.config.locking import wait_for_lock
 from crow.errors import ConfigError, StorageFailed
 from crow.file_system import network_file_system
-from crow.store.copies import copy_path
+from crow.store.base import LayoutOutdated
 from crow.store.failures import (
+    KEPT,
+    READ,
     damaged,
     gone,
     may_only_be_read,
@@ -23,8 +25,7 @@ from crow.store.failures import (
     storage_failed,
     written_by_a_newer_crow,
 )
-from crow.store.layout import LAYOUT, Layout, run_statements
-from crow.store.schema import APPLICATION_ID
+from crow.store.layout import APPLICATION_ID, LAYOUT, Layout, copy_path, run_statements
 
 PATIENCE = 6.0
 """Seconds that a write waits for another process's: a little longer than until the person is told of the wait."""
@@ -41,7 +42,7 @@ _INCREMENTAL = 2
 
 
 class Database:
-    """Raises StorageFailed, and no error of SQLite or of the system."""
+    """The file, open for writing; used on one thread. Raises StorageFailed, and no error of SQLite or of the system."""
 
     def __init__(
         self, path: str, *, layout: Layout = LAYOUT, max_pages: int | None = None, patience: float = PATIENCE
@@ -56,7 +57,7 @@ class Database:
             self._refuse_what_we_cannot_read()
             self._connection = self._connect()
             try:
-                if is_new(self._connection):
+                if _is_new(self._connection):
                     self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
                 self._choose_journal()
                 if max_pages is not None:
@@ -93,7 +94,7 @@ class Database:
     def vacuum(self) -> None:
         """Gives the room of what was deleted back to the disk. The files stay as they are if others are in the way."""
         with contextlib.suppress(sqlite3.Error):
-            if pragma(self._connection, "auto_vacuum") != _INCREMENTAL:
+            if _pragma(self._connection, "auto_vacuum") != _INCREMENTAL:
                 self._connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
                 self._connection.execute("VACUUM")
             # `execute` would take its first step only, which is a page.
@@ -146,7 +147,7 @@ class Database:
             os.close(descriptor)
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
-        return connect(self.path, "mode=ro" if read_only else "mode=rw", self._patience)
+        return _connect(self.path, "mode=ro" if read_only else "mode=rw", self._patience)
 
     def _refuse_what_we_cannot_read(self) -> None:
         """Looks without the right to write, so that a file which is not for us stays as it is."""
@@ -158,18 +159,12 @@ class Database:
             raise may_only_be_read(self.path)  # before SQLite makes files beside it that may only be read, too
         _let_write(self.path)
         with contextlib.closing(self._connect(read_only=True)) as connection:
-            if is_new(connection):
+            if _is_new(connection):
                 return
             self._check_version(connection)
 
     def _check_version(self, connection: sqlite3.Connection) -> int:
-        """The layout's version in the file."""
-        if pragma(connection, "application_id") != APPLICATION_ID:
-            raise not_ours(self.path)
-        found = pragma(connection, "user_version")
-        if found > self._layout.version:
-            raise written_by_a_newer_crow(self.path, found, self._layout.version)
-        return found
+        return _version_in(connection, self.path, self._layout.version, KEPT)
 
     def _choose_journal(self) -> None:
         """A write-ahead log, or what takes its place on a network. Its writes are safe only if each is waited for."""
@@ -179,12 +174,12 @@ class Database:
         self._connection.execute(f"PRAGMA synchronous = {self._usual}")
 
     def _bring_up_to_date(self) -> None:
-        is_old = not is_new(self._connection)
+        is_old = not _is_new(self._connection)
         if is_old and self._check_version(self._connection) == self._layout.version:
             return
         with self._transaction("BEGIN IMMEDIATE"):
             # Seen again now that nobody else can write: another process may have done it meanwhile.
-            if is_new(self._connection):
+            if _is_new(self._connection):
                 run_statements(self._connection, self._layout.create)
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             else:
@@ -235,15 +230,108 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def connect(path: str, options: str, patience: float) -> sqlite3.Connection:
+def _version_in(connection: sqlite3.Connection, path: str, known: int, tried: str) -> int:
+    """The version of the layout in the file. StorageFailed if the file is not a store, or of a newer version."""
+    if _pragma(connection, "application_id") != APPLICATION_ID:
+        raise not_ours(path, tried)
+    found = _pragma(connection, "user_version")
+    if found > known:
+        raise written_by_a_newer_crow(path, found, known, tried)
+    return found
+
+
+def _connect(path: str, options: str, patience: float) -> sqlite3.Connection:
     """`options` are those of a `file:` address."""
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return sqlite3.connect(f"file:{quoted}?{options}", uri=True, timeout=patience, isolation_level=None)
 
 
-def is_new(connection: sqlite3.Connection) -> bool:
+def _is_new(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
 
-def pragma(connection: sqlite3.Connection, name: str) -> int:
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+class ReadOnly:
+    """The file for those who only read: needs no right to write, waits for no write, makes nothing and changes nothing.
+
+    Each reading has a connection of its own, so the file may come, go or be replaced between two of them. Raises
+    StorageFailed and LayoutOutdated, and no error of SQLite or of the system.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """One view of the file, whatever other processes write meanwhile. Where there is none yet, it is empty."""
+        try:
+            with contextlib.closing(self._opened()) as connection:
+                connection.execute("BEGIN")
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise storage_failed(self._path, error, READ) from error
+        except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise damaged(self._path, READ) from error  # nothing that Crow wrote reads like this
+
+    def _opened(self) -> sqlite3.Connection:
+        size = self._size()
+        if size == 0:
+            return _empty()
+        if size < SMALLEST:
+            raise not_ours(self._path, READ)
+        connection = self._connected()
+        try:
+            if _is_new(connection):
+                connection.close()
+                return _empty()
+            if _version_in(connection, self._path, LAYOUT.version, READ) < LAYOUT.version:
+                raise LayoutOutdated
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _size(self) -> int:
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return 0
+        if not stat.S_ISREG(status.st_mode):
+            raise no_plain_file(self._path, READ)
+        return status.st_size
+
+    def _connected(self) -> sqlite3.Connection:
+        """SQLite wants to make files beside the database before it reads. Where it may not, and nobody has left any
+        there, all there is to read is in the file itself. Beside a file that may only be read it would make such as may
+        only be read, too, and leave them there: nobody could write to the database any more."""
+        if not os.access(self._path, os.W_OK) and not os.path.exists(f"{self._path}-wal"):
+            return _connect(self._path, "mode=ro&immutable=1", PATIENCE)
+        connection = _connect(self._path, "mode=ro", PATIENCE)
+        try:
+            _is_new(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            may_not_write = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not may_not_write or _has_content(f"{self._path}-wal"):
+                raise
+            return _connect(self._path, "mode=ro&immutable=1", PATIENCE)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(LAYOUT.create)
+    return connection
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except FileNotFoundError:
+        return False

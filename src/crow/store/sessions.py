@@ -12,15 +12,15 @@ import msgspec
 
 from crow.clock import milliseconds_now
 from crow.errors import SessionBusy, SessionTaken, StorageFailed
+from crow.store.base import FILE_NAME
 from crow.store.contents import copy_uses, pack_missing, store_contents
-from crow.store.copies import delete_from_copies, remove_session
 from crow.store.database import Database
 from crow.store.failures import on_a_network
+from crow.store.layout import delete_from_copies, remove_session
 from crow.store.owners import Owner, ask_to_stop, lives, process_of
 from crow.store.pending import Pending
-from crow.store.readings import ROW, Readings, changed_paths, clean, key_of, unknown
+from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG
-from crow.store.schema import FILE_NAME
 
 OWNERS_NAME = "owners"
 EMPTY_FOR = 24 * 60 * 60 * 1000
@@ -43,7 +43,7 @@ class SessionRows:
         self._owner: Owner | None = None
         self.files_cut_off: tuple[str, ...] = ()
         """The files that were being changed by processes that were killed, known from the first session on."""
-        self.readings = Readings(self._database.reading)
+        self.queries = Queries(self._database.reading)
 
     @property
     def remark(self) -> str:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from crow.clock import milliseconds_now
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event
-from crow.store.base import PASSING, EventLog, Page, SessionEntry, SessionStore
+from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Page, SessionEntry, SessionStore
 from crow.store.owners import STOP
-from crow.store.schema import FILE_NAME, LayoutOutdated
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
     from crow.store.pending import Pending
-    from crow.store.readings import Readings
+    from crow.store.queries import Queries
     from crow.store.sessions import SessionRows
 
 T = TypeVar("T")
@@ -138,7 +137,7 @@ class _Store:
         return handle
 
     async def find(self, session_id: str) -> SessionEntry:
-        return await self._read(lambda readings: readings.find(session_id))
+        return await self._read(lambda queries: queries.find(session_id))
 
     async def claim(self, session_id: str) -> EventLog:
         storing = self._storing_of(session_id)
@@ -155,19 +154,17 @@ class _Store:
     async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
         handle = self._handles.get(session_id)
         if handle is None:
-            return await self._read(lambda readings: readings.events(session_id, former_texts=former_texts))
+            return await self._read(lambda queries: queries.events(session_id, former_texts=former_texts))
         self._flush()
         return await self._run(
-            lambda sessions: sessions.readings.events(
-                session_id, former_texts=former_texts, waiting=handle.pending.rows
-            )
+            lambda sessions: sessions.queries.events(session_id, former_texts=former_texts, waiting=handle.pending.rows)
         )
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
-        return await self._read(lambda readings: readings.page(cwd, cursor, size))
+        return await self._read(lambda queries: queries.page(cwd, cursor, size))
 
     async def spent_on(self, day: str) -> Mapping[str, float]:
-        return await self._read(lambda readings: readings.spent_on(day))
+        return await self._read(lambda queries: queries.spent_on(day))
 
     async def fork(self, session_id: str, new_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
         storing = self._storing_of(session_id)
@@ -195,7 +192,7 @@ class _Store:
         if not process:
             return False
         deadline = asyncio.get_running_loop().time() + STOPPED_AFTER
-        while await self._read(lambda readings: readings.is_running(session_id)):
+        while await self._read(lambda queries: queries.is_running(session_id)):
             if asyncio.get_running_loop().time() > deadline:
                 raise SessionBusy(
                     f"The Crow in which the turn runs (process {process}) did not end it.", remedy="End that process."
@@ -300,22 +297,22 @@ class _Store:
 
         return silent(os.path.join(self._home, FILE_NAME), READ if reading else KEPT)
 
-    async def _read(self, job: "Callable[[Readings], T]") -> T:
+    async def _read(self, job: "Callable[[Queries], T]") -> T:
         """With what this process has still to store, if that is stored within a moment."""
         self._flush()
         if self._worker.works:
             await asyncio.wait([self._worker.run(lambda: None)], timeout=READ_AFTER)
         try:
-            return await self._reader.run(lambda: job(self._readings()))
+            return await self._reader.run(lambda: job(self._queries()))
         except LayoutOutdated:
-            return await self._run(lambda sessions: job(sessions.readings))
+            return await self._run(lambda sessions: job(sessions.queries))
 
-    def _readings(self) -> "Readings":
+    def _queries(self) -> "Queries":
         """On the reader's thread."""
-        from crow.store.read_only import ReadOnly
-        from crow.store.readings import Readings
+        from crow.store.database import ReadOnly
+        from crow.store.queries import Queries
 
-        return Readings(ReadOnly(os.path.join(self._home, FILE_NAME)).reading)
+        return Queries(ReadOnly(os.path.join(self._home, FILE_NAME)).reading)
 
     def _opened(self) -> "SessionRows":
         """On the worker thread. A file that could not be opened is tried again each time."""

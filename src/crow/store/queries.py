@@ -1,28 +1,42 @@
-"""What can be read of the stored sessions."""
+"""All that reads stored sessions: one of them, and the pages of their list, newest first, from an index."""
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 
+import base64
 import contextlib
+import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import msgspec
 
-from crow.errors import SessionUnknown
+from crow.errors import BadCursor, SessionUnknown
 from crow.events import Event
 from crow.results import Location
 from crow.store.base import Page, SessionEntry
 from crow.store.contents import reading_pieces
-from crow.store.listing import ENTRY, entry_of, read_page
 from crow.store.records import FORMER_TEXT_TAG, Row, events_of
 
 ROW = "seq, version, tag, optional, time, body, packed"
 """The columns of a record."""
+ENTRY = "id, cwd, roots, title, created, updated"
+"""The columns of an entry."""
+
+_NEWEST_FIRST = "ORDER BY updated DESC, id DESC LIMIT ?"
+FIRST_PAGE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 {_NEWEST_FIRST}"
+NEXT_PAGE = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
+FIRST_PAGE_OF_FOLDER = f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) {_NEWEST_FIRST}"
+NEXT_PAGE_OF_FOLDER = (
+    f"SELECT {ENTRY} FROM sessions WHERE listed = 1 AND cwd IN (?) AND (updated, id) < (?, ?) {_NEWEST_FIRST}"
+)
+FOLDERS = "SELECT DISTINCT cwd FROM sessions WHERE listed = 1"
 
 
-class Readings:
-    """`reading` gives one view of the file."""
+class Queries:
+    """All that can be asked of the store's file. `reading` gives one view of it."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
         self._reading = reading
@@ -32,7 +46,7 @@ class Readings:
             row = connection.execute(f"SELECT {ENTRY} FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
             if row is None:
                 raise unknown(session_id)
-            return entry_of(row)
+            return _entry_of(row)
 
     def events(self, session_id: str, *, former_texts: bool, waiting: Sequence[Row] = ()) -> list[Event]:
         """`waiting`: rows that no disk took yet. They belong to the session all the same."""
@@ -60,7 +74,7 @@ class Readings:
 
     def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         with self._reading() as connection:
-            return read_page(connection, cwd, cursor, size)
+            return _read_page(connection, cwd, cursor, size)
 
 
 class _Named(msgspec.Struct):
@@ -97,3 +111,73 @@ def clean(text: str) -> str:
 
 def unknown(session_id: str) -> SessionUnknown:
     return SessionUnknown(f"There is no session {session_id}.", remedy="It may have been deleted; start a new one.")
+
+
+# --- pages of the list
+
+
+class _Position(msgspec.Struct, frozen=True, array_like=True):
+    """The last entry that was shown: the next page begins after it."""
+
+    updated: int
+    id: str
+
+
+def _read_page(connection: sqlite3.Connection, cwd: str | None, cursor: str, size: int) -> Page:
+    """Reads one entry more than asked for, to know whether there is a next page."""
+    folders = None if cwd is None else _spellings(connection, cwd)
+    query, values = _page_query(folders, _position_of(cursor, cwd) if cursor else None)
+    rows = connection.execute(query, (*values, size + 1)).fetchall()
+    entries = tuple(_entry_of(row) for row in rows[:size])
+    if len(rows) <= size:
+        return Page(entries, "")
+    return Page(entries, _cursor_for(_Position(entries[-1].updated_at, entries[-1].id), cwd))
+
+
+def _spellings(connection: sqlite3.Connection, cwd: str) -> list[str]:
+    """The same folder under every name by which sessions know it, through links or without."""
+    real = os.path.realpath(cwd)
+    known = (folder for (folder,) in connection.execute(FOLDERS))
+    return [folder for folder in known if folder == cwd or os.path.realpath(folder) == real]
+
+
+def _page_query(folders: list[str] | None, after: _Position | None) -> tuple[str, tuple[Any, ...]]:
+    position = () if after is None else (after.updated, after.id)
+    if folders is None:
+        return NEXT_PAGE if position else FIRST_PAGE, position
+    query = NEXT_PAGE_OF_FOLDER if position else FIRST_PAGE_OF_FOLDER
+    return query.replace("IN (?)", f"IN ({', '.join('?' * len(folders))})"), (*folders, *position)
+
+
+def _entry_of(row: tuple[str, str, str, str, int, int]) -> SessionEntry:
+    id, cwd, roots, title, created, updated = row
+    return SessionEntry(id, cwd, msgspec.json.decode(roots, type=tuple[str, ...]), title, created, updated)
+
+
+# --- cursors: where the next page begins, as text that means nothing to anyone else
+
+
+def _cursor_for(position: _Position, cwd: str | None) -> str:
+    content = msgspec.json.encode(position)
+    return base64.urlsafe_b64encode(_checksum(content, cwd) + content).decode()
+
+
+def _position_of(cursor: str, cwd: str | None) -> _Position:
+    """BadCursor for everything that `_cursor_for` did not make for the same list."""
+    try:
+        raw = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
+        checksum, content = raw[:4], raw[4:]
+        position = msgspec.json.decode(content, type=_Position)
+    except ValueError as error:
+        raise _bad_cursor() from error
+    if checksum != _checksum(content, cwd) or not 0 <= position.updated < 1 << 63:
+        raise _bad_cursor()
+    return position
+
+
+def _checksum(content: bytes, cwd: str | None) -> bytes:
+    return zlib.crc32(repr(cwd).encode("utf-8", "replace"), zlib.crc32(content)).to_bytes(4, "big")
+
+
+def _bad_cursor() -> BadCursor:
+    return BadCursor("This cursor does not belong to this list of sessions.", remedy="List from the beginning.")
