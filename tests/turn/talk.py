@@ -19,8 +19,9 @@ from crow.tools.read import Read
 from crow.tools.seen import Seen
 from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
 from crow.turn.history import History
+from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingSink

@@ -18,8 +18,8 @@ from crow.model.base import ModelInfo, ModelRequest
 from crow.model.wires import anthropic_request, chat_request, responses_request
 from crow.model.wires.dialects import Dialect
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import TurnIds
 from crow.turn.history import History
+from crow.turn.ids import TurnIds
 from crow.turn.reply import Reply
 from crow.turn.waits import Wait
 from tests.support.provider import Provider

@@ -13,7 +13,8 @@ from crow.session.session_commands import Clear, Compact, Context, Export, Init,
 from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
 from crow.session.title import Title
 from crow.session.trusting import Trusting
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.visible import one_line
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from crow.events import CommandInfo, Sent, SentText
 from crow.timeouts import timeout
-from crow.turn.conversation import TurnIds
+from crow.turn.ids import TurnIds
 
 SETTLED = 0.5
 """Seconds between a change and the look at it: seldom does one come alone."""

@@ -9,7 +9,7 @@ from crow.project.prompt_files import CustomCommand, PromptFiles, Skill
 from crow.project.sources import Sources
 from crow.session.commands import Command, Prompt, Reply
 from crow.session.trusting import Trusting
-from crow.turn.conversation import TurnIds
+from crow.turn.ids import TurnIds
 from crow.visible import one_line
 
 

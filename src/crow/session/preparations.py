@@ -10,7 +10,8 @@ from crow.session.late_model import LateModel
 from crow.session.servers import Servers
 from crow.session.trusting import Trusting
 from crow.turn.budget import tell_usage
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.turn.waits import waiting
 
 SERVER_PATIENCE = 0.1

@@ -8,7 +8,7 @@ from crow.errors import ModelRejected, StorageFailed
 from crow.events import Notice, TurnEnded
 from crow.messages import StopReason
 from crow.session.journal import SessionJournal
-from crow.turn.conversation import TurnIds
+from crow.turn.ids import TurnIds
 
 logger = logging.getLogger(__name__)
 

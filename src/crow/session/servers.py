@@ -20,7 +20,8 @@ from crow.session.commands import Command, Prompt, Reply
 from crow.session.environment import Environment
 from crow.tools.base import Tool
 from crow.tools.task import Errand
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.turn.subagent.naming import named
 from crow.turn.waits import waiting
 from crow.visible import one_line

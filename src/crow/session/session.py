@@ -27,7 +27,8 @@ from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import Title
 from crow.tools.background import end_of, shown_at_end
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 

@@ -16,7 +16,8 @@ from crow.session.persistence import Archive
 from crow.session.title import Title
 from crow.turn.budget import ContextUse, context_use, provider_ratio, tell_usage
 from crow.turn.compaction import compact
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.turn.spending import in_words
 from crow.visible import one_line
 

@@ -12,7 +12,7 @@ from crow.results import ToolKind
 from crow.session.commands import Prompt, Reply
 from crow.session.options import Options
 from crow.session.servers import Servers
-from crow.turn.conversation import TurnIds
+from crow.turn.ids import TurnIds
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 

@@ -14,7 +14,8 @@ from crow.project.offer import ProjectOffer, shown_to_person
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 
 TITLE = "Trust what this project brings?"
 WHY = (

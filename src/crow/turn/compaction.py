@@ -21,8 +21,9 @@ from crow.turn.budget import (
     room_in,
     tell_usage,
 )
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
 from crow.turn.history import PRUNED
+from crow.turn.ids import TurnIds
 from crow.turn.summary import write_summary
 from crow.turn.waits import waiting
 

@@ -16,6 +16,7 @@ from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_
 from crow.tools.small_set import SMALL_WINDOW, small_set
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
+from crow.turn.ids import TurnIds
 from crow.turn.spending import Purse
 from crow.workspace.base import Workspace
 
@@ -39,7 +40,7 @@ class Conversation(msgspec.Struct):
     """How long the model is to think; empty leaves it to the provider."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
-    prepare: "Callable[[TurnIds], Awaitable[None]] | None" = None
+    prepare: Callable[[TurnIds], Awaitable[None]] | None = None
     """Done in each turn after the prompt was taken and before the model is asked, such as asking for trust.
     Whoever does it names the wait."""
     news: Callable[[], list[str]] = list
@@ -94,25 +95,3 @@ class Conversation(msgspec.Struct):
         if mode == "plan" and told != "plan":
             return ModeTold(mode, PLAN_MODE if "leave_plan" in self.tools else PLAN_MODE_OF_A_SUBAGENT)
         return ModeTold(mode, plan_mode_is_over(mode)) if mode != "plan" and told == "plan" else None
-
-
-class TurnIds:
-    """Ids that are unique in the session: the turn's own, and a counter for each kind."""
-
-    def __init__(self, turn_id: str) -> None:
-        self.turn_id = turn_id
-        self._messages = 0
-        self._calls = 0
-        self._compactions = 0
-
-    def message(self) -> str:
-        self._messages += 1
-        return f"{self.turn_id}-m{self._messages}"
-
-    def call(self) -> str:
-        self._calls += 1
-        return f"{self.turn_id}-c{self._calls}"
-
-    def compaction(self) -> str:
-        self._compactions += 1
-        return f"{self.turn_id}-k{self._compactions}"

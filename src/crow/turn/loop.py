@@ -11,8 +11,9 @@ from crow.model.base import ModelEvent
 from crow.turn.budget import count_untold, estimate
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper, compact
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
 from crow.turn.guard import LoopGuard
+from crow.turn.ids import TurnIds
 from crow.turn.prompt import Composer, unread
 from crow.turn.refusals import RefusalRecovery
 from crow.turn.reply import Reply

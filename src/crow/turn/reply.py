@@ -9,7 +9,7 @@ from crow.model import base as model
 from crow.model.prices import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import TurnIds
+from crow.turn.ids import TurnIds
 from crow.turn.waits import Wait
 
 

@@ -14,7 +14,8 @@ from crow.messages import AssistantMessage, Message, StopReason, Text
 from crow.results import ToolResult
 from crow.tools.task import Errand
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import Conversation, TurnIds
+from crow.turn.conversation import Conversation
+from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
 from crow.turn.subagent.journal import SubagentJournal
 from crow.turn.subagent.naming import NamedPerson
