@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crow.acp.translate_past import LARGEST_REPLAYED
+from crow.acp.translate_session import LARGEST_REPLAYED
 from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, chose
 from tests.support.histories import assert_valid, said
 from tests.support.scripts import DONE, call, edit, reply, run, say

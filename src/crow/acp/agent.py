@@ -1,4 +1,4 @@
-"""The agent as a client sees it first: the handshake and the log-ins. `crow.acp.session_methods` has all other methods.
+"""The agent as a client sees it first: the handshake and the log-ins. `crow.acp.sessions` has all other methods.
 
 Those, and nearly all of Crow behind them, are loaded while the client reads the answer to `initialize`.
 """
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from crow import __version__
 from crow.acp import wire
 from crow.acp.connection import Call, Connection, Route
-from crow.acp.failures import answered
+from crow.acp.errors import answered, invalid_params
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import SetupNeeded
 from crow.session.models import Models, SessionSetup
 
 if TYPE_CHECKING:
-    from crow.acp.session_methods import SessionMethods
+    from crow.acp.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ SESSION_METHODS = {
     "session/set_mode": wire.SetModeRequest,
     "session/set_config_option": wire.SetConfigOptionRequest,
 }
-"""The requests that `SessionMethods` answers, with the types of their parameters."""
+"""The requests that `Sessions` answers, with the types of their parameters."""
 
 
 class Agent:
@@ -55,7 +55,7 @@ class Agent:
         self._connection: Connection | None = None
         self._client: wire.InitializeRequest | None = None
         """What the client said of itself; None before `initialize`."""
-        self._methods: SessionMethods | None = None
+        self._sessions: Sessions | None = None
 
     def connect(self, reader: int, writer: int) -> Connection:
         requests = {
@@ -71,8 +71,8 @@ class Agent:
 
     async def close(self) -> None:
         """Ends every turn and lets go of what the sessions hold."""
-        if self._methods is not None:
-            await self._methods.end()
+        if self._sessions is not None:
+            await self._sessions.end()
 
     # --- the connection
 
@@ -82,10 +82,10 @@ class Agent:
             raise RuntimeError("the agent serves no connection yet")
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
-        if self._methods is None:
-            call.afterwards(self._load_session_methods)
+        if self._sessions is None:
+            call.afterwards(self._load_sessions)
         else:
-            self._methods.meet(request)
+            self._sessions.initialize(request)
         here = wire.Empty()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
@@ -115,9 +115,8 @@ class Agent:
             self._logged_out = False
             return self._read_configuration()
         if request.method_id == LOGIN:
-            text = f"Invalid params: the method `{LOGIN}` runs in a terminal, not through `authenticate`"
-            raise RpcError(ErrorCode.INVALID_PARAMS, text)
-        raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: unknown auth method {request.method_id[:100]!r}")
+            raise invalid_params(f"the method `{LOGIN}` runs in a terminal, not through `authenticate`")
+        raise invalid_params(f"unknown auth method {request.method_id[:100]!r}")
 
     async def _read_configuration(self) -> wire.Empty:
         with answered():
@@ -140,28 +139,28 @@ class Agent:
 
     # --- sessions
 
-    def _load_session_methods(self) -> None:
+    def _load_sessions(self) -> None:
         """In a thread; what the client sends meanwhile waits its turn, and the event loop is free."""
         if self._connection is not None:
-            loading = asyncio.get_running_loop().run_in_executor(None, _import_session_methods)
+            loading = asyncio.get_running_loop().run_in_executor(None, _import_sessions)
             self._connection.hold_until(loading)
 
     def _serve_session(self, method: str, request: object, call: Call) -> object:
-        return self._session_methods().answer(method, request, call)
+        return self._get_sessions().answer(method, request, call)
 
     def _cancel(self, notification: wire.CancelNotification) -> None:
-        if self._methods is not None:
-            self._methods.cancel(notification.session_id)
+        if self._sessions is not None:
+            self._sessions.cancel(notification.session_id)
 
-    def _session_methods(self) -> "SessionMethods":
+    def _get_sessions(self) -> "Sessions":
         client = self._initialized()
-        if self._methods is None:
-            from crow.acp.session_methods import SessionMethods
+        if self._sessions is None:
+            from crow.acp.sessions import Sessions
 
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
-            self._methods = SessionMethods(self._home, self._environ, self._setup, self._connection, client)
-        return self._methods
+            self._sessions = Sessions(self._home, self._environ, self._setup, self._connection, client)
+        return self._sessions
 
     def _initialized(self) -> wire.InitializeRequest:
         if self._client is None:
@@ -169,11 +168,11 @@ class Agent:
         return self._client
 
 
-def _import_session_methods() -> None:
+def _import_sessions() -> None:
     try:
-        importlib.import_module("crow.acp.session_methods")
+        importlib.import_module("crow.acp.sessions")
     except Exception:
-        logger.exception("the methods of sessions could not be loaded")  # and fail again where they are called
+        logger.exception("sessions could not be loaded")  # and fail again where they are called
     finally:
         gc.freeze()  # what was loaded stays, and need not be looked through again and again
         gc.enable()

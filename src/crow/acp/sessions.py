@@ -1,4 +1,4 @@
-"""The sessions of one connection: opened, loaded, copied, listed, closed, deleted; and the store behind them."""
+"""The methods that are about sessions, the sessions of one connection behind them, and their store."""
 
 import asyncio
 import logging
@@ -6,27 +6,29 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from crow.acp import translate_session, wire
-from crow.acp.connection import Call
-from crow.acp.failures import answered, being_loaded, unknown_session
-from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.acp.offers import Offers
+from crow.acp import translate, translate_session, wire
+from crow.acp.capabilities import Capabilities, given_servers
+from crow.acp.connection import Call, Connection
+from crow.acp.errors import answered, being_loaded, invalid_params, unknown_session
 from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
 from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFailed, StoreSilent
-from crow.events import Event, Notice
+from crow.events import Notice
+from crow.messages import StopReason
 from crow.session.models import SessionSetup
 from crow.session.open import Beginnings, open_session
 from crow.session.persistence import Persistence, StoredArchive, stored_later
 from crow.session.recovery import recover
 from crow.session.replay import replayed
+from crow.session.running import RunningTurn
 from crow.session.session import Session
-from crow.store.base import EventLog
+from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.outputs import outputs_folder, remove_left_behind, remove_outputs
@@ -37,6 +39,8 @@ logger = logging.getLogger(__name__)
 PAGE_SIZE = 50
 PATIENCE = 10.0
 """Seconds that the file system of a session's folder gets when the session is opened."""
+
+T = TypeVar("T")
 
 
 class Opened(NamedTuple):
@@ -55,12 +59,24 @@ class Opened(NamedTuple):
 
 
 class Sessions:
-    """`set_up` gives what a session is opened with. Nothing of the store is touched before the first session method."""
+    """`set_up` gives what a session is opened with. Nothing of the store is touched before the first session method.
 
-    def __init__(self, home: str, environ: Mapping[str, str], set_up: Callable[[], Awaitable[SessionSetup]]) -> None:
+    The methods do what must keep its order at once and return the rest to wait for.
+    """
+
+    def __init__(
+        self,
+        home: str,
+        environ: Mapping[str, str],
+        set_up: Callable[[], Awaitable[SessionSetup]],
+        connection: Connection,
+        client: wire.InitializeRequest,
+    ) -> None:
         self._home = home
         self._environ = environ
         self._set_up = set_up
+        self._connection = connection
+        self._capabilities = Capabilities(connection, client, home)
         self._store = open_store(home)
         self._store.on_stop(self.cancel)
         self._keeper = Keeper()
@@ -71,9 +87,28 @@ class Sessions:
         self._disks: WeakValueDictionary[str, Disk] = WeakValueDictionary()
         """Those of sessions that are being opened, by folder: one that hangs is not given ever more threads."""
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._methods: dict[str, Callable[..., object]] = {
+            "session/new": self._new,
+            "session/load": partial(self._load, replay=True),
+            "session/resume": partial(self._load, replay=False),
+            "session/fork": self._fork,
+            "session/list": self._list,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/prompt": self._prompt,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_option,
+        }
 
-    def find(self, session_id: str) -> Session:
-        """One that is open here."""
+    def initialize(self, client: wire.InitializeRequest) -> None:
+        """The client has introduced itself once more: what it can do now counts for sessions that are opened later."""
+        self._capabilities = Capabilities(self._connection, client, self._home)
+
+    def answer(self, method: str, request: object, call: Call) -> object:
+        return self._methods[method](request, call)
+
+    def _find(self, session_id: str) -> Session:
+        """A session that is open on this connection."""
         if session_id in self._loading.values():
             raise being_loaded()
         session = self._open.get(session_id)
@@ -94,62 +129,55 @@ class Sessions:
 
     # --- opening
 
-    async def new(self, request: wire.NewSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
+    async def _new(self, request: wire.NewSessionRequest, call: Call) -> wire.NewSessionResponse:
         session_id = _new_id()
         with answered():
             roots = await self._roots(request)
             setup = await self._set_up()
             persistence, warning = await self._create(session_id, roots)
-            opened = await self._put_together(session_id, roots, setup, offers, persistence, request)
+            opened = await self._put_together(session_id, roots, setup, persistence, request)
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
-        self._announce(opened, call)
-        modes, options = opened.state()
-        return wire.NewSessionResponse(session_id=session_id, modes=modes, config_options=options)
+        return self._opened_as(session_id, opened, call)
 
-    def load(
-        self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
+    def _load(
+        self, request: wire.LoadSessionRequest, call: Call, *, replay: bool
     ) -> Awaitable[wire.LoadSessionResponse]:
         """Goes on with a stored session, wherever it was last open. `replay`: the client is shown all of it first.
 
         Until that is answered, whatever comes for the session is refused: it would reach the one that is put away.
         """
-        loading = asyncio.get_running_loop().create_task(self._load(request, offers, call, replay=replay))
+        loading = asyncio.get_running_loop().create_task(self._load_stored(request, call, replay=replay))
         self._loading[loading] = request.session_id
         loading.add_done_callback(self._loading.pop)
         return loading
 
-    async def _load(
-        self, request: wire.LoadSessionRequest, offers: Offers, call: Call, *, replay: bool
+    async def _load_stored(
+        self, request: wire.LoadSessionRequest, call: Call, *, replay: bool
     ) -> wire.LoadSessionResponse:
         session_id = request.session_id
         async with self._turnstile(session_id):
             with answered(session_id):
                 roots = await self._roots(request)
                 setup = await self._set_up()
-                entry = await self._store.find(session_id)
-                stored_at = entry.cwd
-                await self._disk(roots[0]).run(lambda: _same_folder(stored_at, roots[0]), PATIENCE)
+                entry = await self._stored(session_id, roots[0])
                 if session_id in self._open:
                     await self._store.events(session_id)  # one that cannot be read stays open as it is
                 await self._put_away(session_id)
                 log = await self._store.claim(session_id)
                 await self._store.set_roots(session_id, roots[1:])
-                past = await recover(log, await self._store.events(session_id))
+                persistence = await self._recovered(session_id, log)
                 await self._remove_outputs(session_id)
-                persistence = self._kept(session_id, log, past)
-                opened = await self._put_together(
-                    session_id, [stored_at, *roots[1:]], setup, offers, persistence, request
-                )
+                opened = await self._put_together(session_id, [entry.cwd, *roots[1:]], setup, persistence, request)
             if replay:
-                await opened.sink.replay(replayed(past))
+                await opened.sink.replay(replayed(persistence.past))
         call.afterwards(lambda: opened.sink.tell_stored(entry))
         self._announce(opened, call)
         modes, options = opened.state()
         return wire.LoadSessionResponse(modes=modes, config_options=options)
 
-    async def fork(self, request: wire.LoadSessionRequest, offers: Offers, call: Call) -> wire.NewSessionResponse:
+    async def _fork(self, request: wire.LoadSessionRequest, call: Call) -> wire.NewSessionResponse:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
         new_id = _new_id()
         with answered(request.session_id):
@@ -158,15 +186,27 @@ class Sessions:
             source = self._open.get(request.session_id)
             if source is not None:
                 await source.store_all()
-            stored_at = (await self._store.find(request.session_id)).cwd
-            await self._disk(roots[0]).run(lambda: _same_folder(stored_at, roots[0]), PATIENCE)
+            stored_at = (await self._stored(request.session_id, roots[0])).cwd
             log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
-            past = await recover(log, await self._store.events(new_id))
-            persistence = self._kept(new_id, log, past)
-            opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, offers, persistence, request)
+            persistence = await self._recovered(new_id, log)
+            opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, persistence, request)
+        return self._opened_as(new_id, opened, call)
+
+    def _opened_as(self, session_id: str, opened: Opened, call: Call) -> wire.NewSessionResponse:
         self._announce(opened, call)
         modes, options = opened.state()
-        return wire.NewSessionResponse(session_id=new_id, modes=modes, config_options=options)
+        return wire.NewSessionResponse(session_id=session_id, modes=modes, config_options=options)
+
+    async def _stored(self, session_id: str, cwd: str) -> SessionEntry:
+        """The stored session, if it belongs to this folder."""
+        entry = await self._store.find(session_id)
+        await self._disk(cwd).run(lambda: _same_folder(entry.cwd, cwd), PATIENCE)
+        return entry
+
+    async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
+        """How a stored session is kept from now on; what was cut off in it gets its end."""
+        past = await recover(log, await self._store.events(session_id))
+        return Persistence(log, StoredArchive(self._store, session_id, log), past)
 
     async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Persistence, Notice | None]:
         """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
@@ -180,26 +220,25 @@ class Sessions:
             text = f"Nothing of this session is kept so far. {failed}"
             return stored_later(self._store, session_id, log), Notice("warning", text)
         remark = await self._store.remark()
-        return self._kept(session_id, log), Notice("warning", remark) if remark else None
-
-    def _kept(self, session_id: str, log: EventLog, past: Sequence[Event] = ()) -> Persistence:
-        return Persistence(log, StoredArchive(self._store, session_id, log), past)
+        persistence = Persistence(log, StoredArchive(self._store, session_id, log))
+        return persistence, Notice("warning", remark) if remark else None
 
     async def _put_together(
         self,
         session_id: str,
         roots: Sequence[str],
         setup: SessionSetup,
-        offers: Offers,
         persistence: Persistence,
         request: wire.NewSessionRequest,
     ) -> Opened:
-        sink = offers.sink(session_id)
+        capabilities = self._capabilities
+        sink = capabilities.sink(session_id)
         sink.remember(persistence.past)
-        servers, problems = translate_session.servers(request.mcp_servers or ())
+        servers, problems = given_servers(request.mcp_servers or ())
         disk = self._disk(roots[0])
         around = await disk.run(
-            lambda: offers.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers), PATIENCE
+            lambda: capabilities.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers),
+            PATIENCE,
         )
         read = await disk.run(lambda: Beginnings(session_id, setup, around.workspace.roots, self._home), PATIENCE)
         session = open_session(session_id, setup, around, persistence, self._home, read)
@@ -233,9 +272,46 @@ class Sessions:
         # A thread of its own that nobody waits for: a file system may hang.
         threading.Thread(target=remove, daemon=True).start()
 
+    # --- working in a session
+
+    def _prompt(self, request: wire.PromptRequest, call: Call) -> Awaitable[wire.PromptResponse]:
+        session = self._find(request.session_id)
+        sent = translate.sent_by(request.prompt)
+        if not sent:
+            raise invalid_params("the prompt is empty")
+        with answered():
+            turn = session.start_turn(sent)
+        call.on_cancel = turn.cancel
+        return self._outcome(session, turn)
+
+    async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
+        stop_reason = await self._while_ours(session, turn.outcome())
+        left_open = "" if stop_reason is StopReason.CANCELLED else session.left_open
+        meta = wire.PromptMeta(crow=wire.PromptFacts(left_open=left_open)) if left_open else None
+        return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
+
+    async def _set_mode(self, request: wire.SetModeRequest, call: Call) -> wire.Empty:
+        session = self._find(request.session_id)
+        await self._while_ours(session, session.options.choose("mode", request.mode_id))
+        return wire.Empty()
+
+    async def _set_option(self, request: wire.SetConfigOptionRequest, call: Call) -> wire.SetConfigOptionResponse:
+        session = self._find(request.session_id)
+        await self._while_ours(session, session.options.choose(request.config_id, request.value))
+        return wire.SetConfigOptionResponse(config_options=translate_session.config_options(session.options.all()))
+
+    async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
+        """A session that another process has gone on with is closed here, so that it can be loaded again."""
+        with answered(session.id):
+            try:
+                return await work
+            except SessionTaken:
+                await self._drop(session)
+                raise
+
     # --- listing and ending
 
-    async def page(self, request: wire.ListSessionsRequest) -> wire.ListSessionsResponse:
+    async def _list(self, request: wire.ListSessionsRequest, call: Call) -> wire.ListSessionsResponse:
         cwd = None if request.cwd is None else os.path.normpath(_absolute("cwd", request.cwd))
         with answered():
             page = await self._store.page(cwd, request.cursor or "", PAGE_SIZE)
@@ -244,10 +320,10 @@ class Sessions:
             next_cursor=page.next_cursor or None,
         )
 
-    def close(self, session_id: str) -> Awaitable[wire.Empty]:
+    def _close(self, request: wire.SessionRequest, call: Call) -> Awaitable[wire.Empty]:
         """It is closed for whatever comes after this call; what it holds is let go of before the answer."""
-        session = self.find(session_id)
-        del self._open[session_id]
+        session = self._find(request.session_id)
+        del self._open[session.id]
         return self._closed(session)
 
     async def _closed(self, session: Session) -> wire.Empty:
@@ -256,9 +332,9 @@ class Sessions:
                 await session.close()
         return wire.Empty()
 
-    async def delete(self, session_id: str) -> wire.Empty:
+    async def _delete(self, request: wire.SessionRequest, call: Call) -> wire.Empty:
         """For good. One that is not there is as good as deleted."""
-        session = self._open.pop(session_id, None)
+        session = self._open.pop(session_id := request.session_id, None)
         async with self._turnstile(session_id):
             with answered(session_id):
                 if session is not None:
@@ -271,7 +347,7 @@ class Sessions:
         with suppress(FileSystemSilent):
             await self._disk(outputs_folder(session_id)).run(lambda: remove_outputs(session_id), PATIENCE)
 
-    async def drop(self, session: Session) -> None:
+    async def _drop(self, session: Session) -> None:
         """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
         if self._open.get(session.id) is session:
             del self._open[session.id]
@@ -290,7 +366,7 @@ class Sessions:
         # It went on elsewhere, and is now fetched back from there; or what is lost is lost, and what is stored goes on.
         with suppress(SessionTaken, BacklogLost):
             await session.rest()
-        await self.drop(session)
+        await self._drop(session)
 
     async def _roots(self, request: wire.NewSessionRequest) -> list[str]:
         """The folders of a session: its own, then the further ones. Each must be there."""
@@ -299,7 +375,7 @@ class Sessions:
         for name, path in folders:
             whole = _absolute(name, path)
             if not await self._disk(whole).run(lambda folder=whole: os.path.isdir(folder), PATIENCE):
-                raise _invalid(f"`{name}`: there is no folder {path[:200]!r}")
+                raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}")
         return [path for _, path in folders]
 
     def _disk(self, folder: str) -> Disk:
@@ -315,17 +391,13 @@ class Sessions:
 
 def _absolute(name: str, path: str) -> str:
     if not os.path.isabs(path) or "\0" in path:
-        raise _invalid(f"`{name}` must be an absolute path, got {path[:200]!r}")
+        raise invalid_params(f"`{name}` must be an absolute path, got {path[:200]!r}")
     return path
 
 
 def _same_folder(stored: str, given: str) -> None:
     if os.path.realpath(stored) != os.path.realpath(given):
-        raise _invalid(f"`cwd`: the session belongs to {stored[:200]!r}, not to {given[:200]!r}")
-
-
-def _invalid(what: str) -> RpcError:
-    return RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {what}")
+        raise invalid_params(f"`cwd`: the session belongs to {stored[:200]!r}, not to {given[:200]!r}")
 
 
 def _new_id() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from crow import events
-from crow.acp import translate, translate_past, translate_session, wire
+from crow.acp import translate, translate_session, wire
 from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.clock import milliseconds_now
@@ -166,7 +166,7 @@ class UpdateSink:
         number = 0
         for item in items:
             shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
-            for update in translate_past.past_updates(shown):
+            for update in translate_session.past_updates(shown):
                 self._send(update)
                 number += 1
                 if not self.has_room:

@@ -1,8 +1,8 @@
 """Between Crow's own words and ACP v1's. Pure: no state, no time, no connection.
 
 A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes too fast) → a chunk made here.
-`translate_past` is the same for what happened before, `translate_session` for what surrounds it. A second protocol
-version is a second set of these files.
+`translate_session` is the same for a session as a whole and for what happened in it before. A second protocol version
+is a second set of these files.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import msgspec
 
 from crow import events
 from crow.acp import wire
-from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.errors import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence
@@ -78,7 +78,7 @@ def _sent(block: wire.ContentBlock) -> Sent:
             )
         case wire.EmbeddedResource(resource=resource):
             if resource.text is None and resource.blob is None:
-                raise RpcError(ErrorCode.INVALID_PARAMS, "Invalid params: a resource needs `text` or `blob`")
+                raise invalid_params("a resource needs `text` or `blob`")
             return SentResource(resource.uri, resource.text, resource.blob, resource.mime_type or "")
 
 

@@ -1,7 +1,9 @@
-"""Our errors as the protocol's: a code for the client, and words for the person."""
+"""Errors in both directions: ours as the answers that a client gets, and what an error answer of a client means."""
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any, cast
 
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.errors import (
@@ -14,6 +16,7 @@ from crow.errors import (
     SetupNeeded,
     TurnRunning,
 )
+from crow.visible import one_line
 
 
 def as_rpc_error(error: CrowError) -> RpcError:
@@ -31,6 +34,10 @@ def _code(error: CrowError) -> ErrorCode:
             return ErrorCode.INVALID_PARAMS
         case _:
             return ErrorCode.INTERNAL_ERROR
+
+
+def invalid_params(what: str) -> RpcError:
+    return RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {what}")
 
 
 def unknown_session(session_id: str) -> RpcError:
@@ -52,3 +59,27 @@ def answered(session_id: str = "") -> Generator[None, None, None]:
         raise unknown_session(session_id) from None
     except CrowError as error:
         raise as_rpc_error(error) from error
+
+
+# --- what a client answers
+
+_NO = re.compile(r"permission|denie|deny|refus|reject|declin|not allowed|forbid|unauthori|cancel", re.IGNORECASE)
+
+
+def is_refusal(error: RpcError) -> bool:
+    """Whether the client would not do what it was asked for; else it could not. A refusal is the person's, and stands;
+    where a client only could not, Crow may help itself.
+    """
+    if error.code == ErrorCode.REQUEST_CANCELLED:
+        return True
+    return any(_NO.search(words) for words in (error.message, reason_of(error)))
+
+
+def reason_of(error: RpcError) -> str:
+    """What the client said. The protocol's libraries put it into the data, beside a message that is always the same."""
+    details: object = error.data
+    if isinstance(details, dict):
+        data = cast("dict[str, Any]", details)
+        details = next((data[key] for key in ("details", "message", "reason") if data.get(key)), "")
+    said = details if isinstance(details, str) and details else error.message
+    return one_line(said, 200)

@@ -1,13 +1,169 @@
-"""Asking the person through their client. Nothing but the selection of an offered "allow" is a yes."""
+"""What the client can do, and what a session gets of it, decided once, so that no tool asks for an editor: files,
+terminals, MCP servers, and the person.
 
-from typing import Literal
+Nothing but the selection of an offered "allow" is a yes of the person's.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Literal
 
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
+from crow.acp.sink import UpdateSink
+from crow.acp.terminal import ClientCommands
+from crow.acp.terminal_check import CheckedCommands, TerminalCheck
+from crow.acp.workspace import ClientWorkspace
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
+from crow.config.settings import McpServerSettings
+from crow.session.environment import Environment
+from crow.session.models import SessionSetup
 from crow.timeouts import timeout
 from crow.visible import one_line
+from crow.workspace.base import Commands, Workspace
+from crow.workspace.environment import given_to_terminals, seen_by_commands
+from crow.workspace.local import LocalWorkspace
+from crow.workspace.outputs import outputs_folder
+from crow.workspace.processes import Keeper
+from crow.workspace.terminal import LocalCommands
+
+LONGEST_NAME = 200
+
+
+class Capabilities:
+    """What one client can do. What it left out counts as not offered."""
+
+    def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
+        self._connection = connection
+        self._client = request.client_capabilities or wire.ClientCapabilities()
+        self._has_choices = _has_choices(request.meta)
+        self._name = _named(request.client_info or {}, "name")
+        self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
+
+    def sink(self, session_id: str) -> UpdateSink:
+        takes = self._client.session or wire.ClientSessionCapabilities()
+        return UpdateSink(
+            self._connection,
+            session_id,
+            takes_notices=takes.notices is not None,
+            takes_compactions=takes.compaction is not None,
+        )
+
+    def surround(
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        setup: SessionSetup,
+        keeper: Keeper,
+        environ: Mapping[str, str],
+        sink: UpdateSink,
+        servers: Mapping[str, McpServerSettings],
+    ) -> Environment:
+        shows = self._client.elicitation or wire.ElicitationCapabilities()
+        return Environment(
+            workspace=self._workspace(session_id, roots),
+            commands=self._commands(session_id, roots, setup, keeper, environ),
+            person=ClientPerson(
+                self._connection,
+                session_id,
+                has_forms=shows.form is not None,
+                has_links=shows.url is not None,
+                has_choices=self._has_choices,
+                client=self._name,
+            ),
+            sink=sink,
+            keeper=keeper,
+            environ=environ,
+            servers=servers,
+        )
+
+    def _workspace(self, session_id: str, roots: Sequence[str]) -> Workspace:
+        files = self._client.fs or wire.FileSystemCapabilities()
+        reads, writes = bool(files.read_text_file), bool(files.write_text_file)
+        if not reads and not writes:
+            return LocalWorkspace(roots)
+        return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
+
+    def _commands(
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        setup: SessionSetup,
+        keeper: Keeper,
+        environ: Mapping[str, str],
+    ) -> Commands:
+        seen = seen_by_commands(environ, setup.key_variables)
+        local = LocalCommands(keeper, outputs_folder(session_id), seen)
+        if not (self._client.terminal and setup.settings.terminal.use_client):
+            return local
+        withheld = [name for name in environ if name not in seen]
+        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ), roots[0])
+        return CheckedCommands(client, local, self._check)
+
+
+def _has_choices(meta: object) -> bool:
+    match meta:
+        case {"crow": {"choices": True}}:
+            return True
+        case _:
+            return False
+
+
+def _name_and_version(client: Mapping[str, Any]) -> str:
+    """Who the client says it is; empty unless it says both."""
+    name, version = _named(client, "name"), _named(client, "version")
+    return f"{name} {version}" if name and version else ""
+
+
+def _named(client: Mapping[str, Any], key: str) -> str:
+    value = client.get(key)
+    return one_line(value, LONGEST_NAME) if isinstance(value, str) else ""
+
+
+# --- MCP servers
+
+
+def given_servers(given: Sequence[wire.McpServer]) -> tuple[dict[str, McpServerSettings], list[str]]:
+    """The MCP servers by name, and what is wrong with those that cannot be used."""
+    found: dict[str, McpServerSettings] = {}
+    problems: list[str] = []
+    for server in given:
+        fault = _fault_of(server, found)
+        if fault:
+            problems.append(f"The MCP server `{one_line(server.name, 100)}` of your editor is not used: {fault}.")
+            continue
+        found[server.name] = McpServerSettings(
+            command=server.command or "",
+            args=server.args or [],
+            env={variable.name: variable.value for variable in server.env or ()},
+            url=server.url or "",
+            type=_TRANSPORTS[server.type],
+            headers={header.name: header.value for header in server.headers or ()},
+        )
+    return found, problems
+
+
+_TRANSPORTS: dict[str | None, Literal["stdio", "http", "sse"]] = {
+    None: "stdio",
+    "stdio": "stdio",
+    "http": "http",
+    "sse": "sse",
+}
+
+
+def _fault_of(server: wire.McpServer, known: Container[str]) -> str:
+    if not server.name:
+        return "it has no name"
+    if server.name in known:
+        return "there are two of that name"
+    if server.type not in _TRANSPORTS:
+        return f"its type `{one_line(server.type or '', 40)}` is not supported"
+    if _TRANSPORTS[server.type] == "stdio":
+        return "" if server.command else "it has no command"
+    return "" if server.url else "it has no address"
+
+
+# --- asking the person
 
 _CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
     "once": "once",
