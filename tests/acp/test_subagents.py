@@ -580,11 +580,11 @@ def test_two_at_once_talk_to_a_real_provider(open_editor, tmp_path, dialect):
     """It refuses what the real ones refuse, such as ids of calls that are made of other letters than theirs."""
     with Provider() as provider:
         spoken = getattr(provider, dialect)
-        errands = [Call("task", {"prompt": f"read it, {whose}", "kind": "explore"}) for whose in ("one", "two")]
-        spoken.answer(*errands)
-        for _ in errands:
+        tasks = [Call("task", {"prompt": f"read it, {whose}", "kind": "explore"}) for whose in ("one", "two")]
+        spoken.answer(*tasks)
+        for _ in tasks:
             spoken.answer("I look.", Call("read", {"path": "fruit.txt"}))
-        for _ in errands:
+        for _ in tasks:
             spoken.answer("Apple and pear.")
         spoken.answer("Both say the same.")
         home = tmp_path / "real" / "home"

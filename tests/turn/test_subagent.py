@@ -15,18 +15,17 @@ from crow.model.script import Call, Reply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.read import Read
 from crow.tools.seen import Seen
-from crow.tools.task import Errand, Task
+from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
 from crow.turn.history import PRUNED
-from crow.turn.subagent.places import MOST_AT_ONCE
 from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
-from crow.turn.subagent.subagents import Subagents
+from crow.turn.subagent.subagents import MOST_AT_ONCE, Subagents
 from tests.turn.talk import Someone, Talk
 
-ERRAND = "read the numbers"
+TASK = "read the numbers"
 
 
-def sends(prompt: str = ERRAND, kind: str = "work") -> Call:
+def sends(prompt: str = TASK, kind: str = "work") -> Call:
     return Call("task", {"prompt": prompt, "kind": kind})
 
 
@@ -39,7 +38,7 @@ def talk_with_tasks(folder: Path, script: Any, **more: Any) -> Talk:
 
 
 def to_subagent(*replies: Reply) -> list[Reply]:
-    return [Reply(each.events, when=ERRAND) for each in replies]
+    return [Reply(each.events, when=TASK) for each in replies]
 
 
 def did(talk: Talk, kind: type) -> list[Any]:
@@ -195,21 +194,21 @@ def test_only_so_many_work_at_the_same_time_and_all_get_their_turn(tmp_path):
 
 
 def test_it_is_known_whose_a_call_is_only_while_the_subagent_works(tmp_path):
-    errand = Errand("t1-c1", "work", "write", ERRAND)
-    its_call = f"{errand.turn_id}-c1"
+    task = SubagentTask("t1-c1", "work", "write", TASK)
+    its_call = f"{task.turn_id}-c1"
     known = []
 
     async def permit() -> None:
-        known.extend(subagents.errand_of(call_id) for call_id in (its_call, "t1-c1", "t1-c2", "t1-c10_t1-c1"))
+        known.extend(subagents.task_of(call_id) for call_id in (its_call, "t1-c1", "t1-c2", "t1-c10_t1-c1"))
 
     writes = reply(Call("write", {"path": "a.txt", "content": "x"}))
     talk = Talk(tmp_path, [writes, reply("Done.")], person=Someone(permit=permit))
     subagents = Subagents(talk.conversation, list)
-    subagent = subagents.subagent_for(errand)
-    assert subagents.errand_of(its_call) is None, "it has not begun"
+    subagent = subagents.subagent_for(task)
+    assert subagents.task_of(its_call) is None, "it has not begun"
     assert asyncio.run(subagent.carry_out(talk.journal)).ok
-    assert known == [errand, None, None, None]
-    assert subagents.errand_of(its_call) is None, "it has ended"
+    assert known == [task, None, None, None]
+    assert subagents.task_of(its_call) is None, "it has ended"
 
 
 # --- what is shown of it is bounded

@@ -87,7 +87,7 @@ def open_session(
     projects = TrustedProjects(conversation, policy, options, run_command, seen)
     trusting = Trusting(sources, conversation, projects)
     subagents = Subagents(conversation, _file_tools)
-    servers = Servers(conversation, around, home, settings.mcp_servers, lambda: projects.servers, subagents.errand_of)
+    servers = Servers(conversation, around, home, settings.mcp_servers, lambda: projects.servers, subagents.task_of)
     # What works with the conversation and is also a part of it.
     conversation.prepare = Preparations(conversation, trusting, servers, prompt.instructions).make
     conversation.tools.more = servers

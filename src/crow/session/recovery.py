@@ -17,7 +17,7 @@ from crow.events import (
 )
 from crow.results import HiddenOutput, TextBlock, ToolResult
 from crow.store.base import EventLog
-from crow.turn.subagent.cut_off import CutOff
+from crow.turn.subagent.steps import CutOff
 
 STOPPED = "Crow was stopped before it ended."
 INTERRUPTED = ToolResult.failed(

@@ -19,10 +19,10 @@ from crow.mcp.using.wanted import Wanted, all_wanted
 from crow.session.commands import Command, Prompt, Reply
 from crow.session.environment import Environment
 from crow.tools.base import Tool
-from crow.tools.task import Errand
+from crow.tools.task import SubagentTask
 from crow.turn.conversation import Conversation
 from crow.turn.ids import TurnIds
-from crow.turn.subagent.naming import named
+from crow.turn.subagent.subagents import named
 from crow.turn.waits import waiting
 from crow.visible import one_line
 
@@ -47,10 +47,10 @@ class Asker:
     What is asked outside any call may wait as long as the person likes, and holds up nothing else.
     """
 
-    def __init__(self, conversation: Conversation, errand_of: Callable[[str], Errand | None]) -> None:
+    def __init__(self, conversation: Conversation, task_of: Callable[[str], SubagentTask | None]) -> None:
         self._conversation = conversation
         self._person = conversation.person
-        self._errand_of = errand_of
+        self._task_of = task_of
         self._outside_calls = asyncio.Lock()
         self._told: set[str] = set()
         """Questions that were declined in the person's name, and told."""
@@ -65,18 +65,18 @@ class Asker:
         if not form.call_id:
             async with self._outside_calls:
                 return await self._person.fill_in(form) or self._declined(form)
-        errand = self._errand_of(form.call_id)
-        if errand is not None:
-            form = replace(form, call_id=errand.call_id, text=named(errand, form.text))
+        task = self._task_of(form.call_id)
+        if task is not None:
+            form = replace(form, call_id=task.call_id, text=named(task, form.text))
         async with self._conversation.dialog:
             return await self._person.fill_in(form) or self._declined(form)
 
     async def visit(self, link: Link) -> bool:
         if not link.call_id:
             return await self._person.visit(link)
-        errand = self._errand_of(link.call_id)
-        if errand is not None:
-            link = replace(link, call_id=errand.call_id, text=named(errand, link.text))
+        task = self._task_of(link.call_id)
+        if task is not None:
+            link = replace(link, call_id=task.call_id, text=named(task, link.text))
         async with self._conversation.dialog:
             return await self._person.visit(link)
 
@@ -97,7 +97,7 @@ class Asker:
 class Servers:
     """`project` gives the servers of trusted projects, which may become more, or other ones, with any turn.
 
-    `errand_of` says which subagent a call belongs to, if to one.
+    `task_of` says which subagent a call belongs to, if to one.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Servers:
         home: str,
         config: Mapping[str, McpServerSettings],
         project: Callable[[], Mapping[str, McpServerSettings]],
-        errand_of: Callable[[str], Errand | None],
+        task_of: Callable[[str], SubagentTask | None],
     ) -> None:
         self._conversation = conversation
         self.prompts = ServerPrompts(lambda: self._hub.prompts() if self._hub is not None else (), self._prepare_turn)
@@ -116,7 +116,7 @@ class Servers:
         self._home = home
         self._config = config
         self._project = project
-        self._asker = Asker(conversation, errand_of)
+        self._asker = Asker(conversation, task_of)
         self._hub: Hub | None = None
         self._loading: asyncio.Task[None] | None = None
 

@@ -41,7 +41,7 @@ class TaskArguments(msgspec.Struct, frozen=True, kw_only=True):
 _reader = ArgumentReader(TaskArguments)
 
 
-class Errand(msgspec.Struct, frozen=True):
+class SubagentTask(msgspec.Struct, frozen=True):
     """What a subagent is to do, and for which call."""
 
     call_id: str
@@ -64,14 +64,14 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class Subagent(Protocol):
-    """Someone who does one errand."""
+    """Whoever does one task."""
 
     async def carry_out(self, journal: Journal) -> ToolResult:
-        """Does it, and shows each step in `journal` as the progress of the errand's call."""
+        """Does it, and shows each step in `journal` as the progress of the task's call."""
         ...
 
     def interrupted(self, reason: str) -> ToolResult:
-        """What is told of an errand that was ended before it was done."""
+        """What is told of a task that was ended before it was done."""
         ...
 
 
@@ -79,7 +79,7 @@ class Task:
     kind = ToolKind.OTHER
     workers = "subagents"
 
-    def __init__(self, subagent_for: Callable[[Errand], Subagent], mode: Callable[[], Mode]) -> None:
+    def __init__(self, subagent_for: Callable[[SubagentTask], Subagent], mode: Callable[[], Mode]) -> None:
         self.spec = ToolSpec("task", DESCRIPTION, _reader.schema())
         self._subagent_for = subagent_for
         self._mode = mode
@@ -101,8 +101,8 @@ class Task:
             raise BadArguments(
                 "The mode is `plan`, in which nothing is changed: only a task of kind `explore` can run."
             )
-        errand = Errand(call.id, arguments.kind, _name(arguments.title, arguments.prompt), arguments.prompt)
-        return TaskAction(errand, self._subagent_for(errand))
+        task = SubagentTask(call.id, arguments.kind, _name(arguments.title, arguments.prompt), arguments.prompt)
+        return TaskAction(task, self._subagent_for(task))
 
 
 class TaskAction:
@@ -113,8 +113,8 @@ class TaskAction:
     display: tuple[DisplayBlock, ...] = ()
     waits_for = None
 
-    def __init__(self, errand: Errand, subagent: Subagent) -> None:
-        self.title = errand.title
+    def __init__(self, task: SubagentTask, subagent: Subagent) -> None:
+        self.title = task.title
         self._subagent = subagent
 
     async def perform(self, journal: Journal) -> ToolResult:

@@ -13,26 +13,29 @@ from typing import Self
 from msgspec.structs import replace
 
 from crow import events
-from crow.results import TerminalBlock
-from crow.tools.task import Errand
+from crow.results import DisplayBlock, TerminalBlock
+from crow.tools.task import SubagentTask
 from crow.turn.history import History
-from crow.turn.subagent.naming import named
-from crow.turn.subagent.progress import STEPS_EVERY, WORDS_EVERY, Progress
 from crow.turn.subagent.steps import Steps
+from crow.turn.subagent.subagents import named
 
 TEXT_EVERY = 0.5
 """Seconds after which streamed text is kept, in one piece."""
+STEPS_EVERY = 0.2
+"""Seconds between two pictures of the steps."""
+WORDS_EVERY = 1.0
+"""The same while nothing but the subagent's words changes."""
 
 
 class SubagentJournal:
     """Used in a `with`: at its end all text is kept, and from then on the call's result shows the steps."""
 
-    def __init__(self, session: events.Journal, errand: Errand, steps: Steps) -> None:
+    def __init__(self, session: events.Journal, task: SubagentTask, steps: Steps) -> None:
         self.history = History()
         self._session = session
-        self._errand = errand
+        self._task = task
         self._steps = steps
-        self._progress = Progress(session, errand.call_id, steps)
+        self._progress = _Progress(session, task.call_id, steps)
         self._calls: dict[str, events.CallOpened] = {}
         self._requested: dict[str, events.CallRequested] = {}
         self._described: dict[str, events.CallDescribed] = {}
@@ -94,15 +97,15 @@ class SubagentJournal:
             ) if event.call_id in self._asked:
                 yield self._with_name(event) if isinstance(event, events.CallDescribed) else event
             case events.StillWaiting():
-                whose = f"{event.what} (subagent “{self._errand.name}”)"
-                yield events.StillWaiting(whose, event.seconds, self._errand.call_id)
+                whose = f"{event.what} (subagent “{self._task.name}”)"
+                yield events.StillWaiting(whose, event.seconds, self._task.call_id)
             case _ if isinstance(event, events.SubagentEvent):
                 yield self._kept(event)
             case _:
                 pass  # passing, or shown among the steps
 
     def _kept(self, event: events.SubagentEvent) -> events.Event:
-        return events.SubagentDid(self._errand.call_id, event)
+        return events.SubagentDid(self._task.call_id, event)
 
     def _made_known(self, call_id: str) -> Iterator[events.Event]:
         """A call becomes the session's own with the first question about it."""
@@ -110,14 +113,14 @@ class SubagentJournal:
             return
         self._asked.add(call_id)
         opened = self._calls[call_id]
-        title = named(self._errand, self._steps.title(call_id))
+        title = named(self._task, self._steps.title(call_id))
         yield events.CallOpened(call_id, opened.tool, opened.kind, title, own=True)
         yield replace(self._requested[call_id], own=True)
         if call_id in self._described:
             yield self._with_name(self._described[call_id])
 
     def _with_name(self, event: events.CallDescribed) -> events.CallDescribed:
-        return replace(event, title=named(self._errand, event.title))
+        return replace(event, title=named(self._task, event.title))
 
     # --- what is shown
 
@@ -174,3 +177,41 @@ class _GatheredText:
             self._first = None
             self._texts.clear()
             self._keep(whole)
+
+
+class _Progress:
+    """Shows the steps of a subagent in the call that it works for: soon, but no more often than an eye can follow."""
+
+    def __init__(self, journal: events.Journal, call_id: str, steps: Steps) -> None:
+        self._journal = journal
+        self._call_id = call_id
+        self._steps = steps
+        self._loop = asyncio.get_running_loop()
+        self._shown: tuple[DisplayBlock, ...] = ()
+        self._shown_at = self._loop.time() - STEPS_EVERY  # a first step is shown at once, first words can wait
+        self._timer: asyncio.TimerHandle | None = None
+
+    def changed(self, every: float) -> None:
+        """There is something new: shown at once, or when the last picture is so old."""
+        due = self._shown_at + every
+        if due <= self._loop.time():
+            self._show()
+        elif self._timer is None or due < self._timer.when():
+            self.stop()
+            self._timer = self._loop.call_at(due, self._show)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _show(self) -> None:
+        self.stop()
+        self._shown_at = self._loop.time()
+        if not self._journal.has_room:  # a client that does not keep up misses a few
+            self._timer = self._loop.call_at(self._shown_at + WORDS_EVERY, self._show)
+            return
+        display = self._steps.now()
+        if display and display != self._shown:
+            self._shown = display
+            self._journal.append(events.CallProgressed(self._call_id, display))

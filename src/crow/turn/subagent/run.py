@@ -1,27 +1,31 @@
-"""One subagent at work: from its errand to its report, which is its last words.
+"""One subagent at work: from its task to its report, which is its last words.
 
-It has the model, workspace, policy and person of the session; its history and tools are its own.
+It has the model, workspace, policy and person of the session; its history and tools are its own. A tool that it calls
+by name and does not have is refused with the reason.
 """
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from crow.cutting import without_middle
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import Journal, SentText, TurnEnded, TurnStarted
-from crow.messages import AssistantMessage, Message, StopReason, Text
-from crow.results import ToolResult
-from crow.tools.task import Errand
+from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall
+from crow.results import LOOKING, ToolResult
+from crow.tools.base import Action, BadArguments, Tool
+from crow.tools.task import Kind, SubagentTask
 from crow.tools.toolbox import Toolbox
 from crow.turn.conversation import Conversation
 from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
 from crow.turn.subagent.journal import SubagentJournal
-from crow.turn.subagent.naming import NamedPerson
-from crow.turn.subagent.places import Places
 from crow.turn.subagent.steps import Steps
+from crow.turn.subagent.subagents import NamedPerson, Subagents
 from crow.turn.waits import waiting
+from crow.workspace.base import Workspace
 
 LONGEST_REPORT = 16_000
 """Characters of its last words that the model is told."""
@@ -40,23 +44,23 @@ You can only look: read files, search them, look on the web. You can change noth
 
 
 class SubagentRun:
-    def __init__(self, errand: Errand, parent: Conversation, tools: Toolbox, places: Places) -> None:
-        self._errand = errand
+    def __init__(self, task: SubagentTask, parent: Conversation, tools: Toolbox, subagents: Subagents) -> None:
+        self._task = task
         self._parent = parent
         self._tools = tools
-        self._places = places
+        self._subagents = subagents
         self._steps = Steps()
 
     async def carry_out(self, journal: Journal) -> ToolResult:
-        with SubagentJournal(journal, self._errand, self._steps) as own:
+        with SubagentJournal(journal, self._task, self._steps) as own:
             conversation = self._conversation(own, journal)
             try:
                 with waiting(conversation, "another subagent to end"):
-                    await self._places.take(self._errand)
+                    await self._subagents.take_place(self._task)
                 try:
                     stop_reason = await self._turn(conversation, own)
                 finally:
-                    self._places.leave(self._errand)
+                    self._subagents.leave_place(self._task)
             except StorageFailed:
                 raise
             except CrowError as error:
@@ -70,10 +74,10 @@ class SubagentRun:
         return ToolResult(ok=False, text=text, message=reason, display=self._steps.ended(reason))
 
     async def _turn(self, conversation: Conversation, own: SubagentJournal) -> StopReason:
-        ids = TurnIds(self._errand.turn_id)
+        ids = TurnIds(self._task.turn_id)
         own.append(TurnStarted(ids.turn_id))
         try:
-            stop_reason = await run_turn(conversation, ids, (SentText(self._errand.prompt),))
+            stop_reason = await run_turn(conversation, ids, (SentText(self._task.prompt),))
         except CrowError as error:
             own.append(TurnEnded(ids.turn_id, None, str(error)))
             raise
@@ -87,16 +91,16 @@ class SubagentRun:
         return replace(
             self._parent,
             tools=self._tools,
-            person=NamedPerson(self._parent.person, self._errand, journal),
+            person=NamedPerson(self._parent.person, self._task, journal),
             journal=own,
             history=own.history,
             system_prompt=self._system_prompt,
-            cache_key=f"{self._parent.cache_key}-{self._errand.call_id}",
+            cache_key=f"{self._parent.cache_key}-{self._task.call_id}",
             prepare=None,
         )
 
     def _system_prompt(self) -> str:
-        return self._parent.system_prompt() + PROMPT + (EXPLORE if self._errand.kind == "explore" else "")
+        return self._parent.system_prompt() + PROMPT + (EXPLORE if self._task.kind == "explore" else "")
 
     # --- what is told of its end
 
@@ -141,3 +145,67 @@ def _text_of(message: Message) -> str:
     """What the model said in it; empty if it is not the model's."""
     parts = message.parts if isinstance(message, AssistantMessage) else ()
     return "".join(part.text for part in parts if isinstance(part, Text)).strip()
+
+
+# --- its tools
+
+WITHHELD = frozenset({"task", "ask", "plan", "leave_plan"})
+"""Tools that a subagent never has: it sends nobody, and the person's attention is the agent's that sent it."""
+
+NOT_FOR_ANY = "No subagent has the tool `{}`: do the task without it, or say in your report what is missing."
+NOT_FOR_EXPLORERS = (
+    "`{}` was not called: a subagent of kind `explore` can only read, search and look on the web. "
+    "Say in your report what should be done."
+)
+
+
+def tools_for(kind: Kind, session: Toolbox, fresh: Sequence[Tool]) -> Toolbox:
+    """`session` are the tools of the one that sends it; `fresh` take the place of those that remember something."""
+    new = {tool.spec.name: tool for tool in fresh}
+    tools = [new.get(tool.spec.name, tool) for tool in session.lasting() if _has(kind, tool)]
+    toolbox = Toolbox(tools)
+    toolbox.more = _More(kind, session)
+    return toolbox
+
+
+def _has(kind: Kind, tool: Tool) -> bool:
+    return tool.spec.name not in WITHHELD and (kind == "work" or tool.kind in LOOKING)
+
+
+class _More:
+    """What comes and goes is of servers: not for explorers, as what a server says of its tools is no promise."""
+
+    def __init__(self, kind: Kind, session: Toolbox) -> None:
+        self._kind = kind
+        self._session = session
+
+    def offered(self) -> Sequence[Tool]:
+        more = self._session.more
+        return more.offered() if more is not None and self._kind == "work" else ()
+
+    def find_tool(self, name: str) -> Tool | None:
+        """Asked for what is not among the subagent's lasting tools."""
+        if name in WITHHELD:
+            return _Refused(self._session.find(name), NOT_FOR_ANY)
+        more = self._session.more
+        served = more.find_tool(name) if more is not None else None
+        if self._kind == "work":
+            return served
+        known = served is not None or name in self._session
+        return _Refused(self._session.find(name), NOT_FOR_EXPLORERS) if known else None
+
+
+class _Refused:
+    """It looks like the tool that was called, so that the person reads what was wanted."""
+
+    def __init__(self, tool: Tool, reason: str) -> None:
+        self.spec = tool.spec
+        self.kind = tool.kind
+        self._tool = tool
+        self._reason = reason
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return self._tool.title(arguments)
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:
+        raise BadArguments(self._reason.format(self.spec.name))

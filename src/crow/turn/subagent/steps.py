@@ -1,10 +1,14 @@
-"""What a subagent has done, step by step, as the person sees it inside the call that it works for. Always bounded."""
+"""What a subagent has done, step by step, as the person sees it inside the call that it works for. Always bounded.
+
+`CutOff` reads the steps of subagents that were at work when Crow was stopped from the session's past.
+"""
 
 import msgspec
+from msgspec.structs import replace
 
 from crow import events
 from crow.paths import relative_to, shown
-from crow.results import DiffBlock, DisplayBlock, TerminalBlock, TextBlock
+from crow.results import DiffBlock, DisplayBlock, TerminalBlock, TextBlock, ToolResult
 from crow.visible import one_line
 
 DOING, DONE, FAILED, SAID, REMARK = "…", "✓", "✗", "·", "!"
@@ -219,3 +223,44 @@ def _glimpse(block: DisplayBlock) -> DisplayBlock | None:
 
 def _prose(text: str) -> tuple[DisplayBlock, ...]:
     return (TextBlock(text, prose=True),) if text.strip() else ()
+
+
+class CutOff:
+    """Fed with every event of a session, in order."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Steps] = {}
+        """By the call that a subagent works for, until that has ended."""
+        self._parents: dict[str, str] = {}
+        """For each call of a subagent the call that the subagent works for."""
+
+    def apply(self, event: events.Event) -> None:
+        match event:
+            case events.SubagentDid(call_id=call_id, what=what):
+                if isinstance(what, events.CallOpened):
+                    self._parents[what.call_id] = call_id
+                self._steps.setdefault(call_id, Steps()).apply(what)
+            case events.CallSettled() if event.call_id in self._steps:
+                del self._steps[event.call_id]
+            case (
+                events.PermissionAsked()
+                | events.PermissionAnswered()
+                | events.CallStarted()
+                | events.CallSettled()
+                | events.FileWritten()
+            ):
+                # Files, and what follows when the person is asked about a call, are the session's own events.
+                steps = self._steps.get(self._parents.get(event.call_id, ""))
+                if steps is not None:
+                    steps.apply(event)
+            case _:
+                pass
+
+    def told(self, call_id: str, interrupted: ToolResult) -> ToolResult:
+        """The end of a call, with what a subagent did in it if there was one."""
+        steps = self._steps.get(call_id)
+        if steps is None:
+            return interrupted
+        steps.cut_off()
+        text = f"{interrupted.text}{steps.steps_told()}{steps.files_told()}"
+        return replace(interrupted, text=text, display=steps.ended(interrupted.message))

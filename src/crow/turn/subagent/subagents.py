@@ -1,33 +1,80 @@
-"""The subagents of a session."""
+"""The subagents of a session: how many work at the same time, and whose a question is that one of them asks."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
+from crow.events import CallDescribed, Journal
+from crow.results import ToolKind
 from crow.tools.base import Tool
-from crow.tools.task import Errand
+from crow.tools.task import SubagentTask
 from crow.turn.conversation import Conversation
-from crow.turn.subagent.places import Places
 
 if TYPE_CHECKING:
     from crow.turn.subagent.run import SubagentRun
 
+MOST_AT_ONCE = 4
+"""Subagents of a session that work at the same time; the others wait for a place."""
+
+
+def named(task: SubagentTask, text: str) -> str:
+    """The text of a title or a question, with the name of the subagent before it."""
+    return f"Subagent “{task.name}”: {text}"
+
+
+class NamedPerson(Person):
+    """The session's person, who is told which of several subagents asks."""
+
+    def __init__(self, person: Person, task: SubagentTask, journal: Journal) -> None:
+        self._person = person
+        self._task = task
+        self._journal = journal
+
+    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
+        return await self._person.permit(replace(question, title=named(self._task, question.title)))
+
+    async def ask(self, question: Question) -> Answer | None:
+        """Asks about the subagent as a whole: the editor does not know its calls."""
+        task = self._task
+        try:
+            return await self._person.ask(replace(question, call_id=task.call_id, text=named(task, question.text)))
+        finally:
+            # A question is shown in the call's place: the call takes it back.
+            self._journal.append(CallDescribed(task.call_id, ToolKind.OTHER, task.title))
+
 
 class Subagents:
-    """`fresh` makes tools that know nothing of what others have read."""
+    """Makes subagents, lets a few of them work at the same time, and knows the task of each that is at work.
+
+    `fresh` makes tools that know nothing of what others have read.
+    """
 
     def __init__(self, parent: Conversation, fresh: Callable[[], Sequence[Tool]]) -> None:
         self._parent = parent
         self._fresh = fresh
-        self._places = Places()
+        self._free = asyncio.Semaphore(MOST_AT_ONCE)
+        self._at_work: dict[str, SubagentTask] = {}
+        """By the call that the subagent works for."""
 
-    def subagent_for(self, errand: Errand) -> "SubagentRun":
-        """One that is ready to go. Nothing is known of it before it works."""
-        from crow.turn.subagent.run import SubagentRun  # few sessions send one
-        from crow.turn.subagent.tools import tools_for
+    def subagent_for(self, task: SubagentTask) -> "SubagentRun":
+        """A subagent that is ready to go. Its task is not known to `task_of` before it works."""
+        from crow.turn.subagent.run import SubagentRun, tools_for  # few sessions send one
 
-        tools = tools_for(errand.kind, self._parent.tools, self._fresh())
-        return SubagentRun(errand, self._parent, tools, self._places)
+        tools = tools_for(task.kind, self._parent.tools, self._fresh())
+        return SubagentRun(task, self._parent, tools, self)
 
-    def errand_of(self, call_id: str) -> Errand | None:
-        """Of the subagent at work that makes this call; None if the call is the session's own."""
-        return self._places.errand_of(call_id)
+    async def take_place(self, task: SubagentTask) -> None:
+        """Waits until there is a free place for the subagent."""
+        await self._free.acquire()
+        self._at_work[task.call_id] = task
+
+    def leave_place(self, task: SubagentTask) -> None:
+        del self._at_work[task.call_id]
+        self._free.release()
+
+    def task_of(self, call_id: str) -> SubagentTask | None:
+        """The task of the subagent at work that makes this call; None if the call is the session's own."""
+        return next((task for task in self._at_work.values() if task.makes(call_id)), None)
