@@ -147,14 +147,15 @@ PACKAGES = sorted(path.parent for path in (ROOT / "src" / "crow").rglob("__init_
 
 
 @pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda package: "/".join(package.parts[-2:]))
-def test_the_map_of_a_room_names_its_files_and_no_others(package: Path) -> None:
+def test_a_map_of_a_room_names_its_files_and_no_others(package: Path) -> None:
+    """A room whose docstring names no file has no map: the table in docs/architecture.md is enough for it."""
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
     folders = {path.name for path in package.iterdir() if path.is_dir()}
     named = {*re.findall(r"`([a-z_]+)`", text), *re.findall(r"\b([a-z_]+)\.py\b", text)}
     assert named - modules - folders == set()
     drawn = re.findall(r"[a-z_]+", " ".join(line for line in text.splitlines() if "──" in line))
-    assert modules - named - set(drawn) == set()
+    assert not named & modules or modules - named - set(drawn) == set()
 
 
 def test_the_files_that_the_architecture_names_exist() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.support.provider import Cut, Provider, Stall
 from tests.support.scripts import DONE, call, reply, say
 

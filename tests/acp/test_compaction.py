@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.support.editor import EVERYTHING, Editor, chose
 from tests.support.fold import seen_live, seen_loaded
 from tests.support.patience import DEADLINE

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Json, chose
 from tests.support.golden import (
     assert_golden,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.support.editor import EVERYTHING
 from tests.support.local_server import llama_cpp, lm_studio, local_server, ollama, silent, vllm
 from tests.support.provider_dialect import Spoken

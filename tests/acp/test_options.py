@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.editor import EVERYTHING, Later, chose
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, reply

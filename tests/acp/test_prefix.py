@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.mcp.guests import PATIENT, bad
 from tests.support.editor import Editor, Json, chose
 from tests.support.provider import Provider

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.mcp.guests import PATIENT, good
 from tests.support.editor import EVERYTHING, NOTICES, SILENCE, Editor, Json, chose
 from tests.support.fold import assert_looks_as_it_did

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.support.editor import FILES, Editor, Json, chose
 from tests.support.provider import Provider, Stall
 from tests.support.scripts import DONE, call, edit, reply, run

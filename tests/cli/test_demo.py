@@ -12,7 +12,7 @@ import pytest
 
 from crow.cli.demo import LAST_SCENE, SCENES
 from crow.messages import StopReason, Text, UserMessage
-from crow.model import catalog, script
+from crow.model import catalog, scripted
 from crow.model.base import CallBegan, Done, ModelRequest, Said, Thinking
 from crow.model.scripted import ScriptedModel
 from tests.cli.test_run import processes_of, wait_until_nothing_runs
@@ -301,7 +301,7 @@ def test_the_script_for_editors_varies_and_then_repeats() -> None:
     async def nothing(_: float) -> None:
         pass
 
-    model = ScriptedModel(script.load(path), sleep=nothing)
+    model = ScriptedModel(scripted.load(path), sleep=nothing)
 
     async def ask() -> tuple[str, list[str], Done]:
         request = ModelRequest(system="", messages=[UserMessage((Text("anything at all"),))])

@@ -9,7 +9,7 @@ from crow.errors import ModelRefusedKey
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
 from crow.model.base import Done, ModelInfo, ModelRequest, Said, Thinking, ThinkingSealed, Usage
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from crow.model.wires.anthropic_request import encode
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, run
 from tests.support.provider import Provider

@@ -24,7 +24,7 @@ from crow.model.faults import from_status
 from crow.model.wires.chat import REFUSALS
 from crow.model.wires.chat_request import NO_SIGNATURE, encode
 from crow.model.wires.dialects import dialect_of
-from crow.model.wires.learning import Learned
+from crow.model.wires.exchange import Learned
 from tests.model.asking import HELLO, READ
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"

@@ -17,7 +17,7 @@ from crow.config.settings import Limits
 from crow.errors import ContextOverflow, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
 from crow.model.base import Done, Noticed, Said, Waiting
-from crow.model.script import Call
+from crow.model.scripted import Call
 from tests.model.asking import Called, ask_with_retries
 from tests.support.provider import Cut, Provider, Stall
 from tests.support.provider_dialect import Dialect

@@ -13,9 +13,8 @@ from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiti
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
 from crow.model.retry import RetryingModel
-from crow.model.script import Fail, reply
-from crow.model.scripted import ScriptedModel
-from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.scripted import Fail, ScriptedModel, reply
+from crow.model.wires.exchange import Learned, RefusalPattern
 from tests.model.asking import HELLO, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

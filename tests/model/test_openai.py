@@ -10,7 +10,7 @@ from crow.errors import ModelRejected, ReplyBroken
 from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import CallBegan, CallGrew, Done, ModelRequest, Said, Thinking, Usage
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from crow.model.wires.openai_usage import read_usage
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider

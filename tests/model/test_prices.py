@@ -6,8 +6,7 @@ import pytest
 
 from crow.config.settings import ModelSettings, ProviderSettings
 from crow.model import catalog
-from crow.model.base import Price, Usage
-from crow.model.prices import cost_of, told_cost
+from crow.model.base import Price, Usage, cost_of, told_cost
 
 
 def price_of(**settings: Any) -> Price | None:

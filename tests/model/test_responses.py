@@ -36,11 +36,10 @@ from crow.model.base import (
 )
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
-from crow.model.script import Call, Think
-from crow.model.wires.learning import Learned
-from crow.model.wires.responses import REFUSALS
+from crow.model.scripted import Call, Think
+from crow.model.wires.exchange import Learned
+from crow.model.wires.responses import REFUSALS, encode
 from crow.model.wires.responses_reply import FIELD
-from crow.model.wires.responses_request import encode
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

@@ -6,10 +6,9 @@ import pytest
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ModelRefusedKey, ModelUnavailable, ReplyBroken
 from crow.messages import AssistantMessage, StopReason, Text, UserMessage
-from crow.model import catalog, script
+from crow.model import catalog, scripted
 from crow.model.base import Done, ModelRequest, Said, Thinking, ThinkingSealed, Usage
-from crow.model.script import Call, Fail, Finish, Say, Think, Wait, reply
-from crow.model.scripted import RAN_OUT, ScriptedModel
+from crow.model.scripted import RAN_OUT, Call, Fail, Finish, Say, ScriptedModel, Think, Wait, reply
 from tests.model.asking import HELLO, READ, Called, ask, ask_all, run
 
 DONE = Done(StopReason.END_TURN)
@@ -50,7 +49,7 @@ def test_a_script_from_a_file(tmp_path: Path) -> None:
         if seconds:
             waits.append(seconds)
 
-    model = ScriptedModel(script.load(written(tmp_path, SCRIPT)), sleep=pretend)
+    model = ScriptedModel(scripted.load(written(tmp_path, SCRIPT)), sleep=pretend)
     requests = [ModelRequest("", said(text)) for text in ("Hello", "the file", "the file", "Hello")]
     failed, read, long, over = run(ask_all(model, *requests))
 
@@ -119,7 +118,7 @@ def test_it_keeps_what_it_was_sent(tmp_path: Path) -> None:
 def test_a_wrong_script_is_one_clear_message(tmp_path: Path, text: str, words: list[str]) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        script.load(path)
+        scripted.load(path)
     for word in [path, *words]:
         assert word in str(caught.value)
 

@@ -9,7 +9,7 @@ import pytest
 
 from crow.messages import AssistantMessage, Message, ProviderData, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import Dialect
 from tests.model.asking import READ
 from tests.support.provider_anthropic import seal
@@ -39,7 +39,7 @@ INFO = ModelInfo("house", "m", max_output=8_000)
 
 MESSAGES: Body = json.loads(anthropic_request.encode(INFO, REQUEST))
 CHAT: Body = json.loads(chat_request.encode(INFO, REQUEST, Dialect()))
-RESPONSES: Body = json.loads(responses_request.encode(INFO, REQUEST, ()))
+RESPONSES: Body = json.loads(responses.encode(INFO, REQUEST, ()))
 
 
 def test_what_is_right_is_taken() -> None:

@@ -28,7 +28,7 @@ from crow.events import (
     UserSaid,
 )
 from crow.messages import StopReason, ToolCall, ToolSpec
-from crow.model.script import Call, Finish, Reply, reply
+from crow.model.scripted import Call, Finish, Reply, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.running import RunningTurn

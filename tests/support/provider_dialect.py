@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from crow.config.settings import ModelSettings, ProviderSettings
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.wire_rules import Refused, insist
 
 __all__ = ["Answer", "Cut", "Dialect", "Pause", "Refused", "Request", "Spoken", "Stall", "Step", "insist"]

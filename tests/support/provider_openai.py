@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.provider_dialect import Dialect, Request, Spoken, event, fragments, take_turns, words
 from tests.support.wire_rules import check_chat
 

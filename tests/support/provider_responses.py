@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from crow.config.settings import ModelSettings, ProviderSettings
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.provider_dialect import Dialect, Request, Spoken, event, fragments, take_turns, words
 from tests.support.wire_rules import check_responses
 

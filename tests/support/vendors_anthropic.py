@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.provider_anthropic import AnthropicDialect, seal
 from tests.support.provider_dialect import Answer, Request, Stall, Step, insist
 from tests.support.vendors import ARGUMENTS, DONE, Json, Vendor, thought_of

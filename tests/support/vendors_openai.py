@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.provider_dialect import Answer, Request, Step, insist
 from tests.support.provider_responses import ResponsesDialect, check_request
 from tests.support.vendors import ARGUMENTS, DONE, Json, Vendor, thought_of

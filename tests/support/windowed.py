@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from tests.support.provider_dialect import Answer, Request, Spoken, Step
 from tests.support.provider_openai import OpenAIDialect
 

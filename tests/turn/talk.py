@@ -9,8 +9,7 @@ from crow.config.settings import Limits
 from crow.events import Event, SentText, TurnEnded, TurnStarted
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
-from crow.model.script import Reply
-from crow.model.scripted import ScriptedModel
+from crow.model.scripted import Reply, ScriptedModel
 from crow.policy.rules import RulePolicy
 from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges

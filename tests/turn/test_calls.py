@@ -9,7 +9,7 @@ import pytest
 from crow.actions import Deed
 from crow.events import CallSettled, Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.model.script import Call, reply
+from crow.model.scripted import Call, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.timeouts import timeout
 from crow.tools.base import Tool

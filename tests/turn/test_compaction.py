@@ -17,7 +17,7 @@ from crow.events import (
 )
 from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage
 from crow.model.base import Usage
-from crow.model.script import Call, Fail, Finish, Reply, Say, Wait, reply
+from crow.model.scripted import Call, Fail, Finish, Reply, Say, Wait, reply
 from crow.tokens import tokens_of, tokens_of_text
 from crow.turn.budget import context_use, estimate
 from crow.turn.compaction import compact

@@ -7,8 +7,7 @@ import pytest
 from crow.actions import Answer
 from crow.events import TextDelta
 from crow.messages import StopReason
-from crow.model.script import Call, Reply, reply
-from crow.model.scripted import ScriptedModel
+from crow.model.scripted import Call, Reply, ScriptedModel, reply
 from crow.turn.guard import GO_ON, STOP
 from tests.turn.talk import Someone, Talk
 

@@ -14,7 +14,7 @@ from crow.events import HistorySimplified, Remark
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.script import Call, Think
+from crow.model.scripted import Call, Think
 from crow.model.wires.anthropic_request import encode
 from crow.model.wires.exchange import messages_named
 from crow.turn.history import History

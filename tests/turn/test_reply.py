@@ -15,7 +15,7 @@ from crow.messages import AssistantMessage, Message, ProviderData, StopReason, T
 from crow.model import base as model
 from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import Dialect
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
@@ -99,7 +99,7 @@ def written(wire: str, info: ModelInfo, messages: Sequence[Message]) -> str:
         case "chat":
             return chat_request.encode(info, request, Dialect(), ()).decode()
         case "responses":
-            return responses_request.encode(info, request, ()).decode()
+            return responses.encode(info, request, ()).decode()
         case _:
             return anthropic_request.encode(info, request).decode()
 

@@ -11,7 +11,7 @@ from crow import events
 from crow.errors import StorageFailed
 from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
-from crow.model.script import Call, Reply, reply
+from crow.model.scripted import Call, Reply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.read import Read
 from crow.tools.seen import Seen

@@ -10,7 +10,7 @@ import pytest
 from crow.events import CallSettled, Event, ReplyEnded, SentText, TurnEnded, TurnStarted, UserSaid
 from crow.messages import Message, StopReason, Text
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires import anthropic_request, chat_request, responses_request
+from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import dialect_of
 from crow.results import ToolResult
 from crow.session.recovery import missing_ends
@@ -50,7 +50,7 @@ def on_chat(vendor: str, host: str, **rules: Any) -> Judge:
 
 
 def on_responses(messages: list[Message]) -> None:
-    check_responses(json.loads(responses_request.encode(info("gpt"), request(messages), ())))
+    check_responses(json.loads(responses.encode(info("gpt"), request(messages), ())))
 
 
 JUDGES: dict[str, Judge] = {

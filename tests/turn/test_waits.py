@@ -8,7 +8,7 @@ import pytest
 from crow.events import CallProgressed, Notice, StillWaiting
 from crow.messages import StopReason
 from crow.model.base import Awaiting, Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
-from crow.model.script import Call, Say, Wait, reply
+from crow.model.scripted import Call, Say, Wait, reply
 from crow.turn.waits import HeardJournal
 from crow.turn.waits import Wait as NamedWait
 from tests.support.recording import RecordingJournal

@@ -201,10 +201,10 @@ def _settings(name: str, providers: Mapping[str, ProviderSettings]) -> ProviderS
 
 
 def _scripted(info: ModelInfo, settings: ProviderSettings) -> Model:
-    from crow.model import script, scripted
+    from crow.model import scripted
 
     if not settings.script:
         raise ConfigError(
             f"providers.{info.provider}.script is missing.", remedy='Name a script: script = "file.toml".'
         )
-    return scripted.ScriptedModel(script.load(settings.script), info=info, record=settings.record)
+    return scripted.ScriptedModel(scripted.load(settings.script), info=info, record=settings.record)

@@ -22,10 +22,10 @@ import httpx2
 import crow
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
 from crow.model import complaint, network
+from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
 from crow.model.key_command import printed_key
-from crow.model.reply_faults import ReplyFaults
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
 

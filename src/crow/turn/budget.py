@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from crow.events import Remark, UsageReported
 from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
-from crow.model.base import Usage
-from crow.model.prices import told_cost
+from crow.model.base import Usage, told_cost
 from crow.model.reply_limit import reply_room
 from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from crow import events
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
-from crow.model.prices import told_cost
+from crow.model.base import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself
 from crow.tools.toolbox import Toolbox
 from crow.turn.ids import TurnIds

@@ -7,13 +7,11 @@ from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
+from crow.model.complaint import ReplyFaults
 from crow.model.http import Http
-from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.anthropic_reply import ReplyReader
-from crow.model.wires.anthropic_request import encode
-from crow.model.wires.anthropic_thinking import thinking_headers
-from crow.model.wires.exchange import HttpModel, Lesson
-from crow.model.wires.learning import Learned, RefusalPattern, without_projector
+from crow.model.wires.anthropic_request import encode, thinking_headers
+from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, without_projector
 
 NOT_TAKEN = r".{0,80}(not support|unsupported|not permitted|not allowed|extra|unknown|unexpected|unrecognized|invalid)"
 REFUSALS = (

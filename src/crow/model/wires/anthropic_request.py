@@ -4,8 +4,9 @@ The API insists on alternating roles, no empty text, no thought at a message's e
 its call, and at most four cache markers; what our history has more freedom in is brought into that form here.
 """
 
+import re
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from crow.messages import (
     AssistantMessage,
@@ -22,10 +23,7 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires.anthropic_thinking import THOUGHTS, claude_version, thinking_fields
-from crow.model.wires.encoding import EMPTY_MESSAGE, NO_OUTPUT, has_words, left_out, to_json, tool_name, usable
-
-Json = dict[str, Any]
+from crow.model.wires.encoding import EMPTY_MESSAGE, NO_OUTPUT, Json, has_words, left_out, to_json, tool_name, usable
 
 DEFAULT_MAX_TOKENS = 8_192
 """For a model that neither the configuration nor the table of families knows."""
@@ -182,3 +180,79 @@ def _result(info: ModelInfo, message: ToolMessage, refused: Container[str]) -> J
     if not message.ok and not message.images:  # an error may hold nothing but text
         block["is_error"] = True
     return block
+
+
+# --- how long a model may think: older ones want a budget of tokens, newer ones a word
+
+THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+"""The kinds of blocks that thoughts are."""
+
+BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 12_000, "high": 24_000, "xhigh": 32_000, "max": 48_000}
+SMALLEST_BUDGET = 1_024
+"""The API refuses a smaller one."""
+
+INTERLEAVED = {"anthropic-beta": "interleaved-thinking-2025-05-14"}
+"""Lets the models that take budgets think between their tool rounds too; newer ones do so anyway."""
+
+NEWEST = (99, 0)
+VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", re.IGNORECASE)
+
+
+def claude_version(model: str) -> tuple[int, int] | None:
+    """`(4, 5)` for claude-haiku-4-5-20251001; the newest there may be for a Claude without a number; None if the name
+    is none of Claude's."""
+    if (found := VERSION.search(model)) is not None:
+        return int(found[1]), int(found[2] or 0)
+    return NEWEST if "claude" in model.lower() else None
+
+
+def thinking_headers(model: str) -> dict[str, str]:
+    version = claude_version(model)
+    return INTERLEAVED if version is not None and (4, 0) <= version < (4, 6) else {}
+
+
+def thinking_fields(
+    info: ModelInfo, level: str, max_tokens: int, messages: Sequence[Json], refused: Container[str] = ()
+) -> Json:
+    """What a request says about it; nothing if it is left to the provider, switched off or not possible now.
+
+    `refused` names what the provider does not take: `thinking` of any kind, `display`, or `effort` with a level.
+    """
+    if "thinking" in refused:
+        return {}
+    version = claude_version(info.model)
+    if version is not None and version >= (4, 6):
+        return _adaptive(version, "" if f"effort {level}" in refused else level, shows="display" not in refused)
+    if level in ("", "off"):
+        return {}
+    # The budget counts towards the reply's limit: a quarter of that is kept for the answer.
+    budget = min(BUDGETS[level], max_tokens * 3 // 4)
+    if budget < SMALLEST_BUDGET or not _may_begin(messages):
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _adaptive(version: tuple[int, int], level: str, *, shows: bool) -> Json:
+    """From 4.7 on a model thinks unasked, and keeps its thoughts to itself unless it is told to show them."""
+    unasked = version >= (4, 7)
+    if level == "off":
+        return {"thinking": {"type": "disabled"}} if unasked else {}
+    if not level and not unasked:
+        return {}
+    thinking = {"type": "adaptive"} | ({"display": "summarized"} if unasked and shows else {})
+    effort = {"output_config": {"effort": "low" if level == "minimal" else level}} if level else {}
+    return {"thinking": thinking, **effort}
+
+
+def _may_begin(messages: Sequence[Json]) -> bool:
+    """In the middle of its tool rounds a model may think only if it began to with the first of them.
+
+    A level that was chosen meanwhile therefore counts from the next prompt on: the API would refuse the request.
+    """
+    first: Json | None = None
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            first = message
+        elif not any(block["type"] == "tool_result" for block in message["content"]):
+            break
+    return first is None or first["content"][0]["type"] in THOUGHTS

@@ -6,13 +6,12 @@ from msgspec.structs import replace
 from crow.errors import CallMalformed, ModelRejected
 from crow.messages import AssistantMessage, StopReason, Text, UserMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
+from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
-from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.chat_reply import ReplyReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of
-from crow.model.wires.exchange import Lesson
-from crow.model.wires.learning import Learned, RefusalPattern, without_projector
+from crow.model.wires.exchange import Learned, Lesson, RefusalPattern, without_projector
 
 _NOT = r"unsupported|not supported|extra_forbidden|not permitted|unknown|unexpected|unrecognized|not allowed|invalid"
 

@@ -27,6 +27,7 @@ from crow.model.wires.dialects import GEMINI, Dialect
 from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,
+    Json,
     has_words,
     left_out,
     merge_users,
@@ -34,8 +35,6 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
-
-Json = dict[str, Any]
 
 TOOL_IMAGES = "What the tool calls above returned as images:"
 

@@ -6,14 +6,13 @@ are what every other server takes.
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from crow.model.endpoint import AZURE_HOSTS, OPENAI_HOSTS
-
-Json = dict[str, Any]
+from crow.model.wires.encoding import Json
 
 ThoughtField = Literal["reasoning_content", "reasoning", "content"]
 """`content`: as a part of it, beside the text."""

@@ -9,11 +9,13 @@ import msgspec
 
 from crow.messages import Audio, Image, Message, Text, UserMessage, UserPart
 
+Json = dict[str, Any]
+
 NO_OUTPUT = "(no output)"
 EMPTY_MESSAGE = "(empty message)"
 
 
-def to_json(body: dict[str, Any]) -> bytes:
+def to_json(body: Json) -> bytes:
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:  # half a surrogate pair, as in a file name or a torn emoji: no UTF-8 can carry it

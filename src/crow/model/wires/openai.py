@@ -6,12 +6,11 @@ from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
+from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.http import Http
-from crow.model.reply_faults import ReplyFaults
 from crow.model.wires.chat import ChatWire
-from crow.model.wires.exchange import HttpModel, Lesson, Reader, Wire
-from crow.model.wires.learning import Learned, RefusalPattern
+from crow.model.wires.exchange import HttpModel, Learned, Lesson, Reader, RefusalPattern, Wire
 from crow.model.wires.responses import ResponsesWire
 
 USE_RESPONSES = (

@@ -19,7 +19,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.reply_faults import ReplyFaults
+from crow.model.complaint import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.arriving_text import Halves
 from crow.model.wires.oddities import convert_loosely
