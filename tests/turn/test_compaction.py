@@ -21,7 +21,8 @@ from crow.model.scripted import Call, Fail, Finish, Reply, Say, Wait, reply
 from crow.tokens import tokens_of, tokens_of_text
 from crow.turn.budget import context_use, estimate
 from crow.turn.compaction import compact
-from crow.turn.history import PRUNED, SUMMED_UP
+from crow.turn.history import SUMMED_UP
+from crow.turn.history_messages import PRUNED
 from crow.turn.summary import SYSTEM, WANTED
 from tests.turn.talk import Talk
 

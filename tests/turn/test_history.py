@@ -21,7 +21,8 @@ from crow.events import (
 )
 from crow.messages import AssistantMessage, StopReason, Text, ToolCall, ToolMessage, UserMessage
 from crow.results import ToolKind, ToolResult
-from crow.turn.history import FAILED, INTERRUPTED, UNANSWERED, UNFINISHED, History
+from crow.turn.history import FAILED, INTERRUPTED, UNANSWERED, History
+from crow.turn.history_messages import UNFINISHED
 from tests.support.histories import assert_valid
 
 

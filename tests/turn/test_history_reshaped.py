@@ -31,7 +31,8 @@ from crow.results import TextBlock, ToolKind, ToolResult
 from crow.store.base import PASSING
 from crow.store.pending import Pending
 from crow.store.records import events_of
-from crow.turn.history import INTERRUPTED, PRUNED, SUMMED_UP, UNANSWERED, History
+from crow.turn.history import INTERRUPTED, SUMMED_UP, UNANSWERED, History
+from crow.turn.history_messages import PRUNED
 from tests.support.histories import assert_valid
 
 PICTURE = Image("cGljdHVyZQ==", "image/png")

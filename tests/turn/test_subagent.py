@@ -17,7 +17,7 @@ from crow.tools.read import Read
 from crow.tools.seen import Seen
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
-from crow.turn.history import PRUNED
+from crow.turn.history_messages import PRUNED
 from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
 from crow.turn.subagent.subagents import MOST_AT_ONCE, Subagents
 from tests.turn.talk import Someone, Talk

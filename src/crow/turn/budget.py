@@ -1,4 +1,5 @@
-"""How full the model's window is: an estimate of what the next request will take, and what it consists of.
+"""How full the model's window is: an estimate of what the next request will take, what it consists of, and what the
+output of a call may take.
 
 The provider's own count of the last request is the base. What was added since is estimated from its bytes, rather too
 high than too low: a request that does not fit costs more than a compaction that comes a little early.
@@ -10,10 +11,12 @@ from itertools import accumulate
 import msgspec
 from msgspec.structs import replace
 
+from crow.cutting import without_middle
 from crow.events import Remark, UsageReported
 from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import Usage, told_cost
 from crow.model.reply_limit import reply_room
+from crow.results import CommandEnd, ToolKind, ToolResult
 from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation
 from crow.turn.reply import Reply
@@ -22,6 +25,15 @@ MOST_BELIEVED = 3
 """The provider's count by our estimate: a byte is hardly more than a token."""
 SLACK = 2_000
 """Tokens that a provider may add to any request, such as a prompt of its own."""
+OUTPUT_SHARE = 0.25
+"""Of the room that the system prompt and the tools leave, for one output; of what is left of it, half at most."""
+LEAST_OUTPUT = 250
+"""Tokens that an output may take in any case: less would tell the model nothing."""
+
+HOW_TO_GET_LESS = {
+    ToolKind.EXECUTE: "Let it print less, such as with `head`, `tail` or `grep`.",
+    ToolKind.SEARCH: "Narrow the search.",
+}
 
 
 class ContextUse(msgspec.Struct, frozen=True):
@@ -194,3 +206,44 @@ def _tokens_of_media(message: Message) -> int:
 
 def _tokens_of_tools(specs: Sequence[ToolSpec]) -> int:
     return sum(tokens_of_tool(spec) for spec in specs)
+
+
+# --- what the output of a call may take
+
+
+class OutputRoom:
+    """What the outputs of one reply's calls may take: a quarter of the window at most, and less as it fills up.
+
+    Calls that run at once share what is left: each has its part before it begins.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._claimed: dict[str, int] = {}
+
+    def claim(self, call_id: str) -> int | None:
+        """The bytes of the call's output that there is room for; None if the window is not known."""
+        room = room_in(self._conversation)
+        if room is None:
+            return None
+        left = room.most - estimate(self._conversation) - sum(self._claimed.values())
+        self._claimed[call_id] = max(LEAST_OUTPUT, min(left // 2, room.share(OUTPUT_SHARE)))
+        return self._claimed[call_id] * BYTES_A_TOKEN
+
+    def release(self, call_id: str) -> None:
+        """The call is settled: the history knows what its output takes."""
+        self._claimed.pop(call_id, None)
+
+
+def fitted_output(result: ToolResult, kind: ToolKind, most: int | None) -> ToolResult:
+    """The same result, with a text for the model that takes so many bytes at most. The person still sees all of it."""
+    size = tokens_of_text(result.text) * BYTES_A_TOKEN
+    # A tool that cuts its output by itself says how to go on: a few words more do not matter.
+    if most is None or size <= most + LEAST_OUTPUT * BYTES_A_TOKEN // 2:
+        return result
+    printed = result.command.printed if result.command else len(result.text)
+    output, rest = result.text[:printed], result.text[printed:]
+    output = without_middle(output, max(0, len(output) * most // size - len(rest)))
+    note = f"\n(Cut to what the model's window has room for. {HOW_TO_GET_LESS.get(kind, 'Ask for less at once.')})"
+    command = result.command and CommandEnd(len(output), result.command.code, result.command.signal)
+    return replace(result, text=f"{output}{rest}{note}", command=command)

@@ -28,8 +28,8 @@ from crow.tools.base import (
 )
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
+from crow.turn.budget import OutputRoom, fitted_output
 from crow.turn.conversation import Conversation
-from crow.turn.output_room import OutputRoom, fitted
 from crow.turn.permission import Refusal, verdict_on
 from crow.turn.waits import HeardJournal, waiting
 from crow.visible import one_line
@@ -160,7 +160,7 @@ class CallBatch:
         if isinstance(action, FitsOutput) and most is not None:
             action.fit(most)
         self._performed[call.id] = action
-        return fitted(await perform(self._conversation, call.id, action), action.deed.kind, most)
+        return fitted_output(await perform(self._conversation, call.id, action), action.deed.kind, most)
 
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
         if self._calls[call_id].is_announced:

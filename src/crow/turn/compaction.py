@@ -22,7 +22,7 @@ from crow.turn.budget import (
     tell_usage,
 )
 from crow.turn.conversation import Conversation
-from crow.turn.history import PRUNED
+from crow.turn.history_messages import PRUNED
 from crow.turn.ids import TurnIds
 from crow.turn.summary import write_summary
 from crow.turn.waits import waiting

@@ -8,94 +8,52 @@ Messages are kept turn by turn and joined when they are asked for, so that a tur
 that a summary stands for, since the summary keeps what it replaced.
 """
 
-from functools import reduce
-
 import msgspec
 
 from crow import events
+from crow.cutting import without_middle
 from crow.markdown import fence
 from crow.messages import (
     AssistantMessage,
     Message,
     StopReason,
     Text,
-    Thought,
     ToolCall,
     ToolMessage,
     UserMessage,
-    UserPart,
 )
-from crow.turn.essentials import Essentials
-from crow.turn.growing import UNFINISHED, GrowingReply
-from crow.turn.simplifying import simplified, without_media, without_thoughts_of
-
-__all__ = ["FAILED", "INTERRUPTED", "UNANSWERED", "UNFINISHED", "History"]
+from crow.turn.history_messages import (
+    PartialReply,
+    TurnMessages,
+    grouped,
+    joined,
+    pruned,
+    simplified,
+    without_media,
+    without_thoughts_of,
+)
 
 INTERRUPTED = "[The user interrupted the reply above.]"
 FAILED = "[The reply above was cut off by an error.]"
 UNANSWERED = "[There was no reply to the message above.]"
 TAKEN_BACK = "[The user took back your last turn and its changes to files. Read a file again before you rely on it.]"
-PRUNED = "[The output was removed to save room. Call the tool again if you need it.]"
 GO_ON = "[Go on.]"
 NO_PROMPT = "[What was said before is not here.]"
 SUMMED_UP = (
     "[The conversation up to here became too long and was replaced by this summary. It was written by Crow, not by the "
     "user; the work goes on from where it ends.]"
 )
-
-
 SUMMARY = "summary"
 """In place of a turn's id."""
-
-
-class _Turn:
-    """What the model knows of one turn: in here, too, no two of the person's messages stand side by side."""
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self.messages: list[Message] = []
-        self.remark = ""
-        """What the next prompt is told of this turn's end."""
-        self.told_mode = ""
-        """The mode that one of its messages tells of; empty if none does."""
-        self.replaced: list[_Turn] = []
-        """Of a summary: what it stands for, without what the tools gave."""
-
-    @property
-    def answered(self) -> bool:
-        spoken = [message for message in self.messages if not _says_nothing(message)]
-        return bool(spoken) and not isinstance(spoken[-1], UserMessage)
-
-    def add(self, said: tuple[UserPart, ...]) -> None:
-        last = self.messages[-1] if self.messages else None
-        if isinstance(last, UserMessage):
-            self.messages[-1] = UserMessage(last.parts + said)
-        else:
-            self.messages.append(UserMessage(said))
-
-    def beginning(self, length: int) -> "_Turn":
-        """Its first messages, to be put back one day: in little room, as what tools gave can be asked for again."""
-        kept = _Turn(self.id)
-        kept.messages = [without_media(_pruned(message)) for message in self.messages[:length]]
-        kept.remark = self.remark
-        kept.replaced = self.replaced
-        return kept
-
-    def stands_for(self, turn_id: str) -> bool:
-        """Whether it is a summary that tells of the turn, be it through the summary before it."""
-        summary = self
-        while summary.replaced:
-            if any(turn.id == turn_id for turn in summary.replaced):
-                return True
-            summary = summary.replaced[0]
-        return False
+LONGEST_PROMPT = 20_000
+"""Characters that are kept of one prompt: its beginning and its end."""
 
 
 class _Measured(msgspec.Struct):
     """A count of tokens that covers everything before `turn`, and so many of the turn's messages."""
 
     tokens: int
-    turn: _Turn
+    turn: TurnMessages
     messages: int
 
 
@@ -104,8 +62,8 @@ class History:
 
     def __init__(self) -> None:
         self.essentials = Essentials()
-        self._turns: list[_Turn] = []
-        self._reply: GrowingReply | None = None
+        self._turns: list[TurnMessages] = []
+        self._reply: PartialReply | None = None
         self._measured: _Measured | None = None
         self.refused_thoughts = False
         """Whether a provider has once refused the thoughts in it."""
@@ -115,17 +73,17 @@ class History:
     def apply(self, event: events.Event) -> None:
         match event:
             case events.TextDelta():
-                self._growing().say(event.message_id, event.text)
+                self._partial().say(event.message_id, event.text)
             case events.ThoughtDelta():
-                self._growing().think(event)
+                self._partial().think(event)
             case events.ThoughtSealed():
-                self._growing().seal(event)
+                self._partial().seal(event)
             case events.ProviderDataKept():
-                self._growing().keep(event)
+                self._partial().keep(event)
             case events.CallOpened(own=False):
-                self._growing().open_call(event.call_id)
+                self._partial().open_call(event.call_id)
             case events.CallRequested(own=False):
-                self._growing().request_call(ToolCall(event.call_id, event.tool, event.arguments))
+                self._partial().request_call(ToolCall(event.call_id, event.tool, event.arguments))
             case events.CallSettled():
                 if self._reply is not None:
                     self._reply.settle(event.call_id, event.result)
@@ -134,7 +92,7 @@ class History:
             case events.UsageReported():
                 self._measure(event)
             case events.FileWritten():
-                self.essentials.apply(event)
+                self.essentials.add_file(event.path)
             case _:
                 self._apply_to_turns(event)
 
@@ -142,12 +100,12 @@ class History:
         match event:
             case events.TurnStarted():
                 self._close_reply()
-                self._turns.append(_Turn(event.turn_id))
-                self.essentials.apply(event)
+                self._turns.append(TurnMessages(event.turn_id))
+                self.essentials.begin(event.turn_id)
             case events.UserSaid():
                 self._close_reply()
                 self._current().add(event.parts)
-                self.essentials.apply(event)
+                self.essentials.add_prompt(event)
             case events.ModeTold():
                 if event.text:
                     self._close_reply()
@@ -171,7 +129,7 @@ class History:
     def messages(self, without: events.HistorySimplified | None = None) -> list[Message]:
         """A history that can be sent as it is. `without`: as it would be after this event."""
         entries = self.entries()
-        return _joined(simplified(entries, without) if without else entries)
+        return joined(simplified(entries, without) if without else entries)
 
     def to_send(self, without: events.HistorySimplified | None = None, *, paused: bool = False) -> list[Message]:
         """The messages of the next request: the last word is not the model's, unless it was `paused` in mid-reply."""
@@ -185,7 +143,7 @@ class History:
     def groups(self, without: events.HistorySimplified | None = None) -> list[list[int]]:
         """For each of the messages, the places of the entries that it was made of."""
         entries = self.entries()
-        return _groups(simplified(entries, without) if without else entries)
+        return grouped(simplified(entries, without) if without else entries)
 
     @property
     def is_replying(self) -> bool:
@@ -217,14 +175,14 @@ class History:
 
     # --- turns and replies
 
-    def _current(self) -> _Turn:
+    def _current(self) -> TurnMessages:
         if not self._turns:
-            self._turns.append(_Turn(""))
+            self._turns.append(TurnMessages(""))
         return self._turns[-1]
 
-    def _growing(self) -> GrowingReply:
+    def _partial(self) -> PartialReply:
         if self._reply is None:
-            self._reply = GrowingReply()
+            self._reply = PartialReply()
         return self._reply
 
     def _close_reply(self) -> None:
@@ -260,7 +218,7 @@ class History:
     # --- what leaves the history
 
     def _clear(self) -> None:
-        self._turns = [_Turn(turn.id) for turn in self._turns[-1:]]  # the one in which it is cleared goes on
+        self._turns = [TurnMessages(turn.id) for turn in self._turns[-1:]]  # the one in which it is cleared goes on
         self._reply = None
         self._measured = None
         self.essentials.forget_all()
@@ -277,7 +235,7 @@ class History:
         self._measured = None
         self.essentials.forget(turn_id)
 
-    def _put_back(self, replaced: list[_Turn], left: list[_Turn]) -> None:
+    def _put_back(self, replaced: list[TurnMessages], left: list[TurnMessages]) -> None:
         """A turn that was replaced in part becomes whole again."""
         ends = {turn.id: turn for turn in left}
         for turn in replaced:
@@ -289,7 +247,7 @@ class History:
         for turn in self._turns:
             for index, message in enumerate(turn.messages):
                 if isinstance(message, ToolMessage) and message.call_id in call_ids:
-                    turn.messages[index] = _pruned(message)
+                    turn.messages[index] = pruned(message)
         self._measured = None
 
     def _simplify(self, event: events.HistorySimplified) -> None:
@@ -303,9 +261,9 @@ class History:
 
     def _replace_beginning(self, dropped: int, summary: str) -> None:
         """A turn that is dropped in part keeps the rest of its messages, and can still be taken out with them."""
-        first = _Turn(SUMMARY)
+        first = TurnMessages(SUMMARY)
         first.messages = [UserMessage((Text(f"{SUMMED_UP}\n{fence(summary)}"),))]
-        left: list[_Turn] = []
+        left: list[TurnMessages] = []
         for turn in self._turns:
             cut = min(dropped, len(turn.messages))
             dropped -= cut
@@ -332,8 +290,8 @@ class History:
 
     # --- joining
 
-    def _entries(self, turns: list[_Turn]) -> list[Message]:
-        """The messages of the turns, with what is to be remarked of their ends, and of the reply that is growing."""
+    def _entries(self, turns: list[TurnMessages]) -> list[Message]:
+        """The messages of the turns, with remarks on how they ended, and of the reply that is arriving."""
         entries: list[Message] = []
         remarks: list[str] = []
         for turn in turns:
@@ -348,40 +306,56 @@ class History:
         return entries + (self._reply.messages() if self._reply else [])
 
 
-def _groups(entries: list[Message]) -> list[list[int]]:
-    """The entries that make up a message each: nobody speaks twice in a row, as many providers refuse that, and a reply
-    that was cut off before it had said anything is none."""
-    groups: list[list[int]] = []
-    for place, entry in enumerate(entries):
-        if _says_nothing(entry):
-            continue
-        if groups and not isinstance(entry, ToolMessage) and type(entries[groups[-1][0]]) is type(entry):
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return groups
+class _TurnEssentials(msgspec.Struct):
+    turn_id: str
+    prompt: str = ""
+    files: dict[str, None] = {}
+    """Paths, in the order of their first change."""
 
 
-def _joined(entries: list[Message]) -> list[Message]:
-    return [reduce(_as_one, (entries[place] for place in group)) for group in _groups(entries)]
+class Essentials:
+    """What a summary must not lose, whoever writes it: the person's own words, and which files were changed.
+
+    Kept turn by turn beside the messages, so that it outlives any number of compactions.
+    """
+
+    def __init__(self) -> None:
+        self._turns: list[_TurnEssentials] = []
+
+    def begin(self, turn_id: str) -> None:
+        self._turns.append(_TurnEssentials(turn_id))
+
+    def add_prompt(self, said: events.UserSaid) -> None:
+        turn = self._current()
+        turn.prompt = without_middle(f"{turn.prompt}\n{_own_words(said)}".strip(), LONGEST_PROMPT)
+
+    def add_file(self, path: str) -> None:
+        self._current().files[path] = None
+
+    def forget(self, turn_id: str) -> None:
+        self._turns = [turn for turn in self._turns if turn.turn_id != turn_id]
+
+    def forget_all(self) -> None:
+        self._turns = []
+
+    @property
+    def prompts(self) -> list[str]:
+        """Oldest first."""
+        return [turn.prompt for turn in self._turns if turn.prompt]
+
+    @property
+    def files(self) -> list[str]:
+        """What the model has changed; what a command of the person's own wrote is not among it."""
+        return list(dict.fromkeys(path for turn in self._turns if turn.prompt for path in turn.files))
+
+    def _current(self) -> _TurnEssentials:
+        if not self._turns:
+            self._turns.append(_TurnEssentials(""))
+        return self._turns[-1]
 
 
-def _as_one(first: Message, second: Message) -> Message:
-    match first, second:
-        case UserMessage(), UserMessage():
-            return UserMessage(first.parts + second.parts)
-        case AssistantMessage(), AssistantMessage():
-            return AssistantMessage(first.parts + second.parts)
-        case _:
-            raise TypeError(f"no two messages of one speaker: {first}, {second}")
-
-
-def _says_nothing(message: Message) -> bool:
-    """Whether it is a reply of which there is nothing that could be sent by itself."""
-    return isinstance(message, AssistantMessage) and all(
-        isinstance(part, Thought) or (isinstance(part, Text) and not part.text.strip()) for part in message.parts
-    )
-
-
-def _pruned(message: Message) -> Message:
-    return msgspec.structs.replace(message, text=PRUNED, images=()) if isinstance(message, ToolMessage) else message
+def _own_words(said: events.UserSaid) -> str:
+    """What was typed, without what was attached; if something longer was meant by it, that."""
+    texts = [part.text for part in said.parts if isinstance(part, Text)]
+    typed = {item.text for item in said.sent if isinstance(item, events.SentText)}
+    return "\n".join([text for text in texts if text in typed] or texts)

@@ -16,7 +16,7 @@ from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
 from crow.model.faults import NO_MONEY
 from crow.turn.compaction import RoomKeeper
 from crow.turn.conversation import Conversation
-from crow.turn.simplifying import can_be_flattened, has_thoughts, whole_rounds
+from crow.turn.history_messages import can_be_flattened, has_thoughts, whole_rounds
 
 INVALID = (400, 422)
 

@@ -6,20 +6,20 @@ and any number of summaries of summaries. If the model gives none, its last word
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import NamedTuple
 
 import msgspec
 
+from crow.cutting import without_middle
 from crow.errors import ModelError, ModelRefusedKey, ModelUnavailable
 from crow.markdown import fence
-from crow.messages import AssistantMessage, Message, StopReason, Text, UserMessage
+from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import base as model
-from crow.tokens import tokens_of_text
+from crow.tokens import BYTES_A_TOKEN, tokens_of_text
 from crow.turn.budget import Room, count_as_told
 from crow.turn.conversation import Conversation
-from crow.turn.essentials import Essentials
-from crow.turn.history import SUMMED_UP
+from crow.turn.history import SUMMED_UP, Essentials
 from crow.turn.reply import retry_notice
-from crow.turn.transcript import fitted, transcript
 
 SYSTEM = (
     "You sum up conversations between a user and a coding agent, so that the agent can go on with the work from your "
@@ -46,6 +46,18 @@ TRANSCRIPT = 0.7
 SUMMARY = 0.1
 OWN_WORDS = 0.1
 FILE_NAMES = 0.03
+
+
+class _Caps(NamedTuple):
+    """Characters that are shown of a text, of a call's arguments, and of what it printed."""
+
+    text: int
+    arguments: int
+    output: int
+
+
+CAPS = (_Caps(20_000, 2_000, 4_000), _Caps(6_000, 600, 1_000), _Caps(2_000, 200, 200))
+"""From generous to stingy: the first that fits is taken."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -159,3 +171,49 @@ def _files(essentials: Essentials, budget: int) -> str:
 
 def _text_of(message: UserMessage | AssistantMessage) -> str:
     return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+# --- the conversation as one text, for whoever sums it up
+
+
+def transcript(messages: Sequence[Message], most_tokens: int) -> str:
+    """All messages in at most so many tokens, with outputs capped, and no shorter than it has to be."""
+    text = ""
+    for caps in CAPS:
+        text = "\n\n".join(_rendered(message, caps) for message in messages)
+        if tokens_of_text(text) <= most_tokens:
+            return text
+    # Its beginning has the task (or the summary before this one), its end where the work stands.
+    return fitted(text, most_tokens)
+
+
+def fitted(text: str, most_tokens: int) -> str:
+    """The text, or its beginning and end, in so many tokens."""
+    tokens = tokens_of_text(text)
+    if tokens <= most_tokens:
+        return text
+    bytes_a_character = tokens * BYTES_A_TOKEN / len(text)
+    return without_middle(text, int(most_tokens * BYTES_A_TOKEN / bytes_a_character))
+
+
+def _rendered(message: Message, caps: _Caps) -> str:
+    match message:
+        case UserMessage():
+            said = [part.text if isinstance(part, Text) else "[an attachment]" for part in message.parts]
+            return f"USER: {without_middle(chr(10).join(said), caps.text)}"
+        case AssistantMessage():
+            return f"ASSISTANT: {chr(10).join(filter(None, (_spoken(part, caps) for part in message.parts)))}"
+        case ToolMessage():
+            return f"RESULT{'' if message.ok else ' (failed)'}: {without_middle(message.text, caps.output)}"
+        case _:
+            raise TypeError(f"no kind of message: {type(message).__name__}")
+
+
+def _spoken(part: Text | Thought | ToolCall, caps: _Caps) -> str:
+    match part:
+        case Text():
+            return without_middle(part.text, caps.text)
+        case ToolCall():
+            return f"[calls {part.name} {without_middle(part.arguments, caps.arguments)}]"
+        case Thought():
+            return ""
