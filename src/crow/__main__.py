@@ -51,7 +51,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # noqa: BLE001  the edge of the program: told in one line, logged in full
-        from crow.cli.failure import report
+        from crow.cli.process import report
 
         return report(error)
 

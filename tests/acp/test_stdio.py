@@ -163,9 +163,9 @@ def test_a_missing_stream_is_said_and_not_waited_for(tmp_path, closed):
 
 TAKE = """
 import os, sys
-from crow.cli import stdio
+from crow.cli import process
 os.close(2)
-reader, writer = stdio.take()
+reader, writer = process.take_streams()
 null = os.stat(os.devnull)
 same = [os.path.samestat(os.fstat(number), null) for number in (0, 1, 2)]
 os.write(writer, b"%d %d %s" % (reader > 2, writer > 2, str(same).encode()))

@@ -273,7 +273,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support, "CROW", program(tmp_path, "demo_person.COUNTDOWN = 3600", "demo_person"))
+    monkeypatch.setattr(support, "CROW", program(tmp_path, "demo.COUNTDOWN = 3600", "demo"))
     folder = temporary(tmp_path)
     with Terminal(tmp_path, "demo", TMPDIR=str(folder), TERM="xterm", NO_COLOR="1") as terminal:
         terminal.expect("Permission needed: python3 test_nest.py")

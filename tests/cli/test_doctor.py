@@ -238,7 +238,7 @@ def test_a_home_that_may_not_be_written() -> None:
         home.mkdir(mode=0o555)
         code = (
             "import os, sys\n"
-            "from crow.cli.health_machine import check_home\n"
+            "from crow.cli.doctor import check_home\n"
             "if os.geteuid() == 0: os.setuid(65534)\n"
             "for place in sys.argv[1:]: print(*[(check.outcome, check.text) for check in check_home(place)])\n"
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.cli.health_web import TIME_LIMIT
+from crow.cli.doctor import TIME_LIMIT
 from tests.config.support import crow, write_config
 from tests.support.website import Website, answer
 

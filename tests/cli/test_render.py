@@ -39,10 +39,9 @@ from crow.acp.wire import (
     UserMessageChunk,
 )
 from crow.cli.render import Renderer, is_wait
+from crow.cli.render_conversation import choices_of, rejection
 from crow.cli.render_prose import prose
-from crow.cli.render_question import choices_of, rejection
-from crow.cli.render_screen import Screen
-from crow.cli.render_text import cells, clean_prose, cut, duration, folded
+from crow.cli.render_screen import Screen, cells, clean_prose, cut, duration, folded
 from crow.events import Retrying, StillWaiting
 
 

@@ -295,7 +295,7 @@ def test_a_folder_that_may_only_be_read_can_be_read_and_nothing_else(tmp_path):
     code = (
         "import argparse, importlib, os, resource, sys\n"
         # another user may not read Python's files
-        "import crow.cli.failure, crow.cli.parsing, crow.cli.sessions, crow.store.sessions, crow.store.database\n"
+        "import crow.cli.process, crow.cli.parsing, crow.cli.sessions, crow.store.sessions, crow.store.database\n"
         "if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
         "sys.argv = ['crow', 'sessions', *sys.argv[1:]]\n"
         "from crow.__main__ import main\n"

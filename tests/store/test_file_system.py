@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.cli.health_store import check_store
+from crow.cli.doctor import check_store
 from crow.file_system import network_file_system
 from crow.store import database
 from crow.store.store import open_store
@@ -56,7 +56,7 @@ def test_a_disk_of_this_machine_is_none_and_neither_is_what_nobody_can_tell(tmp_
 @pytest.fixture
 def on_nfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "network_file_system", lambda folder: "nfs4")
-    monkeypatch.setattr("crow.cli.health_store.network_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("crow.cli.doctor.network_file_system", lambda folder: "nfs4")
 
 
 def mode(home: Path) -> str:

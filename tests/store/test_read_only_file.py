@@ -11,7 +11,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become so
 
 AS_NOBODY = """
 import asyncio, os, sqlite3, sys
-from crow.cli.health_store import check_store
+from crow.cli.doctor import check_store
 from crow.errors import StorageFailed
 from crow.store import database, sessions
 from crow.store.store import open_store

@@ -4,8 +4,6 @@ import gc
 import os
 from typing import TYPE_CHECKING
 
-from crow.cli import stdio
-
 if TYPE_CHECKING:
     import argparse  # only for the types: an editor that starts us does not wait for it
 
@@ -17,19 +15,20 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 
 def main(arguments: "argparse.Namespace | None") -> int:
-    streams = stdio.take_for("crow acp", HINT)
+    gc.disable()  # nothing that is imported is garbage, and looking for some costs 7 % of the start; `Agent` enables it
+    from crow.cli.process import take_streams_for
+
+    streams = take_streams_for("crow acp", HINT)
     return 1 if streams is None else _run(*streams)
 
 
 def _run(reader: int, writer: int) -> int:
-    gc.disable()  # nothing that is imported is garbage, and looking for some costs 7 % of the start; `Agent` enables it
     # Only now: whatever prints while it is imported can no longer reach the client.
     import asyncio
     import logging
 
     from crow.acp.agent import Agent
-    from crow.cli.log import log_to_file
-    from crow.cli.until_told import serve_until_told
+    from crow.cli.process import log_to_file, output_failed, report, serve_until_shutdown
     from crow.config.home import home
 
     async def serve_and_leave() -> int:
@@ -40,10 +39,8 @@ def _run(reader: int, writer: int) -> int:
             await agent.close()
             await connection.close()
 
-        status = await serve_until_told(connection.run(), close)
+        status = await serve_until_shutdown(connection.run(), close)
         if connection.failure is not None:
-            from crow.cli.failure import output_failed, report
-
             status = report(output_failed(connection.failure))
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
         logging.shutdown()

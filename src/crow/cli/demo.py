@@ -1,25 +1,64 @@
 """`crow demo`: a scripted conversation through a real `crow acp` process; needs no key and no network.
 
-The model is a script (demo.toml) and so is the person (SCENES, demo_person.py); everything in between is what an
-editor would get. The project (demo_project.py), its failing test and what is done about it are real.
+The model is a script (demo.toml) and so is the person (SCENES, ScriptedPerson); everything in between is what an editor
+would get. The project (demo_project.py), its failing test and what is done about it are real.
 """
 
 import argparse
 import asyncio
+import contextlib
 import os
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from crow.acp.client import start_agent
-from crow.acp.wire import ContentToolContent, TextContent, ToolCall
-from crow.cli.demo_person import Scene, ScriptedPerson
+from crow.acp.client import Agent, AgentFailed, start_agent
+from crow.acp.wire import (
+    AgentMessageChunk,
+    ContentToolContent,
+    PermissionOption,
+    TextContent,
+    ToolCall,
+    Update,
+    UserMessageChunk,
+)
 from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
-from crow.cli.log import log_to_file
+from crow.cli.process import log_to_file
 from crow.cli.render import Renderer
-from crow.cli.render_conversation import AGENT, Interrupts, exit_code_of, prepare_output, showing
+from crow.cli.render_conversation import (
+    AGENT,
+    Answer,
+    Choice,
+    Interrupts,
+    Keyboard,
+    RenderingClient,
+    exit_code_of,
+    prepare_output,
+    showing,
+)
 from crow.cli.render_screen import BOLD, CODE, DIM, Screen
+from crow.cli.terminal import keyboard_of
+from crow.timeouts import timeout
+
+COUNTDOWN = 1.0
+"""Seconds in which the person may answer a question before the demo does."""
+PAUSE = 0.15
+"""Seconds before each scene, and before a turn is cancelled: time to read."""
+
+
+class Scene(NamedTuple):
+    """What the person says in one turn of the demo, and does in it."""
+
+    title: str
+    prompt: str
+    answers: tuple[str, ...] = ()
+    """The kinds of options that the demo chooses if the person does not, question by question."""
+    cancel_at: str = ""
+    """The words after which the demo cancels the turn."""
+
 
 INTRODUCTION = (
     "A script plays the model. `crow acp`, the protocol, the project and its failing test are real. No key, no network."
@@ -112,3 +151,119 @@ def _say_what_next(screen: Screen) -> None:
         screen.line(f"  # {what}", DIM)
         screen.line(f"  {crow} {line}", CODE)
     screen.flush()
+
+
+# --- the person
+
+
+class ScriptedPerson(RenderingClient):
+    """Says what is in the scene, and cancels where it says so."""
+
+    def __init__(self, renderer: Renderer, *, is_watched: bool) -> None:
+        terminal = keyboard_of(sys.stdout) if is_watched else None
+        keyboard = Keyboard(terminal) if terminal is not None else None
+        self._answers = _DemoAnswers(renderer, keyboard)
+        super().__init__(renderer, self._answers)
+        self._is_watched = is_watched
+        self._cancel_at = self._heard = ""
+        self._heard_enough = asyncio.Event()
+        self._replay: _Replay | None = None
+
+    async def load(self, agent: Agent, session: str, folder: str) -> None:
+        """Says what a replay brings instead of showing all of it again."""
+        await self._pause()
+        self.renderer.wait("loading")
+        self._replay = replay = _Replay()
+        loaded = await agent.load_session(session, folder)
+        self._replay = None
+        mode = loaded.modes.current_mode_id if loaded.modes else "none"
+        self.renderer.mark("i", f"{replay.in_words()}; the mode is still `{mode}`.", DIM)
+
+    async def play(self, scene: Scene, agent: Agent, session: str) -> None:
+        self._answers.kinds = list(scene.answers)
+        self._cancel_at, self._heard, self._heard_enough = scene.cancel_at, "", asyncio.Event()
+        await self._pause()
+        self.renderer.prompt(scene.prompt)
+        self.renderer.begin_turn()
+        cancelling = asyncio.create_task(self._cancel_when_heard(agent, session))
+        try:
+            self.renderer.stop(await agent.prompt(session, scene.prompt))
+        except AgentFailed as error:
+            self.renderer.fail(str(error))
+        finally:
+            cancelling.cancel()
+
+    def update(self, update: Update) -> None:
+        if self._replay is not None:
+            self._replay.take(update)
+            return
+        super().update(update)
+        if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContent):
+            self._heard += update.content.text
+            if self._cancel_at and self._cancel_at in self._heard:
+                self._heard_enough.set()
+
+    async def _cancel_when_heard(self, agent: Agent, session: str) -> None:
+        await self._heard_enough.wait()
+        await self._pause()
+        agent.cancel(session)
+
+    async def _pause(self) -> None:
+        if self._is_watched:
+            await asyncio.sleep(PAUSE)
+
+
+class _DemoAnswers:
+    """Answers as the scene says; whoever watches may be quicker."""
+
+    def __init__(self, renderer: Renderer, keyboard: Keyboard | None) -> None:
+        self.kinds: list[str] = []
+        self._renderer = renderer
+        self._keyboard = keyboard
+
+    def listening(self) -> contextlib.AbstractContextManager[None]:
+        return self._keyboard.listening() if self._keyboard else contextlib.nullcontext()
+
+    async def choose(self, choices: Sequence[Choice]) -> Answer:
+        kind = self.kinds.pop(0) if len(self.kinds) > 1 else self.kinds[0]
+        option = next(choice.option for choice in choices if choice.option.kind == kind)
+        if self._keyboard is not None:
+            keys = {choice.option.option_id: choice.key for choice in choices}
+            self._renderer.hint(f"press {' '.join(keys.values())}, or wait: the demo chooses {keys[option.option_id]}")
+            with contextlib.suppress(TimeoutError):
+                async with timeout(COUNTDOWN):
+                    return _said_otherwise(await self._keyboard.choose(choices), option)
+        return option, f"{option.name} (the demo answered by itself)"
+
+
+def _said_otherwise(answer: Answer, expected: PermissionOption) -> Answer:
+    chosen, words = answer
+    if chosen is not None and chosen.kind[:5] == expected.kind[:5]:  # both allow, or both reject
+        return answer
+    return chosen, f"{words} (the model is only a script: what it says next may not fit)"
+
+
+class _Replay:
+    """Counts what a loaded session brings back."""
+
+    def __init__(self) -> None:
+        self._prompts: set[str | None] = set()
+        self._replies: set[str | None] = set()
+        self._calls = 0
+
+    def take(self, update: Update) -> None:
+        match update:
+            case UserMessageChunk():
+                self._prompts.add(update.message_id)
+            case AgentMessageChunk():
+                self._replies.add(update.message_id)
+            case ToolCall():
+                self._calls += 1
+            case _:
+                pass
+
+    def in_words(self) -> str:
+        return (
+            f"{len(self._prompts)} prompts, {len(self._replies)} messages and {self._calls} calls came back, "
+            "with their diffs, their outputs and the plan"
+        )

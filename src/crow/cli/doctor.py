@@ -2,34 +2,40 @@
 
 import argparse
 import asyncio
+import importlib
+import ipaddress
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 
-from crow.cli.health import Check, failed, fine, warn
-from crow.cli.health_machine import check_home, check_log, check_programs, check_python
-from crow.cli.health_mcp import check_servers
-from crow.cli.health_models import check_models
-from crow.cli.health_store import check_store
-from crow.cli.health_web import check_web
-from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen
-from crow.cli.render_text import counted
+from crow.cli.doctor_connections import Check, check_models, check_servers, failed, fine, warn
+from crow.cli.models import TIME_LIMIT
+from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, counted
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
 from crow.config.doubts import about_rule
 from crow.config.explain import nearest
-from crow.config.home import config_path, home
+from crow.config.home import config_path, home, log_path
 from crow.config.load import load_settings
-from crow.config.settings import Settings
+from crow.config.settings import Settings, WebSettings
 from crow.config.variables import KNOWN, mistakes
-from crow.errors import ConfigError
+from crow.errors import ConfigError, StorageFailed, WebError
+from crow.file_system import network_file_system
 from crow.mcp.using.naming import server_names
+from crow.store.base import FILE_NAME
+from crow.store.database import Database
+from crow.store.failures import on_a_network
+from crow.timeouts import timeout
+from crow.web.proxies import proxy_variable
+from crow.web.reach import Reach
+from crow.web.search.base import SearchService
+from crow.web.search.choosing import choose
+from crow.web.urls import bracketed, read_url
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}
 MARKS = {"fine": "✓", "warn": "!", "failed": "✗"}
 STYLES = {"fine": GOOD, "warn": WARNING, "failed": BAD}
-
-
 MEND = "Mend it there, then run crow doctor again."
 
 
@@ -56,6 +62,37 @@ def main(arguments: argparse.Namespace) -> int:
     can_look = all(check.outcome != "failed" for check in own_folder)
     checks += [*(check_store(place) if can_look else ()), *check_programs(), *(check_log(place) if can_look else ())]
     return _report(checks)
+
+
+def _report(checks: list[Check]) -> int:
+    screen = Screen.of(sys.stdout, os.environ)
+    for check in checks:
+        _print(screen, check)
+    failures = [check for check in checks if check.outcome == "failed"]
+    warnings = sum(check.outcome == "warn" for check in checks)
+    screen.line()
+    screen.line(f"{_count(len(failures), warnings)}." if failures or warnings else "All is well.", BOLD)
+    if failures and checks[-1] not in failures:  # else they are in sight anyway
+        for check in failures:
+            _print(screen, check)
+    screen.flush()
+    return 1 if failures else 0
+
+
+def _print(screen: Screen, check: Check) -> None:
+    mark, style = (MARKS if speaks_utf8() else PLAIN_MARKS)[check.outcome], STYLES[check.outcome]
+    screen.write(f"{mark} ", style)
+    screen.write(check.text + "\n", "" if check.outcome == "fine" else style)
+    for line in check.remedy.splitlines():
+        screen.line(f"{' ' * len(mark)}   {line}")
+
+
+def _count(failures: int, warnings: int) -> str:
+    counts = ((failures, "failure"), (warnings, "warning"))
+    return ", ".join(counted(count, word) for count, word in counts if count)
+
+
+# --- the configuration
 
 
 def _check_variables(environ: Mapping[str, str]) -> Iterable[Check]:
@@ -107,29 +144,192 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
             )
 
 
-def _report(checks: list[Check]) -> int:
-    screen = Screen.of(sys.stdout, os.environ)
-    for check in checks:
-        _print(screen, check)
-    failures = [check for check in checks if check.outcome == "failed"]
-    warnings = sum(check.outcome == "warn" for check in checks)
-    screen.line()
-    screen.line(f"{_count(len(failures), warnings)}." if failures or warnings else "All is well.", BOLD)
-    if failures and checks[-1] not in failures:  # else they are in sight anyway
-        for check in failures:
-            _print(screen, check)
-    screen.flush()
-    return 1 if failures else 0
+# --- this machine
+
+PACKAGES = ("httpx2", "msgspec", "jiter", "rapidfuzz", "tree-sitter", "tree-sitter-bash")
+PROGRAMS = {
+    "git": "Without it, the agent sees no history and no differences. Install git.",
+    "rg": "Searching works without it, but slower. Install ripgrep.",
+    "bash": "Commands then run in sh. Install bash.",
+}
 
 
-def _print(screen: Screen, check: Check) -> None:
-    mark, style = (MARKS if speaks_utf8() else PLAIN_MARKS)[check.outcome], STYLES[check.outcome]
-    screen.write(f"{mark} ", style)
-    screen.write(check.text + "\n", "" if check.outcome == "fine" else style)
-    for line in check.remedy.splitlines():
-        screen.line(f"{' ' * len(mark)}   {line}")
+def check_python() -> Iterable[Check]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from crow import __version__
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield fine(f"Python {python} ({sys.executable})")
+    present: list[str] = []
+    for package in PACKAGES:
+        try:
+            present.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield failed(f"the package {package} is missing", f"{sys.executable} -m pip install {package}")
+    yield fine(f"crow {__version__} with {', '.join(present)}")
 
 
-def _count(failures: int, warnings: int) -> str:
-    counts = ((failures, "failure"), (warnings, "warning"))
-    return ", ".join(counted(count, word) for count, word in counts if count)
+def check_home(place: str) -> Iterable[Check]:
+    if not os.path.lexists(place):
+        yield from _check_missing_home(place)
+        return
+    if not os.path.isdir(place):
+        yield failed(f"{place} is not a folder", "Move it away, or name another folder in CROW_HOME.")
+        return
+    denied = [
+        word for word, rights in (("read", os.R_OK | os.X_OK), ("written", os.W_OK)) if not os.access(place, rights)
+    ]
+    if denied:
+        remedy = f"chown and chmod it so that you own it: chmod 700 {place}"
+        yield failed(f"{place} cannot be {' or '.join(denied)}", remedy)
+        return
+    mode = os.stat(place).st_mode & 0o777
+    if mode & 0o077:
+        yield warn(
+            f"others could look into {place} (mode {mode:o})", "Crow makes it yours alone whenever it is started."
+        )
+    else:
+        yield fine(f"{place} is there, and yours only")
+
+
+def _check_missing_home(place: str) -> Iterable[Check]:
+    parent = os.path.dirname(place)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
+        yield fine(f"{place} will be made when there is something to keep")
+    else:
+        yield failed(f"{place} cannot be made in {parent}", "Name another folder in CROW_HOME.")
+
+
+def check_programs() -> Iterable[Check]:
+    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    if present := [name for name in PROGRAMS if name not in missing]:
+        yield fine(f"programs: {', '.join(present)}")
+    for name in missing:
+        yield warn(f"{name} is not installed", PROGRAMS[name])
+
+
+def check_log(place: str) -> Iterable[Check]:
+    path = log_path(place)
+    if not os.path.exists(path):
+        yield fine(f"no log yet ({path})")
+    elif not os.access(path, os.W_OK):
+        yield failed(f"the log {path} cannot be written", f"chmod 600 {path}")
+    else:
+        yield fine(f"the log is {path} ({max(1, os.path.getsize(path) // 1024)} kB)")
+
+
+# --- the store
+
+MEND_STORE = (
+    "Move it away, with the -wal and -shm files beside it, and put back a copy. Without one Crow starts a new one; "
+    "`crow sessions export` may still save what can be read."
+)
+
+
+def check_store(place: str) -> Iterable[Check]:
+    path = os.path.join(place, FILE_NAME)
+    if not os.path.lexists(path):
+        yield fine("no sessions are stored yet")
+        return
+    if network := network_file_system(place):
+        yield warn(*on_a_network(place, network))
+    try:
+        yield _look_at(path)
+    except StorageFailed as error:
+        yield failed(error.message, error.remedy)
+
+
+def _look_at(path: str) -> Check:
+    database = Database(path)
+    try:
+        with database.writing():
+            pass  # it was possible: that is all we want to know
+        with database.reading() as connection:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                return failed(f"{path} is damaged ({' '.join(found.split())[:200]})", MEND_STORE)
+            count = connection.execute("SELECT count(*) FROM sessions WHERE listed = 1").fetchone()[0]
+    finally:
+        database.close()
+    return fine(f"the store {path} is sound: {counted(count, 'session')}")
+
+
+# --- the web: whether the search service can be used, and what stands in the way
+
+SOMEWHERE = "www.example.com"
+"""Stands for the hosts that a person might want to fetch from."""
+
+
+async def check_web(settings: WebSettings, *, offline: bool) -> list[Check]:
+    """Nothing here keeps Crow from working, so nothing is worse than a warning. No key is told."""
+    checks = [await _check_search(settings, offline=offline)]
+    checks += _check_variable(settings, os.environ)
+    checks += _check_proxy(os.environ)
+    return checks
+
+
+async def _check_search(settings: WebSettings, *, offline: bool) -> Check:
+    try:
+        service = choose(settings, os.environ)
+    except ConfigError as error:
+        return warn(f"web search: {error.message}", error.remedy)
+    if service.name == "DuckDuckGo":
+        return _check_library()
+    where = f"web search: {service.name} at {service.host}"
+    if offline or not _is_nearby(service.host, settings):
+        return fine(f"{where} (not tried)")
+    return await _try_search(service, where)
+
+
+def _check_library() -> Check:
+    try:
+        importlib.import_module("ddgs.ddgs")
+    except Exception as error:  # noqa: BLE001 -- whatever it fails with: it cannot be used
+        remedy = "Install it again: pip install ddgs. Or configure another service: search in [web] of config.toml."
+        return warn(f"web search: the ddgs library cannot be used ({type(error).__name__})", remedy)
+    return fine("web search: DuckDuckGo, which needs no key (not tried)")
+
+
+async def _try_search(service: SearchService, where: str) -> Check:
+    """One search, as the tool makes it: what a service refuses is seen only then."""
+    try:
+        async with timeout(TIME_LIMIT):
+            await service.search("crow", 1)
+    except TimeoutError:
+        return warn(f"{where} did not answer within {TIME_LIMIT:g} s", "Is it running? Check url in [web].")
+    except WebError as error:
+        return warn(f"web search: {error.message}", error.remedy)
+    return fine(f"{where} answers")
+
+
+def _is_nearby(host: str, settings: WebSettings) -> bool:
+    """On this machine, or one that the person counts to their own: asking it costs nobody anything."""
+    try:
+        url = read_url(f"http://{bracketed(host)}/")
+    except WebError:
+        return False
+    if url.is_address and ipaddress.ip_address(url.host).is_loopback:
+        return True
+    return url.host == "localhost" or Reach(settings.allow_private).is_named(url)
+
+
+def _check_variable(settings: WebSettings, environ: Mapping[str, str]) -> Iterable[Check]:
+    """Where the service insists on a key, its absence was already told."""
+    name = settings.api_key_env
+    if settings.search.strip().lower() == "searxng" and name and not settings.api_key and not environ.get(name):
+        yield warn(
+            f"web search: the variable {name} is not set, so SearXNG is asked without a key",
+            "Set it where crow is started, or take api_key_env out of [web].",
+        )
+
+
+def _check_proxy(environ: Mapping[str, str]) -> Iterable[Check]:
+    names = [proxy_variable(scheme, SOMEWHERE, environ) for scheme in ("https", "http")]
+    if found := list(dict.fromkeys(name for name in names if name)):
+        yield warn(
+            f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} set, but web_fetch uses no proxy",
+            "Where only a proxy leads out, pages cannot be fetched; docs/web.md says why.",
+        )

@@ -7,8 +7,7 @@ import sys
 import msgspec
 
 from crow.cli.editors import shown_command
-from crow.cli.pick_model import is_listed, named, pick_model
-from crow.cli.pick_provider import Candidate, find_candidate, pick_candidate
+from crow.cli.pick import Candidate, find_candidate, is_listed, named, pick_candidate, pick_model
 from crow.cli.terminal import ask_secret, confirm, is_interactive
 from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
 from crow.config.home import check_writable, config_path, home, read_file, write_file
@@ -130,14 +129,11 @@ def _list_models(name: str, provider: ProviderSettings) -> list[str] | None:
     """What the server has, or None if it has no list of it. Most servers look at the key for this already."""
     import asyncio
 
-    from crow.model.listing import NO_LIST, list_models
+    from crow.cli.models import if_listed
+    from crow.model.listing import list_models
 
-    try:
-        return [info.model for info in asyncio.run(list_models(name, provider, os.environ))]
-    except ModelRejected as error:
-        if error.status in NO_LIST:
-            return None
-        raise
+    models = asyncio.run(if_listed(list_models(name, provider, os.environ), patience=None))
+    return None if models is None else [info.model for info in models]
 
 
 def _choose_silently(candidate: Candidate, wanted: str | None, listed: list[str] | None) -> str:

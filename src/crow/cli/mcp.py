@@ -1,10 +1,16 @@
-"""`crow mcp`: our file and web tools for other programs, as a server of the Model Context Protocol."""
+"""`crow mcp`: our file and web tools for other programs, as a server of the Model Context Protocol; and the servers
+that Crow itself uses: `crow mcp list`, `test`, `login` and `logout`.
+"""
 
 import argparse
 import os
 import sys
 from typing import TYPE_CHECKING
 
+from crow.config.home import config_path, home
+from crow.config.hosts import shown_address
+from crow.config.load import load_settings
+from crow.config.settings import McpServerSettings
 from crow.config.variables import MCP_TOKEN
 from crow.errors import CrowError
 
@@ -90,15 +96,11 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.action is not None:
         _refuse_what_is_not_for(arguments.action, arguments)
     if arguments.action in ("list", "test"):
-        from crow.cli.mcp_servers import list_servers, test_servers
-
-        return list_servers() if arguments.action == "list" else test_servers(arguments.server)
+        return _list_servers() if arguments.action == "list" else _test_servers(arguments.server)
     if arguments.action is not None:
         if not arguments.server:
             arguments.wrong_usage(f"{arguments.action}: say which server")
-        from crow.cli.mcp_login import log_in, log_out
-
-        return log_in(arguments.server) if arguments.action == "login" else log_out(arguments.server)
+        return _log_in(arguments.server) if arguments.action == "login" else _log_out(arguments.server)
     if arguments.token_file is not None and arguments.http is None:
         arguments.wrong_usage("--token-file is for --http")
     for folder in arguments.root:
@@ -109,15 +111,17 @@ def main(arguments: argparse.Namespace) -> int:
     return _serve_stdio(arguments)
 
 
-def _serve_stdio(arguments: argparse.Namespace) -> int:
-    from crow.cli import stdio
+# --- the server
 
-    streams = stdio.take_for("crow mcp", HINT)
+
+def _serve_stdio(arguments: argparse.Namespace) -> int:
+    from crow.cli.process import output_failed, take_streams_for
+
+    streams = take_streams_for("crow mcp", HINT)
     if streams is None:
         return 1
     # Only now: whatever prints while it is imported can no longer reach the client.
-    from crow.cli.failure import output_failed
-    from crow.cli.mcp_offering import run
+    from crow.cli.mcp_server import run
     from crow.mcp.serving.stdio import serve_stdio
 
     async def serve(server: "CrowServer") -> None:
@@ -133,7 +137,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
     import secrets
 
     given = _given_token(arguments.token_file)
-    from crow.cli.mcp_offering import run
+    from crow.cli.mcp_server import run
     from crow.mcp.serving.http import address_of, listen, serve_http
 
     token = given or secrets.token_urlsafe(32)
@@ -168,3 +172,110 @@ def _checked(token: str, source: str) -> str:
     if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token):
         raise CrowError(f"The token in {source} cannot be used: it needs {SHORTEST_TOKEN} plain characters or more.")
     return token
+
+
+# --- the servers that Crow uses
+
+
+def _list_servers() -> int:
+    from crow.cli.doctor_connections import shown_settings
+    from crow.mcp.using.wanted import shown_name
+
+    place = home(os.environ)
+    servers = load_settings(place).mcp_servers
+    if not servers:
+        print(f"There are no MCP servers in {config_path(place)}. Your editor and projects may bring some: /mcp says.")
+    width = max((len(shown_name(name)) for name in servers), default=0)
+    for name, settings in servers.items():
+        print(f"{shown_name(name):<{width}}  {shown_settings(settings)}")
+    return 0
+
+
+def _test_servers(name: str | None) -> int:
+    """Starts one server, or all; 1 if one of them does not work."""
+    from crow.cli.doctor_connections import check_of, try_servers
+
+    place = home(os.environ)
+    settings = load_settings(place)
+    servers = settings.mcp_servers
+    if name is not None and name not in servers:
+        others = f"There is: {', '.join(servers)}." if servers else "There are none at all."
+        raise CrowError(f"There is no MCP server {name} in your config.toml. {others}")
+    wanted = servers if name is None else {name: servers[name]}
+    if not wanted:
+        return _list_servers()
+    status = 0
+    for server in try_servers(wanted, settings.limits, place):
+        check = check_of(server, wanted[server.name], place)
+        if check.outcome == "fine":
+            print(f"{check.text}:")
+            for tool, cost in server.tools:
+                print(f"  {tool}  (about {cost:,} tokens in every request)")
+        else:
+            status = 1
+            print("\n  ".join([f"crow: {check.text}", *check.remedy.splitlines()]), file=sys.stderr)
+    return status
+
+
+def _log_out(name: str) -> int:
+    from crow.mcp.using.failures import ServerFailed
+    from crow.mcp.using.tokens import Tokens
+
+    folder = home(os.environ)
+    url, name = _server(name, folder).url, _shown(name)
+    try:
+        was_there = Tokens(folder, url).delete()
+    except ServerFailed as failed:
+        raise CrowError(f"Not logged out of {name}: {failed.message}.") from None
+    if was_there:
+        print(f"Logged out of {name}: its tokens and Crow's registration there are deleted from this machine.")
+    else:
+        print(f"There was no login to {name} on this machine.")
+    return 0
+
+
+def _log_in(name: str) -> int:
+    """A name of `[mcp_servers]`, or the address of a server that an editor or a project brings."""
+    import asyncio
+    import logging
+
+    from crow.mcp.using import login
+    from crow.mcp.using.failures import ServerFailed
+
+    logging.disable()  # the library would log what is nobody else's business
+    folder = home(os.environ)
+    settings, name = _server(name, folder), _shown(name)
+
+    async def show(url: str) -> None:
+        print(f"Open this page in a browser on this machine, and log in:\n\n{url}\n", flush=True)
+
+    try:
+        asyncio.run(login.log_in(settings, folder, show))
+    except ServerFailed as failed:
+        raise CrowError(f"Not logged in to {name}: {failed.message.rstrip('.')}.") from None
+    print(f"Logged in to {name}.")
+    return 0
+
+
+def _shown(name: str) -> str:
+    """An address may hold a key."""
+    return shown_address(name) if _is_address(name) else name
+
+
+def _is_address(name: str) -> bool:
+    return name.startswith(("http://", "https://"))
+
+
+def _server(name: str, folder: str) -> McpServerSettings:
+    if _is_address(name):
+        return McpServerSettings(url=name)
+    servers = load_settings(folder).mcp_servers
+    if name not in servers:
+        known = ", ".join(server for server, one in servers.items() if one.url) or "none"
+        raise CrowError(
+            f"There is no MCP server {name} in your config.toml (with an address: {known}).",
+            remedy="Give the name of one, or its address.",
+        )
+    if not servers[name].url:
+        raise CrowError(f"The MCP server {name} is a program on this machine: it has no login.")
+    return servers[name]

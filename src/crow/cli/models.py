@@ -4,11 +4,11 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 
 import msgspec
 
-from crow.cli.health_models import TIME_LIMIT
 from crow.config.discovery import (
     Discovery,
     add_local_servers,
@@ -29,6 +29,10 @@ from crow.model.listings import ListedModels, keep_listing, read_listings
 from crow.model.windows import Windows
 from crow.timeouts import timeout
 
+T = TypeVar("T")
+
+TIME_LIMIT = 5
+"""Seconds that a provider gets to list its models."""
 REFRESH = "refresh"
 SOURCES = {
     "": "",
@@ -156,6 +160,8 @@ async def _list_all(found: Discovery, names: list[str], *, refresh: bool = False
 
 
 async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels]) -> Listed:
+    from crow.model.listing import list_facts
+
     provider = found.providers[name]
     own = dict.fromkeys(provider.models, Facts())
     default_provider, default = split_model(found.default)
@@ -169,7 +175,7 @@ async def _list_one(name: str, found: Discovery, kept: Mapping[str, ListedModels
     if not has_key(provider, os.environ):
         return Listed(own, f"{place} was not asked: the variable {provider.api_key_env} is not set.", asked=False)
     try:
-        models = await _ask(name, provider)
+        models = await if_listed(list_facts(name, provider, os.environ))
     except TimeoutError:
         return Listed(own, f"{place} did not answer in time.", asked=False)
     except CrowError as error:
@@ -188,13 +194,15 @@ def _both(own: Mapping[str, Facts], listed: Mapping[str, Facts]) -> Listed:
     return Listed({**{model: facts for model, facts in own.items() if model not in chatting}, **chatting})
 
 
-async def _ask(name: str, provider: ProviderSettings) -> dict[str, Facts] | None:
-    """What the provider says it has, or None if it has no list. TimeoutError, and what a reply would raise."""
-    from crow.model.listing import NO_LIST, list_facts
+async def if_listed(listing: Awaitable[T], patience: float | None = TIME_LIMIT) -> T | None:
+    """What a provider answers that was asked for its models, or None if it has no list of them. TimeoutError after so
+    many seconds, and what a reply would raise.
+    """
+    from crow.model.listing import NO_LIST
 
     try:
-        async with timeout(TIME_LIMIT):
-            return await list_facts(name, provider, os.environ)
+        async with timeout(patience):
+            return await listing
     except ModelRejected as error:
         if error.status in NO_LIST:
             return None

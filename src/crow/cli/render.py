@@ -31,13 +31,42 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
-from crow.cli.render_content import fenced, in_words, is_titled, message_of, text_lines, title_style, unsaid
-from crow.cli.render_diff import APART, LONGEST_LINE, shown_diff
-from crow.cli.render_plan import PlanShown
+from crow.cli.render_calls import (
+    APART,
+    LONGEST_LINE,
+    PlanShown,
+    RunningCall,
+    fenced,
+    in_words,
+    is_titled,
+    live_lines,
+    message_of,
+    shown_diff,
+    subagents,
+    text_lines,
+    title_style,
+    unsaid,
+)
 from crow.cli.render_prose import Prose, Wrapped, prose
-from crow.cli.render_running import RunningCall, live_lines, subagents
-from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, HEADING, PLAIN, QUESTION, THOUGHT, WARNING, Screen
-from crow.cli.render_text import cells, clean_prose, counted, cut, duration, folded
+from crow.cli.render_screen import (
+    BAD,
+    BOLD,
+    CODE,
+    DIM,
+    GOOD,
+    HEADING,
+    PLAIN,
+    QUESTION,
+    THOUGHT,
+    WARNING,
+    Screen,
+    cells,
+    clean_prose,
+    counted,
+    cut,
+    duration,
+    folded,
+)
 from crow.config.amounts import shown as shown_amount
 from crow.messages import StopReason
 from crow.paths import relative_to

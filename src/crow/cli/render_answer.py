@@ -4,12 +4,10 @@ from typing import TextIO
 
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, Update
 from crow.cli.render import Renderer
-from crow.cli.render_content import in_words
-from crow.cli.render_conversation import RenderingClient
+from crow.cli.render_calls import in_words
+from crow.cli.render_conversation import Answerer, Nobody, RenderingClient, choices_of
 from crow.cli.render_prose import prose
-from crow.cli.render_question import Answerer, Nobody, choices_of
-from crow.cli.render_screen import Screen
-from crow.cli.render_text import clean_answer
+from crow.cli.render_screen import Screen, clean_answer
 
 
 class PlainAnswer:

@@ -15,21 +15,23 @@ import msgspec
 
 from crow.acp.client import Agent, AgentFailed, Client, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
-from crow.cli.failure import in_a_folder
-from crow.cli.log import log_to_file
 from crow.cli.parsing import a_folder
+from crow.cli.process import in_a_folder, log_to_file
 from crow.cli.render import Renderer, how_it_stopped
 from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
 from crow.cli.render_conversation import (
     AGENT,
     Interrupts,
+    Keyboard,
+    Nobody,
     RenderingClient,
+    choices_of,
     complain,
     exit_code_of,
     prepare_output,
+    rejection,
     showing,
 )
-from crow.cli.render_question import Keyboard, Nobody, choices_of, rejection
 from crow.cli.render_screen import DIM, Screen
 from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
 from crow.cli.terminal import choose, is_interactive, keyboard_of

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from crow.cli.parsing import a_folder
-from crow.cli.render_text import cells, clean_prose, cut
+from crow.cli.render_screen import cells, clean_prose, cut
 from crow.cli.terminal import ask, is_interactive
 from crow.config.home import home, is_there, write_new_file
 from crow.diff import common_beginning

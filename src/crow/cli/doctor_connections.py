@@ -1,25 +1,60 @@
-"""Checks of the providers and of the default model. All providers are asked at the same time, for a few seconds."""
+"""What `crow doctor` checks of whom Crow talks to: the providers and the default model, and the MCP servers of the
+configuration; and what a check is.
+
+All providers are asked at the same time, for a few seconds. Each MCP server is started, asked for its tools, and ended;
+`crow mcp list` and `crow mcp test` use the same.
+"""
 
 import asyncio
 import os
+import shlex
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from crow.cli.health import Check, failed, fine, warn
-from crow.cli.pick_model import is_same_model, named
-from crow.cli.render_text import counted
+from crow.actions import Filled, Form, Link
+from crow.cli.models import TIME_LIMIT, if_listed
+from crow.cli.pick import is_same_model, named
+from crow.cli.process import in_a_folder
+from crow.cli.render_screen import counted
 from crow.config.discovery import Discovery, has_key, how_to_choose, split_model, without_a_model
 from crow.config.hosts import shown_address
 from crow.config.key_variables import variables_of
-from crow.config.settings import ProviderSettings, Settings
+from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Settings
 from crow.config.toml import toml_key, toml_string
-from crow.errors import CrowError, ModelRejected
+from crow.errors import CrowError
+from crow.mcp.using.wanted import Origin, Wanted, shown_name
 from crow.model.base import ModelInfo
 from crow.model.endpoint import find
-from crow.timeouts import timeout
+from crow.visible import one_line
 
-TIME_LIMIT = 5
+if TYPE_CHECKING:
+    from crow.mcp.using.hub import ServerStatus
+
+
+class Check(msgspec.Struct, frozen=True):
+    """The result of a check: what was found, and how to mend it."""
+
+    outcome: Literal["fine", "warn", "failed"]
+    text: str
+    remedy: str = ""
+
+
+def fine(text: str) -> Check:
+    return Check("fine", text)
+
+
+def warn(text: str, remedy: str) -> Check:
+    return Check("warn", text, remedy)
+
+
+def failed(text: str, remedy: str) -> Check:
+    return Check("failed", text, remedy)
+
+
+# --- models
+
 USUAL_WINDOW = 65536
 
 
@@ -52,6 +87,8 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool, a
 
 
 async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool, offline: bool) -> Answer:
+    from crow.model.listing import list_models
+
     # What the default model does not depend on is worth a warning only.
     bad = failed if needed else warn
     if provider.type == "scripted":
@@ -71,7 +108,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
     if offline:
         return Answer(fine(f"{place} (not asked){_key_note(provider)}"))
     try:
-        models = await ask_for_models(name, provider)
+        models = await if_listed(list_models(name, provider, os.environ))
     except TimeoutError:
         return Answer(
             bad(
@@ -90,19 +127,6 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
             )
         )
     return Answer(fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models)
-
-
-async def ask_for_models(name: str, provider: ProviderSettings) -> list[ModelInfo] | None:
-    """What the provider says it has, or None if it has no list. TimeoutError, and what a reply would raise."""
-    from crow.model.listing import NO_LIST, list_models
-
-    try:
-        async with timeout(TIME_LIMIT):
-            return await list_models(name, provider, os.environ)
-    except ModelRejected as error:
-        if error.status in NO_LIST:
-            return None
-        raise
 
 
 def _key_note(provider: ProviderSettings) -> str:
@@ -186,3 +210,90 @@ def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Chec
     keys = [provider.api_key or os.environ.get(provider.api_key_env, "").strip() for provider in providers]
     keys += [os.environ.get(name, "").strip() for provider in providers for name in variables_of(provider)]
     return Check(check.outcome, scrub(check.text, keys), scrub(check.remedy, keys))
+
+
+# --- MCP servers
+
+
+def check_servers(settings: Settings, home: str, *, offline: bool) -> Iterable[Check]:
+    """A broken server costs only its own tools; but whoever asks a doctor wants to know."""
+    servers = settings.mcp_servers
+    if offline:
+        yield from (fine(f"the MCP server {shown_name(name)} (not started)") for name in servers)
+        return
+    for server in try_servers(servers, settings.limits, home):
+        yield check_of(server, servers[server.name], home)
+
+
+def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> Check:
+    name = f"the MCP server {shown_name(server.name)}"
+    if server.state == "ready":
+        return fine(f"{name} has {counted(len(server.tools), 'tool')}")
+    cause = one_line(server.cause or server.state, 500)
+    if server.wants_login:
+        return warn(f"{name}: {cause}", "It can be used after that.")
+    from crow.mcp.using.stderr_log import stderr_path
+
+    place = "It is at" if settings.url else "It is started with"
+    remedy = f"{server.remedy}\n" if server.remedy else ""
+    printed = f"What it printed is in {stderr_path(home, server.known_as)}.\n" if server.has_printed else ""
+    return failed(
+        f"{name}: {cause}",
+        f"{place} {shown_settings(settings)}\n{remedy}{printed}"
+        f"Mend [mcp_servers.{toml_key(server.name)}] in the config, "
+        f"then try it: crow mcp test {shlex.quote(server.name)}",
+    )
+
+
+def shown_settings(settings: McpServerSettings) -> str:
+    """How a server is reached, without what may be secret in it."""
+    if settings.url:
+        return shown_address(settings.url)
+    return one_line(shlex.join([settings.command, *settings.args]), 500)
+
+
+def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
+    """Starts all of them at once, waits until each is ready or has failed, and ends them."""
+    return asyncio.run(_try(servers, limits, home)) if servers else []
+
+
+async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
+    from crow.mcp.using.connection import Around
+    from crow.mcp.using.hub import Hub
+    from crow.mcp.using.library import silence_library
+    from crow.workspace.processes import Keeper
+
+    silence_library()
+    keeper = Keeper()
+    around = Around(
+        keeper=keeper,
+        home=home,
+        roots=(os.getcwd() if in_a_folder() else home,),
+        environ=os.environ,
+        asker=_Nobody(),
+        limits=lambda: limits,
+        tell=lambda notice: None,
+    )
+    hub = Hub(around, lambda: None)
+    try:
+        hub.use({name: Wanted(name, Origin.CONFIG, settings) for name, settings in servers.items()})
+        await hub.settled()
+        return hub.status()
+    finally:
+        await hub.close()
+        await keeper.close()
+
+
+class _Nobody:
+    """Nobody answers a server that is only tried."""
+
+    can_visit = False
+
+    async def fill_in(self, form: Form) -> Filled:
+        return Filled("cancel")
+
+    async def visit(self, link: Link) -> bool:
+        return False
+
+    def visited(self, link_id: str) -> None:
+        pass

@@ -1,4 +1,4 @@
-"""What `crow mcp` offers, put together from the configuration and the command line; and running the server with it."""
+"""The server that `crow mcp` is, put together from the configuration and the command line, and running it."""
 
 import argparse
 import asyncio
@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from crow.actions import Deed
-from crow.cli.log import log_to_file
-from crow.cli.until_told import serve_until_told
+from crow.cli.process import log_to_file, serve_until_shutdown
 from crow.config.home import home
 from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
@@ -44,7 +43,7 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
             await server.close()
             await keeper.close()
 
-        status = await serve_until_told(serve(server), close)
+        status = await serve_until_shutdown(serve(server), close)
         # Not by returning: the interpreter would wait for the thread that reads standard input.
         logging.shutdown()
         os._exit(status)

@@ -1,0 +1,224 @@
+"""What tool calls show as text that is safe to print: their content, their diffs, a plan, and those still running."""
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from crow.acp.wire import (
+    ContentBlock,
+    ContentToolContent,
+    DiffToolContent,
+    EmbeddedResource,
+    Plan,
+    ResourceLink,
+    TextContent,
+    ToolContent,
+)
+from crow.cli.render_screen import BOLD, CODE, DIM, GOOD, PLAIN, clean_prose
+from crow.diff import Statistics, split_lines, unified
+from crow.visible import one_line
+
+
+def in_words(content: ContentBlock) -> str:
+    match content:
+        case TextContent():
+            return content.text
+        case ResourceLink():
+            return one_line(f"[{content.title or content.name}]({content.uri})")
+        case EmbeddedResource():
+            return one_line(f"[{content.resource.uri}]")
+        case _:
+            return one_line(f"[{content.mime_type}]")
+
+
+def text_lines(content: list[ToolContent]) -> list[str]:
+    """The words among the content, line by line, without the fences that keep them apart in an editor."""
+    lines: list[str] = []
+    for item in content:
+        if isinstance(item, ContentToolContent):
+            lines.extend(fenced(item) or clean_prose(in_words(item.content)).splitlines())
+    return lines
+
+
+def fenced(item: ContentToolContent) -> list[str]:
+    """What stands between two fences, such as a command or a program's output; nothing if there are none."""
+    lines = clean_prose(in_words(item.content)).splitlines()
+    if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
+        return lines[1:-1]
+    return []
+
+
+def message_of(raw_output: object) -> str:
+    """The line for the person that Crow sends with a call's result."""
+    message = raw_output.get("message") if isinstance(raw_output, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
+    return one_line(message, 1000) if isinstance(message, str) else ""
+
+
+def title_style(kind: str, style: str = PLAIN) -> str:
+    """How a call's title is written: a command is told by its colour."""
+    return CODE if kind == "execute" else style
+
+
+def unsaid(facts: list[str], title: str) -> list[str]:
+    """Those of the facts about a call that its title does not end with."""
+    return [fact for fact in facts if fact and not title.casefold().endswith(fact.casefold())]
+
+
+def is_titled(lines: list[str], title: str) -> bool:
+    """Whether a title already says all of this; that of a subagent's call says whose it is before."""
+    if len(lines) != 1:
+        return False
+    said = lines[0].strip()
+    return said == title or title.endswith(f": {said}")
+
+
+# --- a change to a file: lines with `+` and `-`, three lines around each change, and how much it is in all
+
+LONGEST_LINE = 400
+"""Characters of a line that are shown: some files have all their text in one."""
+APART = "⋮"
+"""Stands between two places of a file."""
+
+
+class DiffLine(NamedTuple):
+    mark: str
+    """`+`, `-`, a space for what stays, or `APART`."""
+    text: str
+    """Safe to print."""
+
+
+class ShownDiff(NamedTuple):
+    size: Statistics
+    lines: list[DiffLine]
+
+
+def shown_diff(change: DiffToolContent) -> ShownDiff:
+    marked = split_lines(unified(change.old_text or "", change.new_text, "", limit=2**62))[2:]
+    size = Statistics(sum(line[0] == "+" for line in marked), sum(line[0] == "-" for line in marked))
+    reveal = _is_hard_to_see(marked)
+    lines: list[DiffLine] = []
+    for line in marked:
+        mark, text = line[0], line[1:].removesuffix("\n")
+        if mark == "@":
+            lines.append(DiffLine(APART, ""))
+        elif mark == "\\":
+            lines.append(DiffLine(" ", "(no line end here)"))
+        elif mark == " ":
+            lines.append(DiffLine(mark, clean_prose(text[:LONGEST_LINE])))
+        else:
+            lines.append(DiffLine(mark, _changed(text, reveal=reveal)))
+    return ShownDiff(size, lines[1:])
+
+
+def _changed(text: str, *, reveal: bool) -> str:
+    """What is new, or goes, is what the person decides on: not even a joiner may hide in it."""
+    if reveal:
+        text = re.sub(r" +(?=\r?$)", lambda blanks: "·" * len(blanks[0]), text)
+        text = text.replace("\t", "→   ").replace("\r", "␍")
+    return one_line(text.removesuffix("\r").replace("\t", "    "), LONGEST_LINE)
+
+
+def _is_hard_to_see(marked: list[str]) -> bool:
+    """Whether a line only changed in its tabs, its last blanks or its line end: then these are shown, too."""
+    removed = {_without_blanks(line) for line in marked if line[0] == "-"}
+    added = {_without_blanks(line) for line in marked if line[0] == "+"}
+    return not removed.isdisjoint(added)
+
+
+def _without_blanks(line: str) -> str:
+    return line[1:].rstrip().replace("\t", "    ")
+
+
+# --- a plan as it is ticked off: all of it the first time, then the steps that changed
+
+TICKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
+STYLES = {"pending": (PLAIN, PLAIN), "in_progress": (BOLD, BOLD), "completed": (GOOD, DIM)}
+
+
+class Step(NamedTuple):
+    tick: str
+    text: str
+    tick_style: str
+    text_style: str
+
+
+class PlanShown:
+    """What the person has seen of the plan so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], str] = {}
+
+    def changes(self, plan: Plan) -> tuple[str, list[Step]]:
+        """A heading and the steps that are new or have another status; both empty if nothing changed."""
+        entries: dict[tuple[str, int], str] = {}
+        for entry in plan.entries:
+            text, occurrence = one_line(entry.content), 0
+            while (text, occurrence) in entries:  # "run the tests" may well come twice
+                occurrence += 1
+            entries[text, occurrence] = entry.status
+        known, self._known = self._known, entries
+        if entries == known:
+            return "", []
+        if not entries:
+            return "Plan · cleared", []
+        done = sum(status == "completed" for status in entries.values())
+        changed = [_step(step[0], status) for step, status in entries.items() if known.get(step) != status]
+        return f"Plan · {done} of {len(entries)} done", changed
+
+
+def _step(text: str, status: str) -> Step:
+    tick_style, text_style = STYLES.get(status, STYLES["pending"])
+    return Step(TICKS.get(status, TICKS["pending"]), text, tick_style, text_style)
+
+
+# --- calls that are running, and what the live line says of them
+
+LIVE_LINES = 6
+"""Lines of what a running command prints, or of a subagent's steps: the last ones."""
+FEWEST_LINES = 2
+"""The same of each, where several are at work."""
+
+
+class RunningCall:
+    """What is known of a tool call that has not ended."""
+
+    def __init__(self, title: str, now: float) -> None:
+        self.title = title
+        self.kind = ""
+        self.is_task = False
+        """A subagent does it, step by step."""
+        self.status = "pending"
+        self.content: list[ToolContent] = []
+        self.message = ""
+        self.asked: list[ToolContent] = []
+        """What was shown with a question about it."""
+        self.started = now
+
+    @property
+    def shows_itself(self) -> bool:
+        """There is something to be seen while it runs."""
+        return self.status == "in_progress" and (self.is_task or self.kind == "execute")
+
+
+def subagents(calls: Collection[RunningCall]) -> list[RunningCall]:
+    return [call for call in calls if call.is_task and call.shows_itself]
+
+
+def live_lines(calls: Collection[RunningCall], label: str) -> list[str]:
+    """The last words of commands and the last steps of subagents, below a line with this label.
+
+    One that is alone is shown if it is the label. Several are all shown: the label's own first, the others by title.
+    """
+    at_work = sorted((call for call in calls if call.shows_itself), key=lambda call: call.title != label)
+    if len(at_work) <= 1:
+        return [line for call in at_work if call.title == label for line in _last_lines(call, LIVE_LINES)]
+    most = max(LIVE_LINES // len(at_work), FEWEST_LINES)
+    lines: list[str] = []
+    for call in at_work:
+        lines += [f"  {call.title}"] if call.title != label else []
+        lines += _last_lines(call, most)
+    return lines
+
+
+def _last_lines(call: RunningCall, most: int) -> list[str]:
+    return [f"  │ {line}" for line in text_lines(call.content)[-most:]]
