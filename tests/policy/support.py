@@ -60,8 +60,8 @@ class Workshop(msgspec.Struct):
 def word(verdict: Verdict) -> str:
     match verdict:
         case Allow():
-            return "go"
+            return "allow"
         case Ask():
             return "ask"
         case Deny():
-            return "refuse"
+            return "deny"

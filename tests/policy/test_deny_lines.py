@@ -259,7 +259,7 @@ def test_denied_in_every_mode(shop, line):
     for mode in ("ask", "edit", "plan", "auto"):
         policy = shop.policy(deny("rm *"), allow("rm *"), PermissionRule("terminal", "allow"), mode=mode)
         verdict = policy.judge(shop.line(line))
-        assert word(verdict) == ("refuse"), f"{line!r} in {mode}: {verdict}"
+        assert word(verdict) == ("deny"), f"{line!r} in {mode}: {verdict}"
         assert verdict.rule == "terminal: `rm *`"
 
 
@@ -269,7 +269,7 @@ def test_what_cannot_be_read_asks_in_auto_while_deny_rules_exist(shop, line):
     assert word(verdict) == "ask", f"{line!r}: {verdict}"
     assert verdict.session is None
     assert verdict.project is None
-    assert word(shop.policy(mode="auto").judge(shop.line(line))) == "go"
+    assert word(shop.policy(mode="auto").judge(shop.line(line))) == "allow"
 
 
 @pytest.mark.parametrize("line", lines(MENTIONED))
@@ -282,37 +282,37 @@ def test_what_mentions_it_asks_for_no_list_of_wrappers_is_complete(shop, line):
 @pytest.mark.parametrize("line", lines(FREE))
 def test_what_has_nothing_to_do_with_it_goes(shop, line):
     verdict = shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))
-    assert word(verdict) == "go", f"{line!r}: {verdict}"
+    assert word(verdict) == "allow", f"{line!r}: {verdict}"
 
 
 @pytest.mark.parametrize(
     ("rule", "line", "expected"),
     [
-        ("git push *", "git push", "refuse"),
-        ("git push *", "git push origin", "refuse"),
-        ("git push *", "git -C x push origin", "refuse"),
-        ("git push *", "git --no-pager push", "refuse"),
-        ("git push *", "git -c a=b --no-pager -C x push -f", "refuse"),
-        ("git push *", "git p''ush", "refuse"),
-        ("git push *", "git > out push", "refuse"),
+        ("git push *", "git push", "deny"),
+        ("git push *", "git push origin", "deny"),
+        ("git push *", "git -C x push origin", "deny"),
+        ("git push *", "git --no-pager push", "deny"),
+        ("git push *", "git -c a=b --no-pager -C x push -f", "deny"),
+        ("git push *", "git p''ush", "deny"),
+        ("git push *", "git > out push", "deny"),
         ("git push *", "git $x", "ask"),
         ("git push *", "xargs git", "ask"),
-        ("git push *", "git pull push", "go"),
-        ("git push *", "git log --grep push", "go"),
-        ("git push *", "git --paginate x push", "refuse"),  # whether an option takes a value cannot be told
-        ("git push *", "git commit -m push", "go"),
+        ("git push *", "git pull push", "allow"),
+        ("git push *", "git log --grep push", "allow"),
+        ("git push *", "git --paginate x push", "deny"),  # whether an option takes a value cannot be told
+        ("git push *", "git commit -m push", "allow"),
         ("git push *", "unheard-of git push", "ask"),
         ("git push *", "unheard-of 'git -C x push'", "ask"),
-        ("git push *", "unheard-of git status", "go"),
+        ("git push *", "unheard-of git status", "allow"),
         ("git push *", "unheard-of git " + "-a " * 200 + "push", "ask"),
-        ("git push *", "git pu\\\nsh", "refuse"),
-        ("git push", "git push", "refuse"),
-        ("git push", "git push origin", "go"),
-        ("/usr/bin/rm *", "rm a", "refuse"),
-        ("rm 'a b' *", "rm 'a b' c", "refuse"),
-        ("rm 'a b' *", "rm a b", "go"),
-        ("rm 'unfinished *", "rm 'x'", "go"),
-        ("*", "ls", "refuse"),
+        ("git push *", "git pu\\\nsh", "deny"),
+        ("git push", "git push", "deny"),
+        ("git push", "git push origin", "allow"),
+        ("/usr/bin/rm *", "rm a", "deny"),
+        ("rm 'a b' *", "rm 'a b' c", "deny"),
+        ("rm 'a b' *", "rm a b", "allow"),
+        ("rm 'unfinished *", "rm 'x'", "allow"),
+        ("*", "ls", "deny"),
     ],
 )
 def test_rules_of_more_words(shop, rule, line, expected):
@@ -326,44 +326,44 @@ def test_a_rule_that_asks_asks_in_auto_and_is_not_answered_for_ever(shop):
         verdict = policy.judge(shop.line(line))
         assert word(verdict) == "ask", line
         assert verdict.session is None
-    assert word(policy.judge(shop.line("git status"))) == "go"
+    assert word(policy.judge(shop.line("git status"))) == "allow"
 
 
 @pytest.mark.parametrize(
     "line", ["ls\n\\rm a", "ls \n\\rm a\nls", "ls\n'rm' a", "ls # x\nrm a", "ls \\\n; rm a", "cat <<E\n$(rm a)\nE"]
 )
 def test_lines_of_many_lines(shop, line):
-    assert word(shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))) in ("refuse", "ask")
+    assert word(shop.policy(deny("rm *"), mode="auto").judge(shop.line(line))) in ("deny", "ask")
 
 
 def test_where_two_readings_differ_it_asks(shop):
     policy = shop.policy(deny("rm *"), mode="auto")
     assert word(policy.judge(shop.line("git commit -m 'First look; rm later'"))) == "ask"
-    assert word(policy.judge(shop.line("git commit -m 'Look, then remove'"))) == "go"
+    assert word(policy.judge(shop.line("git commit -m 'Look, then remove'"))) == "allow"
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("r\\\nm x", "refuse"),
-        ("\\\nrm x", "refuse"),
-        ("r\\\n\\\nm x", "refuse"),
-        ('"r\\\nm" x', "refuse"),
-        ("ls &\\\n& rm x", "refuse"),
-        ("ls; su\\\ndo rm x", "refuse"),
-        ('bash -c "r\\\nm x"', "refuse"),
+        ("r\\\nm x", "deny"),
+        ("\\\nrm x", "deny"),
+        ("r\\\n\\\nm x", "deny"),
+        ('"r\\\nm" x', "deny"),
+        ("ls &\\\n& rm x", "deny"),
+        ("ls; su\\\ndo rm x", "deny"),
+        ('bash -c "r\\\nm x"', "deny"),
         ("r\\\nm 'x'", "ask"),
-        ("bash -c 'r\\\nm x'", "refuse"),
-        ("ls # \\\nrm x", "refuse"),
+        ("bash -c 'r\\\nm x'", "deny"),
+        ("ls # \\\nrm x", "deny"),
         ("ls # x\\\nr\\\nm x", "ask"),
-        ("cat <<E\nx\\\nE\nrm x", "refuse"),
-        ("cat <<'E'\nx\\\nE\nr''m x", "refuse"),
+        ("cat <<E\nx\\\nE\nrm x", "deny"),
+        ("cat <<'E'\nx\\\nE\nr''m x", "deny"),
         ("cat <\\\n<\\E\nx\\\nE\nls", "ask"),
         ("echo `r\\\nm x`", "ask"),
-        ("echo 'x'; \\\nrm x", "refuse"),
-        ("echo \\\\\nrm x", "refuse"),
-        ("ls \\\n  -l \\\n  -a", "go"),
-        ("ls \\\n  'a b' \\\n  -a", "go"),
+        ("echo 'x'; \\\nrm x", "deny"),
+        ("echo \\\\\nrm x", "deny"),
+        ("ls \\\n  -l \\\n  -a", "allow"),
+        ("ls \\\n  'a b' \\\n  -a", "allow"),
     ],
 )
 def test_lines_that_go_on(shop, line, expected):
@@ -375,23 +375,23 @@ def test_deny_beats_ask_beats_allow(shop):
     rules = [deny("rm *"), PermissionRule("terminal", "ask", command="git *"), allow("git *"), allow("rm *")]
     policy = shop.policy(*rules, mode="auto")
     assert word(policy.judge(shop.line("git status"))) == "ask"
-    assert word(policy.judge(shop.line("git status; rm x"))) == "refuse"
-    assert word(policy.judge(shop.line("ls"))) == "go"
+    assert word(policy.judge(shop.line("git status; rm x"))) == "deny"
+    assert word(policy.judge(shop.line("ls"))) == "allow"
 
 
 def test_a_whole_tool_can_be_refused(shop):
     policy = shop.policy(PermissionRule("terminal", "deny"), allow("ls *"), mode="auto")
-    assert word(policy.judge(shop.line("ls"))) == "refuse"
+    assert word(policy.judge(shop.line("ls"))) == "deny"
 
 
 def test_a_whole_tool_can_be_asked_about(shop):
     policy = shop.policy(PermissionRule("terminal", "ask"), deny("rm *"), mode="auto")
     assert word(policy.judge(shop.line("ls"))) == "ask"
-    assert word(policy.judge(shop.line("rm x"))) == "refuse"
+    assert word(policy.judge(shop.line("rm x"))) == "deny"
 
 
 OTHER_SPELLINGS = [
-    ("make deploy", "gmake deploy", "refuse"),
+    ("make deploy", "gmake deploy", "deny"),
     ("make deploy", "make all deploy", "ask"),
     ("make deploy", "make deploy all", "ask"),
     ("make deploy", "make deploy X=1", "ask"),
@@ -409,32 +409,32 @@ OTHER_SPELLINGS = [
     ("make deploy", "printf x | make -f - x", "ask"),
     ("make deploy", "make -f- x", "ask"),
     ("make deploy", "make --file=/dev/stdin x", "ask"),
-    ("make deploy", "make test", "go"),
-    ("make deploy", "make -C docs html", "go"),
+    ("make deploy", "make test", "allow"),
+    ("make deploy", "make -C docs html", "allow"),
     ("git push *", "git config alias.p push && git p", "ask"),
     ("git push *", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=push git p", "ask"),
     ("git push *", "git --config-env=alias.p=X p", "ask"),
-    ("git push *", "git-push origin", "refuse"),
-    ("git push *", "/usr/lib/git-core/git-push origin", "refuse"),
-    ("git push *", "git commit -m 'fix the push button'", "go"),
-    ("git push *", "git status", "go"),
-    ("npm install *", "npm i x", "refuse"),
-    ("npm i *", "npm install x", "refuse"),
-    ("npm install *", "npm isntall x", "refuse"),
-    ("npm install *", "npm add x", "refuse"),
-    ("npm install *", "npm test", "go"),
-    ("npm run deploy", "npm run-script deploy", "refuse"),
+    ("git push *", "git-push origin", "deny"),
+    ("git push *", "/usr/lib/git-core/git-push origin", "deny"),
+    ("git push *", "git commit -m 'fix the push button'", "allow"),
+    ("git push *", "git status", "allow"),
+    ("npm install *", "npm i x", "deny"),
+    ("npm i *", "npm install x", "deny"),
+    ("npm install *", "npm isntall x", "deny"),
+    ("npm install *", "npm add x", "deny"),
+    ("npm install *", "npm test", "allow"),
+    ("npm run deploy", "npm run-script deploy", "deny"),
     ("gradle publish", "gradle build publish", "ask"),
-    ("pip install *", "pip3 install x", "refuse"),
-    ("pip install *", "pip3.11 install x", "refuse"),
-    ("pip3 install *", "pip install x", "go"),
-    ("python *", "python3 x.py", "refuse"),
-    ("python2 *", "python3 x.py", "go"),
-    ("cargo publish", "cargo +nightly publish", "refuse"),
+    ("pip install *", "pip3 install x", "deny"),
+    ("pip install *", "pip3.11 install x", "deny"),
+    ("pip3 install *", "pip install x", "allow"),
+    ("python *", "python3 x.py", "deny"),
+    ("python2 *", "python3 x.py", "allow"),
+    ("cargo publish", "cargo +nightly publish", "deny"),
     ("cargo publish", "cargo --config 'alias.p=\"publish\"' p", "ask"),
-    ("cargo test *", "cargo t", "refuse"),
-    ("docker run *", "docker container run x", "refuse"),
-    ("docker compose *", "docker-compose up", "refuse"),
+    ("cargo test *", "cargo t", "deny"),
+    ("docker run *", "docker container run x", "deny"),
+    ("docker compose *", "docker-compose up", "deny"),
 ]
 
 

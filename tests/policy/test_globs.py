@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from crow.policy.globs import PathGlob
+from crow.policy.rulebook import PathGlob
 
 PARTS = ["**", "**", "a", "b", "*", "a*", "?", "*a*b", "a*b*", "*?*", "a?*b"]
 NAMES = ["a", "b", "ab", "aab", "abab", "root"]

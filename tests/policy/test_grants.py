@@ -46,10 +46,10 @@ def allow_in_project(asked: RulePolicy, command: str, project: str) -> str:
 def test_a_grant_outlives_the_session(home, project):
     first = policy(home, project)
     assert allow_in_project(first, "npm test", project) == ""
-    assert word(first.judge(line("npm test", project))) == "go"
+    assert word(first.judge(line("npm test", project))) == "allow"
     second = policy(home, project)
     verdict = second.judge(line("npm test unit", project))
-    assert word(verdict) == "go"
+    assert word(verdict) == "allow"
     assert verdict.origin is Origin.PROJECT_GRANT
     assert second.warning == ""
 
@@ -60,7 +60,7 @@ def test_it_does_not_count_in_another_folder_that_took_the_name_of_the_project(h
     allow_in_project(asked, "npm test", project)
     asked.remember(asked.judge(write).session, "session")  # type: ignore[union-attr]
     deeds = [line("npm test", project), write]
-    assert [word(asked.judge(deed)) for deed in deeds] == ["go", "go"]
+    assert [word(asked.judge(deed)) for deed in deeds] == ["allow", "allow"]
     os.rename(project, tmp_path / "away")
     for put in (os.mkdir, lambda path: os.symlink(home, path)):
         put(project)
@@ -70,11 +70,11 @@ def test_it_does_not_count_in_another_folder_that_took_the_name_of_the_project(h
             assert "is another folder than it was when the session was opened" in verdict.reason
             assert (verdict.session, verdict.project) == (None, None)
         asked.mode = "auto"
-        assert word(asked.judge(deeds[0])) == "go"  # by the mode, as before
+        assert word(asked.judge(deeds[0])) == "allow"  # by the mode, as before
         asked.mode = "ask"
         os.rename(project, tmp_path / f"other-{put.__name__}")
     os.rename(tmp_path / "away", project)
-    assert [word(asked.judge(deed)) for deed in deeds] == ["go", "go"]
+    assert [word(asked.judge(deed)) for deed in deeds] == ["allow", "allow"]
 
 
 def test_it_leads_no_program_into_a_folder_that_was_added_later(home, project, tmp_path):
@@ -84,11 +84,11 @@ def test_it_leads_no_program_into_a_folder_that_was_added_later(home, project, t
     later = RulePolicy(roots, [str(home)], grants=Grants(str(home), project))
     for command in ("pytest tests", "cat a.txt"):
         allow_in_project(later, command, project)
-    assert word(later.judge(line("pytest tests/unit", project))) == "go"
+    assert word(later.judge(line("pytest tests/unit", project))) == "allow"
     assert word(later.judge(line(f"pytest {tmp_path}/added/tests", project))) == "ask"
-    assert word(later.judge(line(f"cat {tmp_path}/added/tests", project))) == "go"
+    assert word(later.judge(line(f"cat {tmp_path}/added/tests", project))) == "allow"
     mine = RulePolicy(roots, [str(home)], user_rules=[allow("pytest *")])
-    assert word(mine.judge(line(f"pytest {tmp_path}/added/tests", project))) == "go"
+    assert word(mine.judge(line(f"pytest {tmp_path}/added/tests", project))) == "allow"
 
 
 def test_it_is_kept_in_crows_home_and_for_nobody_else_to_read(home, project):
@@ -117,12 +117,12 @@ def test_what_another_crow_allows_or_revokes_counts_at_once(home, project):
     mine, theirs = policy(home, project), policy(home, project)
     assert word(mine.judge(line("ls", project))) == "ask"
     allow_in_project(theirs, "ls", project)
-    assert word(mine.judge(line("ls", project))) == "go"
+    assert word(mine.judge(line("ls", project))) == "allow"
     allow_in_project(mine, "npm test", project)
-    assert word(theirs.judge(line("npm test", project))) == "go"
+    assert word(theirs.judge(line("npm test", project))) == "allow"
     assert theirs.revoke(allow("ls *"))
     assert word(mine.judge(line("ls", project))) == "ask"
-    assert word(mine.judge(line("npm test", project))) == "go"
+    assert word(mine.judge(line("npm test", project))) == "allow"
 
 
 def test_no_grant_is_lost_when_many_write(home, project, monkeypatch):
@@ -161,7 +161,7 @@ def test_a_damaged_file_grants_nothing_says_so_and_is_not_overwritten(home, proj
     assert word(damaged.judge(line("ls", project))) == "ask"
     warning = allow_in_project(damaged, "ls", project)
     assert "for this session only" in warning
-    assert word(damaged.judge(line("ls", project))) == "go"
+    assert word(damaged.judge(line("ls", project))) == "allow"
     assert (home / "grants.json").read_bytes() == content
     (home / "grants.json").unlink()
     assert damaged.warning == ""
@@ -177,7 +177,7 @@ def test_a_home_that_cannot_be_written(tmp_path, project):
     (tmp_path / "file").write_text("")
     asked = policy(tmp_path / "file" / "home", project)
     assert "for this session only" in allow_in_project(asked, "ls", project)
-    assert word(asked.judge(line("ls", project))) == "go"
+    assert word(asked.judge(line("ls", project))) == "allow"
 
 
 def test_a_lock_that_is_never_released(home, project):
@@ -200,6 +200,6 @@ def test_a_path_that_is_no_text(home, tmp_path):
 def test_a_grant_does_not_lift_what_is_refused_or_always_asked(home, project):
     Grants(str(home), project).add((allow("rm *"), PermissionRule("write", "allow", path="**")))
     strict = RulePolicy([project], [str(home)], user_rules=[deny("rm *")], grants=Grants(str(home), project))
-    assert word(strict.judge(line("rm x", project))) == "refuse"
+    assert word(strict.judge(line("rm x", project))) == "deny"
     assert word(strict.judge(Deed("write", ToolKind.EDIT, writes=(f"{project}/.git/config",)))) == "ask"
-    assert word(strict.judge(Deed("write", ToolKind.EDIT, writes=(f"{project}/x",)))) == "go"
+    assert word(strict.judge(Deed("write", ToolKind.EDIT, writes=(f"{project}/x",)))) == "allow"

@@ -129,7 +129,7 @@ def test_where_a_file_says_what_is_read_or_written_only_exact_words_are_covered(
     first, second, *_ = line.split()
     for rule in (f"{first} *", f"{first} {second} *"):
         assert word(shop.policy(allow(rule)).judge(shop.line(line))) == "ask", rule
-    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "go"
+    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "allow"
     assert shop.policy().judge(shop.line(line)).session.label == f"Allow `{line}` for this session"
 
 
@@ -148,12 +148,12 @@ def test_where_a_file_says_what_is_read_or_written_only_exact_words_are_covered(
 )
 def test_a_runner_of_scripts_prints_no_environment(shop, rule, line):
     assert word(shop.policy(allow(rule)).judge(shop.line(line))) == "ask"
-    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "go"
+    assert word(shop.policy(allow(line)).judge(shop.line(line))) == "allow"
 
 
 @pytest.mark.parametrize("line", ["npm run environment", "npm run env:check", "pnpm run build", "npm test unit"])
 def test_a_runner_of_scripts_runs_those_of_the_package(shop, line):
-    assert word(shop.policy(allow("npm *"), allow("pnpm *")).judge(shop.line(line))) == "go"
+    assert word(shop.policy(allow("npm *"), allow("pnpm *")).judge(shop.line(line))) == "allow"
 
 
 def rows() -> list[str]:

@@ -19,7 +19,7 @@ def asking(tool: str, host: str = "api.example.com") -> Deed:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_host_is_asked_about_but_in_auto(shop, tool):
-    for mode, expected in (("ask", "ask"), ("edit", "ask"), ("plan", "ask"), ("auto", "go")):
+    for mode, expected in (("ask", "ask"), ("edit", "ask"), ("plan", "ask"), ("auto", "allow")):
         assert word(shop.policy(mode=mode).judge(asking(tool))) == expected
 
 
@@ -27,10 +27,10 @@ def test_a_host_is_asked_about_but_in_auto(shop, tool):
 @pytest.mark.parametrize(
     ("decision", "host", "expected"),
     [
-        ("allow", "api.example.com", "go"),
-        ("allow", "*.example.com", "go"),
+        ("allow", "api.example.com", "allow"),
+        ("allow", "*.example.com", "allow"),
         ("allow", "example.com", "ask"),
-        ("deny", "*.example.com", "refuse"),
+        ("deny", "*.example.com", "deny"),
         ("ask", "*.example.com", "ask"),
     ],
 )
@@ -41,7 +41,7 @@ def test_a_rule_names_a_host_or_all_below_one(shop, tool, decision, host, expect
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_rule_that_refuses_holds_in_auto(shop, tool):
     rule = PermissionRule(tool, "deny", host="*.example.com")
-    assert word(shop.policy(rule, mode="auto").judge(asking(tool))) == "refuse"
+    assert word(shop.policy(rule, mode="auto").judge(asking(tool))) == "deny"
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -53,9 +53,9 @@ def test_a_yes_for_longer_covers_this_host_and_this_tool(shop, tool, where, tmp_
     scope = verdict.session if where == "session" else verdict.project
     assert scope is not None
     assert policy.remember(scope, where) == ""
-    assert word(policy.judge(asking(tool))) == "go"
+    assert word(policy.judge(asking(tool))) == "allow"
     assert word(policy.judge(asking(tool, "www.example.com"))) == "ask"
     [other] = set(TOOLS) - {tool}
     assert word(policy.judge(asking(other))) == "ask"
     later = RulePolicy([shop.root], [shop.home], grants=Grants(str(tmp_path), shop.root))
-    assert word(later.judge(asking(tool))) == ("go" if where == "project" else "ask")
+    assert word(later.judge(asking(tool))) == ("allow" if where == "project" else "ask")

@@ -127,7 +127,7 @@ def test_commands(shop, line, label):
     assert ask.project.label == f"Allow {label} in this project"
     assert ask.session.rules == ask.project.rules
     policy.remember(ask.session, "session")
-    assert word(policy.judge(shop.line(line))) == "go", "what was remembered must cover what was asked"
+    assert word(policy.judge(shop.line(line))) == "allow", "what was remembered must cover what was asked"
     assert word(policy.judge(shop.line(line + "; evil"))) == "ask"
 
 
@@ -140,7 +140,7 @@ def test_lines_that_are_asked_about_each_time(shop, line):
 def test_an_always_for_echo_is_no_consent_to_anything_else(shop):
     policy = shop.policy()
     policy.remember(asked(policy, shop.line("echo hi")).session, "session")
-    assert word(policy.judge(shop.line("echo there"))) == "go"
+    assert word(policy.judge(shop.line("echo there"))) == "allow"
     for line in ("rm -rf /", "echo hi; rm -rf /", "echo $(rm -rf /)", "echo hi > a.txt", "/bin/echo hi"):
         assert word(policy.judge(shop.line(line))) == "ask", line
 
@@ -148,7 +148,7 @@ def test_an_always_for_echo_is_no_consent_to_anything_else(shop):
 def test_exact_words_are_words(shop):
     policy = shop.policy()
     policy.remember(asked(policy, shop.line("python 'a b.py' '*'")).session, "session")
-    assert word(policy.judge(shop.line("python 'a b.py' '*'"))) == "go"
+    assert word(policy.judge(shop.line("python 'a b.py' '*'"))) == "allow"
     assert word(policy.judge(shop.line("python a b.py x"))) == "ask"
     assert word(policy.judge(shop.line("python 'a b.py' x"))) == "ask"
 
@@ -171,7 +171,7 @@ def test_edits(shop, path, label, covers, not_covers):
     policy.remember(ask.session, "session")
     for covered in [path, *covers]:
         for tool in ("write", "edit"):
-            assert word(policy.judge(shop.write(covered, tool))) == "go", covered
+            assert word(policy.judge(shop.write(covered, tool))) == "allow", covered
     for other in not_covers:
         assert word(policy.judge(shop.write(other))) == "ask", other
 
@@ -192,8 +192,8 @@ def test_reading_outside(shop):
     assert ask.session.label == "Allow reading in /opt/a for this session"
     assert ask.project is None
     policy.remember(ask.session, "session")
-    assert word(policy.judge(shop.read("/opt/a/c/d"))) == "go"
-    assert word(policy.judge(Deed("search", ToolKind.SEARCH, reads=("/opt/a/c",)))) == "go"
+    assert word(policy.judge(shop.read("/opt/a/c/d"))) == "allow"
+    assert word(policy.judge(Deed("search", ToolKind.SEARCH, reads=("/opt/a/c",)))) == "allow"
     for other in ("/opt/ab/c", "/opt/a/.env", "/opt/z", "/opt/a/../x"):
         assert word(policy.judge(shop.read(other))) == "ask", other
     assert word(policy.judge(shop.write("/opt/a/b"))) == "ask"
@@ -217,14 +217,14 @@ def test_what_was_allowed_is_the_tool_as_it_was(shop, tmp_path):
         policy = RulePolicy([shop.root], [shop.home], grants=Grants(str(tmp_path / where), shop.root))
         ask = asked(policy, before)
         allow(policy, ask, where)
-        assert word(policy.judge(before)) == "go"
+        assert word(policy.judge(before)) == "allow"
         again = asked(policy, after)
         assert again.reason == (
             "You allowed `mcp__docs__search`, but it changed: its server, its description or its arguments."
         )
         assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "ask"
         allow(policy, again, where)
-        assert word(policy.judge(after)) == "go"
+        assert word(policy.judge(after)) == "allow"
         assert word(policy.judge(before)) == "ask"
         assert [known.rule.digest for known in policy.rules()] == ["d2"]
 
@@ -235,7 +235,7 @@ def test_an_answer_from_before_tools_were_told_apart_is_asked_for_again(shop, tm
     policy = RulePolicy([shop.root], [shop.home], grants=grants)
     assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER, digest="d1"))) == "ask"
     written = shop.policy(PermissionRule("mcp__docs__*", "allow"))
-    assert word(written.judge(Deed("mcp__docs__search", ToolKind.OTHER, digest="d1"))) == "go"
+    assert word(written.judge(Deed("mcp__docs__search", ToolKind.OTHER, digest="d1"))) == "allow"
 
 
 def test_hosts_and_tools(shop):
@@ -248,5 +248,5 @@ def test_hosts_and_tools(shop):
     assert ask.project is not None
     assert ask.project.label == "Allow mcp__docs__search in this project"
     policy.remember(ask.project, "project")
-    assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "go"
+    assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "allow"
     assert word(policy.judge(Deed("mcp__docs__delete", ToolKind.OTHER))) == "ask"

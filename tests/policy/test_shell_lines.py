@@ -442,29 +442,29 @@ then
 
 MANY_LINES = [
     ("git status\nrm a.txt", "ask"),
-    ("git status\n\n  git log\n", "go"),
-    ("git status &&\n  git log", "go"),
-    ("git status |\n  cat", "go"),
+    ("git status\n\n  git log\n", "allow"),
+    ("git status &&\n  git log", "allow"),
+    ("git status |\n  cat", "allow"),
     ("git status\n&& git log", "ask"),
-    ("echo 'a\nb'", "go"),
+    ("echo 'a\nb'", "allow"),
     ("echo 'a'\n'rm' a.txt", "ask"),
     ("ec\\\nho hi", "ask"),
     ("echo hi\\\nthere", "ask"),
     ("echo 'x'\\\nthere", "ask"),
     ("ec'ho\\\n' hi", "ask"),
     ("echo hi # \\\nrm a.txt", "ask"),
-    ("echo 'a b' \\\n  c \\\n  d", "go"),
-    ("echo " + "a" * 4000, "go"),
+    ("echo 'a b' \\\n  c \\\n  d", "allow"),
+    ("echo " + "a" * 4000, "allow"),
     ("echo " + "a" * 4097, "ask"),
     ("cat <<'E'\nhi\nE", "ask"),
     ("cat <<'E' ; rm a.txt\nhi\nE", "ask"),
     ("# comment\nrm a.txt", "ask"),
-    ("echo \\\nrm", "go"),
+    ("echo \\\nrm", "allow"),
     ("\n\n", "ask"),
-    ("echo " + "a " * 200, "go"),
+    ("echo " + "a " * 200, "allow"),
     ("echo " + "a " * 400, "ask"),
     ("echo " + "a" * 11000, "ask"),
-    ("echo hi; " * 60, "go"),
+    ("echo hi; " * 60, "allow"),
     ("echo hi; " * 200, "ask"),
 ]
 
@@ -484,7 +484,7 @@ def covered_lines() -> list[str]:
 @pytest.mark.parametrize("line", covered_lines())
 def test_covered(shop, policy, line):
     verdict = policy.judge(shop.line(line))
-    assert word(verdict) == "go", f"{line!r} should go: {verdict}"
+    assert word(verdict) == "allow", f"{line!r} should go: {verdict}"
 
 
 @pytest.mark.parametrize("line", NOT_COVERED.strip("\n").split("\n"))
@@ -519,7 +519,7 @@ def test_a_rule_without_command_covers_every_line(shop):
     from crow.config.settings import PermissionRule
 
     policy = shop.policy(PermissionRule("terminal", "allow"))
-    assert word(policy.judge(shop.line("rm -rf $(cat x) > y &"))) == "go"
+    assert word(policy.judge(shop.line("rm -rf $(cat x) > y &"))) == "allow"
 
 
 def test_without_rules_every_line_asks(shop):
@@ -528,9 +528,9 @@ def test_without_rules_every_line_asks(shop):
 
 def test_a_line_that_runs_outside_is_not_covered(shop, policy):
     assert word(policy.judge(shop.line("echo hi", cwd=shop.outside))) == "ask"
-    assert word(policy.judge(shop.line("echo hi", cwd=shop.path("src")))) == "go"
+    assert word(policy.judge(shop.line("echo hi", cwd=shop.path("src")))) == "allow"
     assert word(policy.judge(shop.line("./run.sh", cwd=shop.path("src")))) == "ask"
-    assert word(policy.judge(shop.line("cat ../a.txt", cwd=shop.path("src")))) == "go"
+    assert word(policy.judge(shop.line("cat ../a.txt", cwd=shop.path("src")))) == "allow"
     assert word(policy.judge(shop.line("cat ../../outside/secret.txt", cwd=shop.path("src")))) == "ask"
 
 
@@ -544,10 +544,10 @@ def test_a_folder_that_looks_like_an_address(tmp_path):
     shop = Workshop.build(tmp_path)
     policy = shop.policy(allow("cat *"))
     lines = ["cat http://x/y", "cat --z=http://x/y", "cat http://x/link", "cat https://x"]
-    assert [word(policy.judge(shop.line(line))) for line in lines] == ["go"] * 4
+    assert [word(policy.judge(shop.line(line))) for line in lines] == ["allow"] * 4
     os.makedirs(shop.path("http:/x"))
     os.symlink(shop.outside, shop.path("http:/x/link"))
-    assert [word(policy.judge(shop.line(line))) for line in lines] == ["ask"] * 3 + ["go"]
+    assert [word(policy.judge(shop.line(line))) for line in lines] == ["ask"] * 3 + ["allow"]
     assert word(policy.judge(shop.line("cat http://x/../../.env"))) == "ask"
 
 
@@ -555,5 +555,5 @@ def test_a_remembered_split_runs_no_filter(shop):
     policy = shop.policy()
     ask = policy.judge(shop.line("split -l 5 a.txt"))
     policy.remember(ask.session, "session")
-    assert word(policy.judge(shop.line("split -l 5 a.txt"))) == "go"
+    assert word(policy.judge(shop.line("split -l 5 a.txt"))) == "allow"
     assert word(policy.judge(shop.line("split --filter='id > pwned' a.txt"))) == "ask"

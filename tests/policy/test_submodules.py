@@ -46,7 +46,7 @@ git status && git add .
 
 @pytest.mark.parametrize("line", ADDING.splitlines())
 def test_not_covered_while_a_repository_lies_there(project, line):
-    assert judged(project, line) == "go"
+    assert judged(project, line) == "allow"
     plant(f"{project.root}/vendor/x")
     plant(f"{project.root}/src/y")
     assert judged(project, line) == "ask"
@@ -57,33 +57,33 @@ def test_not_covered_while_a_repository_lies_there(project, line):
 )
 def test_covered_if_it_adds_nothing_of_the_repository(project, line):
     plant(f"{project.root}/vendor/x")
-    assert judged(project, line) == "go"
+    assert judged(project, line) == "allow"
 
 
 @pytest.mark.parametrize("line", ["npm test && git add -A", "ls; git add .", "git clone https://a.b/c && git add ."])
 def test_what_another_program_may_have_brought_is_not_added(project, line):
     assert judged(project, line) == "ask"
-    assert judged(project, line.partition("git add")[0] + "git status") == "go"
+    assert judged(project, line.partition("git add")[0] + "git status") == "allow"
 
 
 def test_a_true_submodule_is_no_other_repository(project):
     Path(project.root, ".git/modules/x").mkdir(parents=True)
     Path(project.root, "vendor/x").mkdir(parents=True)
     Path(project.root, "vendor/x/.git").write_text("gitdir: ../../.git/modules/x\n")
-    assert judged(project, "git add -A") == "go"
+    assert judged(project, "git add -A") == "allow"
     Path(project.root, "vendor/x/.git").write_text("gitdir: ../../src\n")
     assert judged(project, "git add -A") == "ask"
 
 
 def test_a_large_project_is_not_searched_to_its_end(project, monkeypatch):
     monkeypatch.setattr(submodules, "_MOST_FOLDERS", 8)
-    assert judged(project, "git add -A") == "go"
+    assert judged(project, "git add -A") == "allow"
     for number in range(9):
         Path(project.root, f"node_modules/{number}").mkdir(parents=True)
     assert judged(project, "git add -A") == "ask"
-    assert judged(project, "git add src/app.py") == "go"
+    assert judged(project, "git add src/app.py") == "allow"
     Path(project.root, ".gitignore").write_text("node_modules/\n")
-    assert judged(project, "git add -A") == "go"
+    assert judged(project, "git add -A") == "allow"
     Path(project.root, ".gitignore").write_text("node_modules/\n!node_modules/1\n")
     assert judged(project, "git add -A") == "ask"
 
@@ -91,6 +91,6 @@ def test_a_large_project_is_not_searched_to_its_end(project, monkeypatch):
 @pytest.mark.parametrize("name", ["index", "commondir"])
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(project, name):
     os.mkfifo(Path(project.root, ".git", name))
-    assert judged(project, "git status") == ("ask" if name == "index" else "go")
+    assert judged(project, "git status") == ("ask" if name == "index" else "allow")
     os.mkfifo(Path(project.root, "src/.git"))
     assert judged(project, "git add -A") == "ask"

@@ -12,21 +12,21 @@ from tests.policy.support import allow, deny, word
 MODES = ("ask", "edit", "plan", "auto")
 TABLE = {
     # as product and docs/permissions.md have it:  ask, edit, plan, auto
-    "read inside": "go go go go",
+    "read inside": "allow allow allow allow",
     "read outside": "ask ask ask ask",
     "read a secret": "ask ask ask ask",
     "read Crow's home": "ask ask ask ask",
-    "write inside": "ask go refuse go",
-    "write outside": "ask ask refuse ask",
-    "write a protected path": "ask ask refuse ask",
-    "write a secret": "ask ask refuse ask",
-    "terminal": "ask ask refuse go",
-    "web": "ask ask ask go",
-    "MCP tool": "ask ask ask go",
-    "task": "go go go go",
-    "plan": "go go go go",
+    "write inside": "ask allow deny allow",
+    "write outside": "ask ask deny ask",
+    "write a protected path": "ask ask deny ask",
+    "write a secret": "ask ask deny ask",
+    "terminal": "ask ask deny allow",
+    "web": "ask ask ask allow",
+    "MCP tool": "ask ask ask allow",
+    "task": "allow allow allow allow",
+    "plan": "allow allow allow allow",
     "leave plan": "ask ask ask ask",
-    "an edit that says not what": "ask ask refuse ask",
+    "an edit that says not what": "ask ask deny ask",
 }
 
 
@@ -78,9 +78,9 @@ def test_deny_rules_hold_in_every_mode(shop, rule, deed, mode):
     everything = [PermissionRule(rule.tool, "allow"), PermissionRule(rule.tool, "allow", rule.command, rule.path)]
     policy = shop.policy(*everything, rule, mode=mode)
     verdict = policy.judge(deed(shop))
-    assert word(verdict) == "refuse"
+    assert word(verdict) == "deny"
     assert verdict.origin is Origin.USER
-    assert word(shop.policy(*everything, mode=mode, project=(rule,)).judge(deed(shop))) == "refuse"
+    assert word(shop.policy(*everything, mode=mode, project=(rule,)).judge(deed(shop))) == "deny"
 
 
 def fetch(host: str) -> Deed:
@@ -101,32 +101,32 @@ def test_a_projects_own_rules_can_only_tighten(shop):
     assert word(policy.judge(fetch("example.com"))) == "ask"
     assert word(policy.judge(shop.read(shop.outside + "/x"))) == "ask"
     assert word(policy.judge(shop.read("src/app.py"))) == "ask"
-    assert word(policy.judge(shop.line("ls"))) == "refuse"
+    assert word(policy.judge(shop.line("ls"))) == "deny"
     assert policy.judge(shop.line("ls")).origin is Origin.PROJECT
 
 
 @pytest.mark.parametrize(
     ("rule", "path", "expected"),
     [
-        ("src/**", "src/app.py", "go"),
-        ("src/**", "src/a/b/c", "go"),
-        ("src/**", "src", "go"),
+        ("src/**", "src/app.py", "allow"),
+        ("src/**", "src/a/b/c", "allow"),
+        ("src/**", "src", "allow"),
         ("src/**", "SRC/app.py", "ask"),
         ("src/**", "srcs/app.py", "ask"),
         ("src/**", "a/src/app.py", "ask"),
         ("src", "src/app.py", "ask"),
-        ("./src/*", "src/app.py", "go"),
+        ("./src/*", "src/app.py", "allow"),
         ("src/*", "src/a/b", "ask"),
-        ("src/*.py", "src/a.py", "go"),
-        ("src/?.py", "src/a.py", "go"),
+        ("src/*.py", "src/a.py", "allow"),
+        ("src/?.py", "src/a.py", "allow"),
         ("src/?.py", "src/ab.py", "ask"),
-        ("**/*.md", "README.md", "go"),
-        ("**/*.md", "a/b/c.md", "go"),
-        ("a/**/z", "a/z", "go"),
-        ("a/**/z", "a/b/c/z", "go"),
+        ("**/*.md", "README.md", "allow"),
+        ("**/*.md", "a/b/c.md", "allow"),
+        ("a/**/z", "a/z", "allow"),
+        ("a/**/z", "a/b/c/z", "allow"),
         ("a/**/z", "ab/z", "ask"),
         ("[ab].txt", "a.txt", "ask"),
-        ("[ab].txt", "[ab].txt", "go"),
+        ("[ab].txt", "[ab].txt", "allow"),
         ("{a,b}.txt", "a.txt", "ask"),
         ("**", ".env", "ask"),
         (".env", ".env", "ask"),
@@ -145,18 +145,19 @@ def test_allow_rules_for_paths(shop, rule, path, expected):
 def test_a_path_outside_has_to_be_named(shop):
     elsewhere = shop.outside + "/x"
     assert word(shop.policy(PermissionRule("write", "allow")).judge(shop.write(elsewhere))) == "ask"
-    assert word(shop.policy(PermissionRule("write", "allow")).judge(shop.write("a"))) == "go"
+    assert word(shop.policy(PermissionRule("write", "allow")).judge(shop.write("a"))) == "allow"
     named = PermissionRule("write", "allow", path=shop.outside + "/**")
-    assert word(shop.policy(named).judge(shop.write(elsewhere))) == "go"
+    assert word(shop.policy(named).judge(shop.write(elsewhere))) == "allow"
     assert (
-        word(shop.policy(PermissionRule("write", "allow", path="../outside/**")).judge(shop.write(elsewhere))) == "go"
+        word(shop.policy(PermissionRule("write", "allow", path="../outside/**")).judge(shop.write(elsewhere)))
+        == "allow"
     )
     assert word(shop.policy(named).judge(shop.write(elsewhere, "edit"))) == "ask"
 
 
 def test_a_deny_rule_follows_links_in_what_it_names(shop):
     rule = PermissionRule("read", "deny", path=shop.root + "/folder-link/**")
-    assert word(shop.policy(rule).judge(shop.read(shop.outside + "/secret.txt"))) == "refuse"
+    assert word(shop.policy(rule).judge(shop.read(shop.outside + "/secret.txt"))) == "deny"
     # An allow rule does not: a link in a repository must not widen what a person allowed.
     rule = PermissionRule("read", "allow", path=shop.root + "/folder-link/**")
     assert word(shop.policy(rule).judge(shop.read(shop.outside + "/secret.txt"))) == "ask"
@@ -164,7 +165,7 @@ def test_a_deny_rule_follows_links_in_what_it_names(shop):
 
 def test_both_spellings_of_a_path_are_judged(shop):
     real, spelled = shop.path("a.txt"), shop.path(".env")
-    assert word(shop.policy().judge(Deed("read", ToolKind.READ, reads=(real,)))) == "go"
+    assert word(shop.policy().judge(Deed("read", ToolKind.READ, reads=(real,)))) == "allow"
     assert word(shop.policy().judge(Deed("read", ToolKind.READ, reads=(real, spelled)))) == "ask"
 
 
@@ -173,29 +174,29 @@ def test_plan_is_opened_neither_by_a_rule_nor_by_a_yes_from_another_mode(shop):
     ask = policy.judge(shop.write("src/app.py"))
     policy.remember(ask.session, "session")
     policy.remember(policy.judge(shop.line("npm test")).session, "session")
-    assert word(policy.judge(shop.write("src/app.py"))) == "go"
+    assert word(policy.judge(shop.write("src/app.py"))) == "allow"
     policy.mode = "plan"
-    assert word(policy.judge(shop.write("src/app.py"))) == "refuse"
-    assert word(policy.judge(shop.line("npm test"))) == "refuse"
-    assert word(policy.judge(shop.line("git log"))) == "refuse"
-    assert word(policy.judge(shop.line("git log; ls"))) == "refuse"
+    assert word(policy.judge(shop.write("src/app.py"))) == "deny"
+    assert word(policy.judge(shop.line("npm test"))) == "deny"
+    assert word(policy.judge(shop.line("git log"))) == "deny"
+    assert word(policy.judge(shop.line("git log; ls"))) == "deny"
 
 
 def test_plan_refuses_before_it_asks(shop):
     policy = shop.policy(PermissionRule("terminal", "ask", command="ls *"), deny("rm *"), mode="plan")
-    assert word(policy.judge(shop.line("ls"))) == "refuse"
-    assert word(policy.judge(shop.line("ls 'x"))) == "refuse"
-    assert word(shop.policy(PermissionRule("write", "ask"), mode="plan").judge(shop.write("a"))) == "refuse"
+    assert word(policy.judge(shop.line("ls"))) == "deny"
+    assert word(policy.judge(shop.line("ls 'x"))) == "deny"
+    assert word(shop.policy(PermissionRule("write", "ask"), mode="plan").judge(shop.write("a"))) == "deny"
 
 
 @pytest.mark.parametrize(
     ("rule", "host", "expected"),
     [
-        ("example.com", "example.com", "go"),
-        ("example.com", "EXAMPLE.com.", "go"),
+        ("example.com", "example.com", "allow"),
+        ("example.com", "EXAMPLE.com.", "allow"),
         ("example.com", "www.example.com", "ask"),
-        ("*.example.com", "www.example.com", "go"),
-        ("*.example.com", "a.b.example.com", "go"),
+        ("*.example.com", "www.example.com", "allow"),
+        ("*.example.com", "a.b.example.com", "allow"),
         ("*.example.com", "example.com", "ask"),
         ("*.example.com", "evilexample.com", "ask"),
         ("example.com", "example.com.evil.com", "ask"),
@@ -208,8 +209,8 @@ def test_hosts(shop, rule, host, expected):
 
 def test_tools_of_servers(shop):
     policy = shop.policy(PermissionRule("mcp__docs__*", "allow"), PermissionRule("mcp__db__read", "allow"))
-    assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "go"
-    assert word(policy.judge(Deed("mcp__db__read", ToolKind.OTHER))) == "go"
+    assert word(policy.judge(Deed("mcp__docs__search", ToolKind.OTHER))) == "allow"
+    assert word(policy.judge(Deed("mcp__db__read", ToolKind.OTHER))) == "allow"
     assert word(policy.judge(Deed("mcp__db__write", ToolKind.OTHER))) == "ask"
     assert word(policy.judge(Deed("mcp__docs2__search", ToolKind.OTHER))) == "ask"
 
@@ -241,7 +242,7 @@ def test_what_the_policy_tells_of_itself(shop):
         "deny terminal: `rm *` (the project's config)",
         "allow terminal: `npm test *` (allowed in this session)",
     ]
-    assert word(policy.judge(shop.line("npm test"))) == "go"
+    assert word(policy.judge(shop.line("npm test"))) == "allow"
     assert policy.judge(shop.line("npm test")).origin is Origin.SESSION_GRANT
     assert policy.revoke(npm)
     assert not policy.revoke(npm)
@@ -283,8 +284,8 @@ def test_explanations(shop):
 
 def test_several_roots():
     policy = RulePolicy(["/w", "/more"], user_rules=[PermissionRule("write", "allow", path="src/**")])
-    assert word(policy.judge(Deed("write", ToolKind.EDIT, writes=("/more/src/x",)))) == "go"
-    assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/more/x",)))) == "go"
+    assert word(policy.judge(Deed("write", ToolKind.EDIT, writes=("/more/src/x",)))) == "allow"
+    assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/more/x",)))) == "allow"
     assert word(policy.judge(Deed("read", ToolKind.READ, reads=("/moreover/x",)))) == "ask"
 
 

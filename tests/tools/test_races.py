@@ -30,8 +30,7 @@ from crow.mcp.serving.file_editor import FileEditor
 from crow.mcp.serving.workspace import ServedWorkspace
 from crow.messages import ToolCall
 from crow.policy.base import Allow
-from crow.policy.rules import RulePolicy
-from crow.policy.unattended import judge_in
+from crow.policy.rules import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
 from crow.tools.edit import Edit

@@ -28,7 +28,7 @@ FORBIDDEN = "a rule forbids it."
 
 def fetcher(verdict: Any = "ask", settings: WebSettings = HERE) -> WebFetch:
     """The tool, where every host that a redirect leads to gets this verdict."""
-    return WebFetch(settings, lambda host: HostVerdict(verdict, FORBIDDEN if verdict == "refuse" else ""))
+    return WebFetch(settings, lambda host: HostVerdict(verdict, FORBIDDEN if verdict == "deny" else ""))
 
 
 async def prepared(tool: WebFetch | WebSearch, **arguments: Any) -> FetchAction | WebSearchAction:
@@ -191,8 +191,8 @@ def test_a_private_host_is_refused_with_the_setting_that_would_allow_it():
         ("ask", "http://127.0.0.1:{port}/there", True),
         ("ask", "/there", True),
         ("ask", "http://localhost:{port}/there", False),
-        ("go", "http://localhost:{port}/there", True),
-        ("refuse", "http://localhost:{port}/there", False),
+        ("allow", "http://localhost:{port}/there", True),
+        ("deny", "http://localhost:{port}/there", False),
         ("ask", "http://www.127.0.0.1.localhost:{port}/there", False),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_redirect_is_followed_only_where_nobody_has_to_be_asked(verdict, targe
     ("verdict", "ok", "told"),
     [
         ("ask", True, ", about which the user has not been asked. Fetch that instead."),
-        ("refuse", False, f", and that is not fetched: {FORBIDDEN}"),
+        ("deny", False, f", and that is not fetched: {FORBIDDEN}"),
     ],
 )
 def test_why_a_redirect_was_not_followed_is_said(verdict, ok, told):
@@ -223,13 +223,13 @@ def test_why_a_redirect_was_not_followed_is_said(verdict, ok, told):
 
 
 def test_a_redirect_from_https_to_http_is_said_to_lose_the_encryption():
-    result = Redirects(lambda host: HostVerdict("go")).not_followed(
+    result = Redirects(lambda host: HostVerdict("allow")).not_followed(
         read_url("https://example.com/"), read_url("http://example.com/")
     )
     assert (result.ok, "which is not encrypted" in result.text) == (True, True)
 
 
-@pytest.mark.parametrize(("verdict", "followed"), [("ask", True), ("refuse", False)])
+@pytest.mark.parametrize(("verdict", "followed"), [("ask", True), ("deny", False)])
 def test_www_is_the_same_site_unless_a_rule_forbids_it(verdict, followed, monkeypatch):
     async def loopback(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]  # not every machine knows the names below localhost

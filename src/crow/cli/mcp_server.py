@@ -18,7 +18,7 @@ from crow.mcp.serving.advice import ADVICE
 from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, Offering
 from crow.mcp.serving.server import CrowServer
-from crow.policy.unattended import judge_in
+from crow.policy.rules import judge_in
 from crow.results import ToolKind
 from crow.tools.web_fetch import WebFetch
 from crow.tools.web_redirects import HostVerdict, JudgeHost
@@ -82,7 +82,7 @@ def _judge_of_hosts(judge: Judge) -> JudgeHost:
 
     def judge_host(host: str) -> HostVerdict:
         reason = judge(Deed("web_fetch", ToolKind.FETCH, host=host))
-        return HostVerdict("refuse", reason) if reason else HostVerdict("ask")
+        return HostVerdict("deny", reason) if reason else HostVerdict("ask")
 
     return judge_host
 

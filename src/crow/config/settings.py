@@ -6,8 +6,10 @@ import msgspec
 
 from crow.config.hosts import is_on_this_machine
 
+Decision = Literal["allow", "ask", "deny"]
+"""What a rule, or a mode where no rule says otherwise, decides about an action."""
 Mode = Literal["ask", "edit", "plan", "auto"]
-"""What may be done without asking; `crow.policy.modes` says what each of them does."""
+"""What may be done without asking; `crow.policy.base` says what each of them does."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 ThoughtLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -107,7 +109,7 @@ TOOLS = (
 
 class PermissionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: str
-    decision: Literal["allow", "ask", "deny"]
+    decision: Decision
     command: str | None = None
     path: str | None = None
     host: str | None = None

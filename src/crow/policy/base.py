@@ -1,4 +1,4 @@
-"""What the policy is asked, and its three answers."""
+"""The words of the policy: what it is asked, its three verdicts, rules and who made them, and each mode's decisions."""
 
 import enum
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 
 from crow.actions import Deed
-from crow.config.settings import Mode, PermissionRule
+from crow.config.settings import MODES, Decision, Mode, PermissionRule
 
 T = TypeVar("T")
 Where = Literal["session", "project"]
@@ -114,3 +114,63 @@ class Policy(Protocol):
     def revoke(self, rule: PermissionRule) -> bool:
         """Forgets what was remembered. False if it was not: a rule in a file is changed in that file."""
         ...
+
+
+# --- what each mode does where no rule says otherwise: the table of docs/permissions.md, as data
+
+
+class Aspect(enum.StrEnum):
+    """One thing that a deed does. The value is the rule's name in a verdict."""
+
+    READ_INSIDE = "reading in the workspace"
+    READ_OUTSIDE = "reading outside the workspace"
+    READ_SECRET = "reading a secret"  # noqa: S105 -- no password
+    WRITE_INSIDE = "writing in the workspace"
+    WRITE_OUTSIDE = "writing outside the workspace"
+    WRITE_PROTECTED = "writing to a protected path"
+    TERMINAL = "running a command"
+    WEB = "asking a host on the web"
+    MCP = "calling a server's tool"
+    LEAVE_MODE = "changing the mode"
+    UNKNOWN = "doing what no rule knows"
+    NOTHING = "nothing that needs permission"
+
+
+# One decision for each of MODES, in their order: ask, edit, plan, auto.
+_TABLE: dict[Aspect, tuple[Decision, Decision, Decision, Decision]] = {
+    Aspect.READ_INSIDE: ("allow", "allow", "allow", "allow"),
+    Aspect.READ_OUTSIDE: ("ask", "ask", "ask", "ask"),
+    Aspect.READ_SECRET: ("ask", "ask", "ask", "ask"),
+    Aspect.WRITE_INSIDE: ("ask", "allow", "deny", "allow"),
+    Aspect.WRITE_OUTSIDE: ("ask", "ask", "deny", "ask"),
+    Aspect.WRITE_PROTECTED: ("ask", "ask", "deny", "ask"),
+    Aspect.TERMINAL: ("ask", "ask", "deny", "allow"),
+    Aspect.WEB: ("ask", "ask", "ask", "allow"),
+    Aspect.MCP: ("ask", "ask", "ask", "allow"),
+    Aspect.LEAVE_MODE: ("ask", "ask", "ask", "ask"),
+    Aspect.UNKNOWN: ("ask", "ask", "deny", "ask"),
+    Aspect.NOTHING: ("allow", "allow", "allow", "allow"),
+}
+
+ALWAYS_ASKED = frozenset({Aspect.READ_SECRET, Aspect.WRITE_PROTECTED, Aspect.LEAVE_MODE, Aspect.UNKNOWN})
+"""What no allow rule covers."""
+
+
+def decision_of(mode: Mode, aspect: Aspect) -> Decision:
+    return _TABLE[aspect][MODES.index(mode)]
+
+
+GLOB_CHARACTERS = frozenset("*?")
+"""What means something else than itself in the path of a rule."""
+
+
+# --- lists of names, written as text so that they can be read
+
+
+def names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def phrases(text: str) -> frozenset[tuple[str, ...]]:
+    """Names of one or more words, these joined by a `+`: `rm git+push`."""
+    return frozenset(tuple(phrase.split("+")) for phrase in text.split())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from crow.policy.base import names
 from crow.policy.plain import LONGEST_LINE
-from crow.policy.tables import names
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

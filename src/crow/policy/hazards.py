@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import msgspec
 
+from crow.policy.base import names
 from crow.policy.option_table import TABLE, Covered
 from crow.policy.programs import EXACT_PHRASES, HARMLESS, SUBCOMMANDS, program
-from crow.policy.tables import names
 
 _SED_SCRIPT = re.compile(
     r"(?:(?:\d+|\$|/[^/\\\n]*/)(?:,(?:\+?\d+|\$|/[^/\\\n]*/))?)?"

@@ -8,14 +8,26 @@ import msgspec
 
 from crow.actions import Deed
 from crow.paths import is_inside, shown
-from crow.policy.base import Allow, Ask, Deny, Mode, Origin, Scope, Verdict, Where, said
+from crow.policy.base import (
+    ALWAYS_ASKED,
+    Allow,
+    Ask,
+    Aspect,
+    Deny,
+    Mode,
+    Origin,
+    Scope,
+    Verdict,
+    Where,
+    decision_of,
+    said,
+)
 from crow.policy.commands import CommandPattern
-from crow.policy.modes import ALWAYS_ASKED, Aspect, answer
+from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
 from crow.policy.paths import is_protected, is_secret_in
 from crow.policy.places import Place
 from crow.policy.reveal import Revealed, reveal
 from crow.policy.rulebook import ReadyRule, RuleBook
-from crow.policy.scopes import command_scope, host_scope, read_scope, tool_scope, write_scope
 from crow.policy.shell import NotCovered, coverage, first_strike, suggest
 from crow.results import ToolKind
 
@@ -103,7 +115,7 @@ def _judge_path(deed: Deed, path: str, situation: Situation, *, written: bool) -
             return _refusal(ready)
     aspect = _aspect_of(path, situation, written=written)
     for ready in situation.book.asking(deed.tool):
-        if ready.glob is not None and ready.glob.matches(path) and answer(situation.mode, aspect) != "refuse":
+        if ready.glob is not None and ready.glob.matches(path) and decision_of(situation.mode, aspect) != "deny":
             return _question(ready)
     if aspect not in ALWAYS_ASKED and (ready := _allowing_path(deed.tool, path, aspect, situation)):
         return Allow(said(ready.rule), ready.known.origin)
@@ -139,7 +151,7 @@ def _allowing_path(tool: str, path: str, aspect: Aspect, situation: Situation) -
 
 def _allowing(tool: str, aspect: Aspect, situation: Situation) -> list[ReadyRule]:
     """No rule opens what the mode refuses: in `plan` nothing is changed."""
-    return [] if answer(situation.mode, aspect) == "refuse" else situation.book.allowing(tool)
+    return [] if decision_of(situation.mode, aspect) == "deny" else situation.book.allowing(tool)
 
 
 def _why(aspect: Aspect, path: str) -> str:
@@ -160,7 +172,7 @@ def _why(aspect: Aspect, path: str) -> str:
 def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     denying = [ready for ready in situation.book.denying(deed.tool) if ready.pattern is not None]
     asking = [ready for ready in situation.book.asking(deed.tool) if ready.pattern is not None]
-    refused = answer(situation.mode, Aspect.TERMINAL) == "refuse"
+    refused = decision_of(situation.mode, Aspect.TERMINAL) == "deny"
     if denying or asking:
         revealed = reveal(deed.command)
         verdict = _struck(revealed, denying, asking)
@@ -232,11 +244,11 @@ def _judge_tool(deed: Deed, situation: Situation, aspect: Aspect, offer: Offer) 
 
 
 def _by_mode(mode: Mode, aspect: Aspect, why: str, offer: Offer) -> Verdict:
-    decision = answer(mode, aspect)
+    decision = decision_of(mode, aspect)
     match decision:
-        case "go":
+        case "allow":
             return Allow(aspect)
-        case "refuse":
+        case "deny":
             return Deny(aspect, f"the mode is `{mode}`, in which {aspect} is not allowed.")
         case "ask":
             return Ask(aspect, why, Origin.BUILT_IN, offer("session"), offer("project"))

@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from crow.paths import is_inside
-from crow.policy.hooks import is_obeyed_by_git
-from crow.policy.repositories import is_in_git_directory
-from crow.policy.tables import names
+from crow.policy.base import names
+from crow.policy.repositories import is_in_git_directory, is_obeyed_by_git
 
 _SECRET_NAMES = (".env*", "*.pem", "*.key", ".netrc", ".npmrc", ".pypirc")
 _HARMLESS_NAMES = (".env.example",)

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from crow.policy.tables import names
+from crow.policy.base import names
 from crow.visible import is_plainly_seen
 
 LONGEST_LINE = 10_000

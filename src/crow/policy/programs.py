@@ -3,7 +3,7 @@
 import os
 import re
 
-from crow.policy.tables import names, phrases
+from crow.policy.base import names, phrases
 
 _VERSION = re.compile(r"(?<=[a-z+])[-.]?\d[\d.]*$")
 _COMPILERS = names(

@@ -1,8 +1,8 @@
-"""The policy of a session: rules first, then the mode's table. Deny beats ask beats allow."""
+"""The policy of a session, and that of `crow mcp`: rules first, then the mode's table. Deny beats ask beats allow."""
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 import msgspec
 
@@ -10,9 +10,11 @@ from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.disk import Disk
 from crow.errors import ConfigError
-from crow.paths import shown
-from crow.policy.base import GRANTED, Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
+from crow.markdown import code
+from crow.paths import is_inside, shown
+from crow.policy.base import GRANTED, Allow, Ask, Aspect, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.grants import Grants, is_superseded
+from crow.policy.judging import Situation
 from crow.policy.paths import is_secret_in
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
@@ -73,10 +75,8 @@ class RulePolicy:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
-        from crow.policy.explaining import explain
-
         situation = self._situation()
-        return explain(deed, self._verdicts(deed, situation), situation)
+        return _explained(deed, self._verdicts(deed, situation), situation.mode)
 
     def _verdicts(self, deed: Deed, situation: "Situation") -> list[Verdict]:
         """What the person allowed was allowed in the folders that they knew: in another one it does not count."""
@@ -194,3 +194,88 @@ def _all_of(asks: list[Ask]) -> Ask:
 def _joined(scopes: list[Scope | None]) -> Scope | None:
     offered = list(dict.fromkeys(scopes))
     return offered[0] if len(offered) == 1 else None
+
+
+# --- why a deed may run, must be asked about or is refused, in lines for a person
+
+
+def _explained(deed: Deed, verdicts: list[Verdict], mode: Mode) -> str:
+    lines = [f"{_subject(deed)}, in mode `{mode}`:"]
+    lines += [f"- {_line(verdict, deed)}" for verdict in verdicts]
+    return "\n".join(lines)
+
+
+def _subject(deed: Deed) -> str:
+    if deed.command:
+        return f"The command {code(deed.command)}"
+    for verb, details in (("Writing", deed.writes), ("Reading", deed.reads), ("Asking", (deed.host,))):
+        if any(details):
+            return f"{verb} {', '.join(map(code, details))}"
+    return f"The tool {code(deed.tool)}"
+
+
+def _line(verdict: Verdict, deed: Deed) -> str:
+    by_mode = verdict.origin is Origin.BUILT_IN
+    match verdict:
+        case Allow():
+            does = "runs" if deed.command else "is done"
+            return f"It {does} without asking: {_why_allowed(verdict)}."
+        case Deny():
+            return f"It is refused: {verdict.reason}"
+        case Ask():
+            why = f": {verdict.rule} needs your permission in this mode." if by_mode else "."
+            return " ".join(filter(None, (f"You are asked first{why}", verdict.reason, _offered(verdict))))
+        case _:
+            assert_never(verdict)
+
+
+def _why_allowed(verdict: Allow) -> str:
+    if verdict.origin is not Origin.BUILT_IN:
+        return f"a rule allows it ({verdict.rule}; {verdict.origin})"
+    if verdict.rule == Aspect.NOTHING:
+        return f"it does {verdict.rule}"
+    return f"{verdict.rule} needs no permission in this mode"
+
+
+def _offered(ask: Ask) -> str:
+    labels = [scope.label for scope in (ask.session, ask.project) if scope is not None]
+    return f"Besides a single yes you can choose: {'; '.join(labels)}." if labels else "It can only be allowed once."
+
+
+# --- where nobody can be asked: what `crow mcp` refuses although its host allowed the call
+
+REMEDY = "The person can do it, or start the server with `crow mcp --allow-protected`."
+
+
+def judge_in(
+    roots: Sequence[str], outputs: str, *, home: str, rules: Sequence[PermissionRule], allow_protected: bool
+) -> Callable[[Deed], str]:
+    """Why a deed in these folders is refused; empty if it may be done.
+
+    Reading and writing there, commands and the web go, as in the mode `auto`: the host asks its user. Secrets and
+    protected paths are refused unless the person who started the server opened them; CROW_HOME always; and what the
+    user's own rules forbid, or want to be asked about. `outputs` is where commands leave what they printed.
+    """
+    policy = RulePolicy(roots, [home], mode="auto", user_rules=rules)
+    if outputs:
+        rule = PermissionRule(tool="read", path=f"{outputs}/**", decision="allow")
+        policy.remember(Scope("Read what commands printed", (rule,)), "session")
+
+    def is_opened(deed: Deed) -> bool:
+        paths = (*deed.reads, *deed.writes)
+        inside = all(any(is_inside(path, root) for root in roots) for path in paths)
+        of_crow = any(is_inside(path, folder) for path in paths for folder in (home, os.path.realpath(home)))
+        return allow_protected and inside and not of_crow
+
+    def judge(deed: Deed) -> str:
+        match policy.judge(deed):
+            case Allow():
+                return ""
+            case Deny(reason=reason):
+                return reason
+            case Ask(reason=reason, origin=Origin.BUILT_IN):
+                return "" if is_opened(deed) else f"{reason} {REMEDY}"
+            case Ask(reason=reason):
+                return f"{reason} Nobody can be asked here."
+
+    return judge

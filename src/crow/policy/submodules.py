@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from crow.paths import is_inside
+from crow.policy.base import names
 from crow.policy.programs import program
 from crow.policy.repositories import common_directory, read_start, repository_of, target_of_git_file
-from crow.policy.tables import names
 
 _GITLINK = b"\x00\x00\xe0\x00"
 """An entry's mode, 24 bytes behind its beginning."""

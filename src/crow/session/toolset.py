@@ -54,11 +54,11 @@ def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str])
         verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host), anew=False)
         match verdict:
             case Allow():
-                return HostVerdict("go")
+                return HostVerdict("allow")
             case AskVerdict():
                 return HostVerdict("ask")
             case Deny(reason=reason):
-                return HostVerdict("refuse", reason)
+                return HostVerdict("deny", reason)
             case _:
                 assert_never(verdict)
 

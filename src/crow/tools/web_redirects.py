@@ -1,10 +1,10 @@
 """Which redirects are followed unasked: rules and modes hold for every host on the way, not just for the first."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
+from crow.config.settings import Decision
 from crow.results import ToolResult
 from crow.visible import one_line
 from crow.web.urls import WebUrl
@@ -13,7 +13,7 @@ LONGEST_SHOWN = 120
 
 
 class HostVerdict(msgspec.Struct, frozen=True):
-    answer: Literal["go", "ask", "refuse"]
+    decision: Decision
     reason: str = ""
     """Why it is refused."""
 
@@ -32,16 +32,16 @@ class Redirects:
             return False
         if start.host == target.host:
             return True
-        answer = self._judge_host(target.host).answer
-        return answer == "go" or (answer == "ask" and _is_same_site(start, target))
+        decision = self._judge_host(target.host).decision
+        return decision == "allow" or (decision == "ask" and _is_same_site(start, target))
 
     def not_followed(self, asked: WebUrl, target: WebUrl) -> ToolResult:
         """What is told of a page that redirects to where `may_follow` did not go."""
         verdict = self._judge_host(target.host)
         leads = f"{asked.text} redirects to {target.text}"
-        if verdict.answer == "refuse":
+        if verdict.decision == "deny":
             return ToolResult.refused(f"{leads}, and that is not fetched: {verdict.reason}")
-        if verdict.answer == "go" or _is_same_site(asked, target):
+        if verdict.decision == "allow" or _is_same_site(asked, target):
             text = f"{leads}, which is not encrypted: it was not followed. Fetch that if it will do."
         else:
             text = f"{leads}, about which the user has not been asked. Fetch that instead."
