@@ -76,7 +76,7 @@ LATE_IMPORTS = {
     "tools.web_search": "the HTTP library is loaded with the first search",
     "web.conversion_process": "only the library for this page is loaded",
     "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
-    "model.windows": "the same: what sessions learn of windows is stored",
+    "model.stored_facts": "the same: what sessions learn of windows is stored",
     "session.open": "the tools are loaded for the first request, while the client shows the new session",
     "session.session": "so is the turn",
     "session.session_commands": "and what undo needs, for the first undo",

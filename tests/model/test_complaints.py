@@ -16,7 +16,7 @@ from crow.errors import (
 )
 from crow.model import complaint
 from crow.model.faults import from_status
-from crow.model.trial import try_model
+from crow.model.listing import try_model
 from tests.model.asking import run
 from tests.support.provider import Provider
 

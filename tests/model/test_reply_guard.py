@@ -2,8 +2,7 @@
 
 from crow.messages import Text, ToolSpec, UserMessage
 from crow.model.base import CallBegan, CallGrew, ModelEvent, ModelRequest, Said, Thinking, Usage
-from crow.model.reply_guard import ReplyGuard
-from crow.model.silent_losses import silent_loss
+from crow.model.reply_limits import ReplyGuard, silent_loss
 
 PASSAGE = "I will now read the file. ---------------------------------- Let me read the file again.\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crow.model.base import ModelInfo
-from crow.model.windows import FILE_NAME, KEPT_FOR, RENEWED_AFTER, Windows
+from crow.model.stored_facts import KEPT_FOR, RENEWED_AFTER, WINDOWS_FILE, Windows
 
 HERE = ModelInfo("local", "m", host="127.0.0.1:8080")
 OTHERS = [
@@ -36,7 +36,7 @@ def test_what_was_learned_is_there_in_the_next_process_for_its_owner_alone(tmp_p
     second = saved(first)
     assert second.get(HERE) == 8192
     assert [second.get(other) for other in OTHERS] == [None, None, None]
-    assert (home / FILE_NAME).stat().st_mode & 0o777 == 0o600
+    assert (home / WINDOWS_FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_refusal_wins_over_a_report_until_the_server_says_something_else(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_two_processes_lose_nothing_of_each_other_and_the_later_word_counts(tmp_
     [b"{", b"", b"\xff\xfe", b'{"version": 9, "windows": {}}', b'{"version": 1, "windows": {"x": {"tokens": -1}}}'],
 )
 def test_a_damaged_file_counts_as_none_and_is_replaced(tmp_path: Path, damage: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(damage)
+    (tmp_path / WINDOWS_FILE).write_bytes(damage)
     windows = read(tmp_path)
     assert windows.get(HERE) is None
     windows.report(HERE, 4096)
@@ -111,13 +111,13 @@ def test_nothing_is_written_again_that_is_known_nor_for_a_script(tmp_path: Path)
     windows = read(tmp_path)
     windows.report(ModelInfo("scripted", "demo"), 4096)
     assert saved(windows).get(ModelInfo("scripted", "demo")) is None
-    assert not (tmp_path / FILE_NAME).exists()
+    assert not (tmp_path / WINDOWS_FILE).exists()
     windows.report(HERE, 4096)
     saved(windows)
-    (tmp_path / FILE_NAME).unlink()
+    (tmp_path / WINDOWS_FILE).unlink()
     windows.report(HERE, 4096)
     saved(windows)
-    assert not (tmp_path / FILE_NAME).exists()
+    assert not (tmp_path / WINDOWS_FILE).exists()
 
 
 def test_a_home_that_cannot_be_written_holds_up_nobody(tmp_path: Path) -> None:

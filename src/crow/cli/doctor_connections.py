@@ -193,7 +193,7 @@ def _of_provider(name: str, found: Discovery, settings: Settings) -> str:
 
 
 async def _try_default(found: Discovery) -> Check:
-    from crow.model.trial import try_model
+    from crow.model.listing import try_model
 
     try:
         await try_model(found.default, found.providers, os.environ)
@@ -204,7 +204,7 @@ async def _try_default(found: Discovery) -> Check:
 
 def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Check:
     """Providers may quote what they were sent."""
-    from crow.model.scrubbing import scrub
+    from crow.model.keys import scrub
 
     providers = (*found.providers.values(), *settings.providers.values())
     keys = [provider.api_key or os.environ.get(provider.api_key_env, "").strip() for provider in providers]

@@ -160,7 +160,7 @@ def _try_model(name: str, provider: ProviderSettings, model: str, listed: list[s
     """Says whether the model answers. Raises if the key is refused, or if there is no such model: the rest may pass."""
     import asyncio
 
-    from crow.model.trial import try_model
+    from crow.model.listing import try_model
 
     if listed is not None and not is_listed(model, listed):
         print(f"crow: {name} does not list a model {model}.", file=sys.stderr)

@@ -35,22 +35,32 @@ def create(
     """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
     yet."""
     from crow.model.retry import RetryingModel
+
+    return RetryingModel(create_adapter(name, providers, limits, environ, info or describe(name, providers)), limits)
+
+
+def create_adapter(
+    name: str,
+    providers: Mapping[str, ProviderSettings],
+    limits: Limits,
+    environ: Mapping[str, str],
+    info: ModelInfo,
+) -> Model:
+    """The same without retries."""
     from crow.model.text_calls import TextCallModel
 
     settings = _settings(name, providers)
-    info = info or describe(name, providers)
     match settings.type:
         case "scripted":
-            model = TextCallModel(_scripted(info, settings))
+            return TextCallModel(_scripted(info, settings))
         case "openai":
             from crow.model.wires import openai
 
-            model = TextCallModel(openai.create(info, settings, limits, environ))
+            return TextCallModel(openai.create(info, settings, limits, environ))
         case "anthropic":
             from crow.model.wires import anthropic
 
-            model = anthropic.create(info, settings, limits, environ)
-    return RetryingModel(model, limits)
+            return anthropic.create(info, settings, limits, environ)
 
 
 def describe(name: str, providers: Mapping[str, ProviderSettings], listed: Facts | None = None) -> ModelInfo:

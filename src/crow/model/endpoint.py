@@ -10,7 +10,7 @@ from crow.config.hosts import is_header_value, looks_secret, secrets_in, shown_a
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
-from crow.model.scrubbing import scrub
+from crow.model.keys import scrub
 
 METHODS = ("/chat/completions", "/responses", "/messages")
 

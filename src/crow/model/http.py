@@ -25,7 +25,7 @@ from crow.model import complaint, network
 from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
-from crow.model.key_command import printed_key
+from crow.model.keys import printed_key
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
 

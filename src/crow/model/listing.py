@@ -1,17 +1,22 @@
-"""Which models a provider has: asked from its `/models`."""
+"""Which models a provider has, asked from its `/models`, and whether one of them answers."""
 
+import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
 import msgspec
 
-from crow.config.settings import ProviderSettings, ThoughtLevel
+from crow.config.settings import Limits, ProviderSettings, ThoughtLevel
+from crow.errors import ModelRejected, ModelUnavailable
+from crow.messages import Text, UserMessage
 from crow.model import catalog, endpoint
-from crow.model.base import ModelInfo, Price
+from crow.model.base import ModelInfo, ModelRequest, Price
 from crow.model.facts import Facts
 from crow.model.http import Http
+from crow.timeouts import timeout
 
-PATIENCE = 20.0
+LIST_TIMEOUT = 20.0
 """Seconds without a byte; a listing is a small thing."""
 
 # Where servers say how much fits: OpenRouter, vLLM, Groq, Together, LM Studio, Mistral, Gemini, …
@@ -53,7 +58,7 @@ async def list_facts(provider: str, settings: ProviderSettings, environ: Mapping
     """The same, as the provider alone says it."""
     path = "/models?limit=1000" if settings.type == "anthropic" else "/models"
     place = endpoint.find(provider, settings, environ)
-    connection = Http(place, idle=PATIENCE, environ=environ)
+    connection = Http(place, idle=LIST_TIMEOUT, environ=environ)
     try:
         body = await connection.get(path)
     finally:
@@ -178,3 +183,40 @@ def _price(entry: Entry) -> Price | None:
             return Price(prices[0], prices[1], prices[2], prices[3], "USD") if readable else None
         case _:
             return None
+
+
+# --- one tiny request to a model: the only way to know that it answers
+
+# A list of models proves little. Some are public, so that any key gets one, and not every model on it is for everybody.
+
+TRIAL_TIMEOUT = 60.0
+"""Seconds; a server on this machine may have to load the model first."""
+LONGEST_ANSWER = 16
+"""Tokens. Some servers refuse a limit of one."""
+
+CUT_OFF = r"max_tokens or model output limit was reached"
+"""How OpenAI words it that a model was still thinking when its tokens were used up: it did answer."""
+
+QUESTION = ModelRequest("", (UserMessage((Text("Say hi."),)),))
+
+
+async def try_model(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping[str, str]) -> None:
+    """Returns if the model answered, raises what a reply would raise. Nothing is tried twice."""
+    info = msgspec.structs.replace(catalog.describe(name, providers), max_output=LONGEST_ANSWER)
+    settings = providers.get(info.provider)
+    if settings is None or settings.type == "scripted":
+        return
+    model = catalog.create_adapter(name, providers, Limits(stream_idle=TRIAL_TIMEOUT), environ, info)
+    try:
+        async with timeout(TRIAL_TIMEOUT), contextlib.aclosing(model.reply(QUESTION)) as events:
+            async for _ in events:
+                pass
+    except ModelRejected as error:
+        if not re.search(CUT_OFF, error.said, re.IGNORECASE):
+            raise
+    except TimeoutError:
+        raise ModelUnavailable(
+            f"{info.provider} did not finish a short answer within {TRIAL_TIMEOUT:g} s.", provider=info.provider
+        ) from None
+    finally:
+        await model.close()

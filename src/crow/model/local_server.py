@@ -17,8 +17,8 @@ from crow.errors import ModelError
 from crow.model import endpoint
 from crow.model.http import Http
 
-PATIENCE = 5.0
-"""Seconds without a byte."""
+REPORT_TIMEOUT = 5.0
+"""Seconds without a byte of what a server says of itself."""
 
 Kind = Literal["llama.cpp", "Ollama", "LM Studio", "vLLM"]
 VERSION = re.compile(r"/v\d\w*$")
@@ -44,7 +44,7 @@ async def ask_server(
     """None if it is none of the servers that are known here, or does not answer."""
     place = endpoint.find(provider, settings, environ)
     # What these servers say of themselves lies beside the API, not below its version.
-    connection = Http(replace(place, url=VERSION.sub("", place.url)), idle=PATIENCE, environ=environ)
+    connection = Http(replace(place, url=VERSION.sub("", place.url)), idle=REPORT_TIMEOUT, environ=environ)
     try:
         answers = await asyncio.gather(
             _get(connection, "/props"),

@@ -31,8 +31,7 @@ from crow.errors import ConfigError, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo
 from crow.model.facts import Facts
-from crow.model.listings import ListedModels, keep_listing, read_listings
-from crow.model.windows import Windows
+from crow.model.stored_facts import ListedModels, Windows, keep_listing, read_listings
 
 if TYPE_CHECKING:
     from crow.disk import Disk

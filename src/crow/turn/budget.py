@@ -15,7 +15,7 @@ from crow.cutting import without_middle
 from crow.events import Remark, UsageReported
 from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import Usage, told_cost
-from crow.model.reply_limit import reply_room
+from crow.model.reply_limits import reply_room
 from crow.results import CommandEnd, ToolKind, ToolResult
 from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
 from crow.turn.conversation import Conversation

@@ -1,15 +1,23 @@
-"""A key that a command prints, for those that expire within the hour: it is run once, and again when it is refused."""
+"""Keys and other secrets: those that a command prints, for keys that expire within the hour, and keeping all of them
+out of what is shown."""
 
 import asyncio
+import base64
 import contextlib
+import functools
 import os
+import re
 import signal
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+import msgspec
 
 from crow.errors import ModelRefusedKey
 from crow.timeouts import timeout
 
-PATIENCE = 60.0
-"""Seconds. Some ask a service on the network, or wait for a device."""
+COMMAND_TIMEOUT = 60.0
+"""Seconds for a command that prints a key. Some ask a service on the network, or wait for a device."""
 LONGEST_KEY = 64 * 1024
 
 _PRINTED: dict[str, str] = {}
@@ -17,7 +25,8 @@ _PRINTED: dict[str, str] = {}
 
 
 async def printed_key(provider: str, command: str, *, again: bool = False) -> str:
-    """What the command prints; ModelRefusedKey if that is no key. With `again` it is run although its key is known."""
+    """What the command prints; ModelRefusedKey if that is no key. The command is run once,
+    and with `again` although its key is known."""
     if again or command not in _PRINTED:
         _PRINTED[command] = await _run(provider, command)
     return _PRINTED[command]
@@ -42,10 +51,10 @@ async def _run(provider: str, command: str) -> str:
         os.close(end)
     printed = _Printed(process.pid, output)
     try:
-        async with timeout(PATIENCE):
+        async with timeout(COMMAND_TIMEOUT):
             status = await process.wait()
     except TimeoutError:
-        raise _failed(provider, f"did not end within {PATIENCE:g} s") from None
+        raise _failed(provider, f"did not end within {COMMAND_TIMEOUT:g} s") from None
     finally:
         printed.close()
         await process.wait()
@@ -110,3 +119,67 @@ def _failed(provider: str, what: str) -> ModelRefusedKey:
         provider=provider,
         remedy=f"Run it in a shell to see why: it is in providers.{provider}.api_key_command.",
     )
+
+
+# --- out of sight: providers quote what they were sent, in whatever form
+
+MASK = "[secret]"
+
+SHORTEST_PART = 8
+"""Fewer characters of a key tell nothing: many are no more than the vendor's own prefix."""
+TELLING_PART = 12
+SHORTEST_SECRET = 4
+"""Anything shorter protects nothing, and would tear holes into ordinary words."""
+
+CUT = ("…", "...")
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets, their usual encodings, and what is left of them where somebody cut them off.
+
+    To be called on the whole text, before anything is cut from it: half a key is no longer recognised as one.
+    """
+    for secret in secrets:
+        for form in _forms(secret):
+            text = _without_long(text, form) if len(form) > SHORTEST_PART else _without_short(text, form)
+    return text
+
+
+@functools.lru_cache(maxsize=64)
+def _forms(secret: str) -> tuple[str, ...]:
+    """All that can stand for the secret, the longest first: one may hold another."""
+    if len(secret) < SHORTEST_SECRET:
+        return ()
+    raw = secret.encode("utf-8", "surrogatepass")
+    forms = {secret, quote(raw, safe=""), quote_plus(raw), _in_html(secret)}
+    forms |= {base64.b64encode(raw).decode().rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
+    forms.add(msgspec.json.encode(raw.decode("utf-8", "replace")).decode()[1:-1])
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _in_html(text: str) -> str:
+    for sign, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#x27")):
+        text = text.replace(sign, f"&{name};")
+    return text
+
+
+def _without_short(text: str, form: str) -> str:
+    """Only as a word of its own."""
+    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", MASK, text, flags=re.IGNORECASE)
+
+
+def _without_long(text: str, form: str) -> str:
+    kept: list[str] = []
+    position = 0
+    for found in re.finditer(re.escape(form[:SHORTEST_PART]), text, re.IGNORECASE):
+        start, end = found.span()
+        if start < position:
+            continue
+        while end < len(text) and end - start < len(form) and text[end].lower() == form[end - start].lower():
+            end += 1
+        size = end - start
+        is_cut = end == len(text) or text.startswith(CUT, end)
+        if size == len(form) or is_cut or size >= max(TELLING_PART, len(form) // 2):
+            kept += [text[position:start], MASK]
+            position = end
+    return "".join([*kept, text[position:]])
