@@ -1,9 +1,9 @@
 """When nothing can be stored: the person is told why and what to do, and nothing that is stored is harmed."""
 
 import asyncio
-import contextlib
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -314,7 +314,7 @@ def test_a_damaged_first_page_is_named_and_the_file_left_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("seed", range(DAMAGES))
 def test_whatever_the_damage_it_is_said_in_words(tmp_path, seed):
-    """Bytes anywhere in the file are replaced: each request works, or fails with a sentence."""
+    """Bytes anywhere in the file are replaced: each request works, or fails with a sentence that names it."""
 
     async def fill(store):
         for number in range(5):
@@ -329,6 +329,7 @@ def test_whatever_the_damage_it_is_said_in_words(tmp_path, seed):
     (tmp_path / "sessions.db").write_bytes(content)
 
     async def talk():
+        failures: list[CrowError] = []
         store = open_store(str(tmp_path))
         for number in range(5):
             for asking in (
@@ -339,12 +340,22 @@ def test_whatever_the_damage_it_is_said_in_words(tmp_path, seed):
                 store.fork(f"s{number}", f"f{number}", "/p", []),
                 store.delete(f"s{number}"),
             ):
-                with contextlib.suppress(CrowError):
-                    await asking
-        with contextlib.suppress(CrowError):
-            await store.close()
+                await failure_of(asking, failures)
+        await failure_of(store.close(), failures)
+        return failures
 
-    asyncio.run(talk())
+    for failure in asyncio.run(talk()):
+        names_it = str(tmp_path / "sessions.db") in failure.message or re.search(r"session [sf]\d", failure.message)
+        assert names_it, failure
+        assert failure.message.endswith("."), failure
+        assert failure.remedy, failure
+
+
+async def failure_of(asking, failures):
+    try:
+        await asking
+    except CrowError as failure:
+        failures.append(failure)
 
 
 def test_a_file_that_was_taken_away_is_missed(tmp_path):
