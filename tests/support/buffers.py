@@ -15,8 +15,8 @@ from crow.acp import wire
 from crow.acp.connection import Call, Connection, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.workspace import ClientWorkspace
-from crow.workspace.endings import CRLF, with_line_ends, with_line_feeds
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.text import CRLF, with_line_ends, with_line_feeds
 
 
 class RawEditor:

@@ -11,8 +11,8 @@ from crow.errors import WorkspaceError
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolResult
 from crow.tools.read import MOST_LINES, Read, image_type, number_lines
-from crow.workspace.excerpt import Line
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.text import Line
 from tests.support.recording import RecordingJournal
 
 

@@ -14,8 +14,8 @@ from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.workspace.base import Document
-from crow.workspace.excerpt import Wanted
 from crow.workspace.place import ResolvedPath
+from crow.workspace.text import LineRange
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 from tests.support.patience import DEADLINE
 
@@ -633,7 +633,7 @@ class Windowed(RawEditor):
 def test_of_a_large_file_the_editor_is_asked_for_the_lines_that_are_wanted(path):
     path.write_text("".join(f"line {number}\n" for number in range(300_000)))
     editor = Windowed(path.parent)
-    wanted = Wanted(200_001, 5, 100)
+    wanted = LineRange(200_001, 5, 100)
 
     async def run(workspace: ClientWorkspace) -> None:
         found = await workspace.read_lines(ResolvedPath(str(path)), wanted)

@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from crow.workspace.outputs import OutputFolder
 from crow.workspace.terminal_recording import Recording
+from crow.workspace.terminals import OutputFolder
 from tests.support.patience import DEADLINE
 
 

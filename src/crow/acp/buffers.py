@@ -7,9 +7,8 @@ whether it has noticed that the file changed. All of that is inferred here, and 
 import enum
 
 from crow.workspace.base import Document
-from crow.workspace.endings import CRLF, count_line_ends
 from crow.workspace.local import bytes_of
-from crow.workspace.text import MARK, could_be_shown_as
+from crow.workspace.text import CRLF, MARK, could_be_shown_as, count_line_ends
 
 
 class BufferState(enum.Enum):

@@ -21,11 +21,10 @@ from crow.session.models import SessionSetup
 from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
-from crow.workspace.environment import given_to_terminals, seen_by_commands
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
-from crow.workspace.terminal import LocalCommands
+from crow.workspace.terminal import LocalCommands, given_to_terminals, seen_by_commands
+from crow.workspace.terminals import outputs_folder
 
 LONGEST_NAME = 200
 

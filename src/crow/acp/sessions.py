@@ -31,8 +31,8 @@ from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
-from crow.workspace.outputs import outputs_folder, remove_left_behind, remove_outputs
 from crow.workspace.processes import Keeper
+from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs
 
 logger = logging.getLogger(__name__)
 

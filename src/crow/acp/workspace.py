@@ -21,10 +21,9 @@ from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import Document
-from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of
 from crow.workspace.local import LocalWorkspace, encode_like, worked_out
 from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
-from crow.workspace.text import MARK
+from crow.workspace.text import MARK, Excerpt, LineRange, excerpt_of
 
 PATIENCE = 10
 """Seconds that an editor gets to hand over a file before the disk is read instead."""
@@ -89,7 +88,7 @@ class ClientWorkspace(LocalWorkspace):
         document = await self.read_document(path)
         return document.text if document is not None else await super().read_text(path)
 
-    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
+    async def read_lines(self, path: ResolvedPath, wanted: LineRange) -> Excerpt:
         if not self._reads or not self.contains(path.real):
             return await super().read_lines(path, wanted)
         if (await self.stat(path)).size > LARGEST_SENT:
@@ -99,7 +98,7 @@ class ClientWorkspace(LocalWorkspace):
         text = await self.read_text(path)
         return await worked_out(len(text), lambda: excerpt_of(text, wanted))
 
-    async def _shows_the_same(self, path: ResolvedPath, wanted: Wanted, saved: Excerpt) -> bool:
+    async def _shows_the_same(self, path: ResolvedPath, wanted: LineRange, saved: Excerpt) -> bool:
         """Whether the editor has these lines of a large file as they are on disk: it is asked for no others."""
         if not saved.lines:
             return False
@@ -107,7 +106,7 @@ class ClientWorkspace(LocalWorkspace):
         buffer = await self._ask_for_buffer(path, Document(path.real, ""), window)
         if buffer is None:
             return True
-        return excerpt_of(buffer, Wanted(1, wanted.most + 1, wanted.longest)).lines == saved.lines
+        return excerpt_of(buffer, LineRange(1, wanted.most + 1, wanted.longest)).lines == saved.lines
 
     async def read_document(self, path: ResolvedPath) -> Document | None:
         self._note_known(path)

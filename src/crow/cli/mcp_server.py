@@ -23,10 +23,9 @@ from crow.results import ToolKind
 from crow.tools.web_fetch import WebFetch
 from crow.tools.web_redirects import HostVerdict, JudgeHost
 from crow.tools.web_search import WebSearch
-from crow.workspace.environment import seen_by_commands
-from crow.workspace.outputs import outputs_folder
 from crow.workspace.processes import Keeper
-from crow.workspace.terminal import LocalCommands
+from crow.workspace.terminal import LocalCommands, seen_by_commands
+from crow.workspace.terminals import outputs_folder
 
 
 def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[Any, Any, None]]) -> int:

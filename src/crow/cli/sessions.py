@@ -23,7 +23,7 @@ from crow.session.export import as_json, markdown, moment
 from crow.store.base import FILE_NAME, SessionEntry, SessionStore
 from crow.store.store import open_store
 from crow.visible import one_line
-from crow.workspace.outputs import remove_outputs
+from crow.workspace.terminals import remove_outputs
 
 MOST_LISTED = 20
 """Sessions that are listed if nothing else is said."""

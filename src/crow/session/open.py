@@ -34,9 +34,8 @@ from crow.turn.conversation import Conversation
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE
-from crow.workspace.environment import seen_by_commands
-from crow.workspace.outputs import outputs_folder
-from crow.workspace.terminals import Terminals
+from crow.workspace.terminal import seen_by_commands
+from crow.workspace.terminals import Terminals, outputs_folder
 
 
 class Beginnings:

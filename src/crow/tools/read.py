@@ -22,8 +22,8 @@ from crow.tools.seen import Seen
 from crow.tools.suggestions import stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
-from crow.workspace.excerpt import Line, Wanted
 from crow.workspace.place import ResolvedPath
+from crow.workspace.text import Line, LineRange
 
 MOST_LINES = 2000
 MOST_BYTES = 256 * 1024
@@ -141,7 +141,7 @@ class ReadAction:
 
     async def _read_lines(self) -> ToolResult:
         first, most = self._arguments.offset, min(self._arguments.limit, MOST_LINES)
-        found = await self._workspace.read_lines(self._target, Wanted(first, most, LONGEST_LINE))
+        found = await self._workspace.read_lines(self._target, LineRange(first, most, LONGEST_LINE))
         if not found.total:
             self._seen.note_read(self._path, found.text, 1, 0)
             return self._result("(an empty file)", "empty")

@@ -27,9 +27,8 @@ from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
-from crow.workspace.endings import usual_line_end
 from crow.workspace.place import ResolvedPath
-from crow.workspace.text import encoding_name
+from crow.workspace.text import encoding_name, usual_line_end
 
 TRIES = 3
 """How often a text is appended anew to a file that changes all the time."""

@@ -19,8 +19,8 @@ from typing import Self
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
+from crow.workspace.failures import unwritable
 from crow.workspace.place import Place, ResolvedPath
-from crow.workspace.words import unwritable
 
 PATIENCE = 5
 """Seconds to wait for another write of the same file."""

@@ -5,8 +5,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from crow.workspace.excerpt import Excerpt, Wanted
 from crow.workspace.place import ResolvedPath
+from crow.workspace.text import Excerpt, LineRange
 
 
 class FileInfo(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ class Workspace(Protocol):
         """The text as the person has it in front of them: the editor's unsaved buffer before the disk."""
         ...
 
-    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
+    async def read_lines(self, path: ResolvedPath, wanted: LineRange) -> Excerpt:
         """Some lines of the text that `read_text` gives, without the cost of all of it."""
         ...
 

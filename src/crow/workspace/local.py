@@ -15,10 +15,10 @@ from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
-from crow.workspace.excerpt import Excerpt, Wanted, excerpt_of, excerpt_of_file
+from crow.workspace.failures import kind, reason
 from crow.workspace.place import ResolvedPath, open_resolved, pinned, resolve_path, status_of
-from crow.workspace.text import decode, decode_text, encode
-from crow.workspace.words import kind, reason, unreadable
+from crow.workspace.terminals import was_output
+from crow.workspace.text import Excerpt, LineRange, decode, decode_text, encode, excerpt_of, excerpt_of_file
 
 LARGEST_TEXT = 64 * 1024 * 1024
 LARGEST_KEPT = 16 * 1024 * 1024
@@ -57,7 +57,7 @@ class LocalWorkspace:
         try:
             return await self.disk.run(lambda: pinned(folder))
         except OSError as error:
-            raise unreadable(folder.real, error) from None
+            raise _unreadable(folder.real, error) from None
 
     async def stat(self, path: ResolvedPath) -> FileInfo:
         status = await self.disk.run(lambda: _status(path))
@@ -72,7 +72,7 @@ class LocalWorkspace:
         content = await self.disk.run(lambda: _read_all(path))
         return await worked_out(len(content), lambda: decode_text(path.real, content))
 
-    async def read_lines(self, path: ResolvedPath, wanted: Wanted) -> Excerpt:
+    async def read_lines(self, path: ResolvedPath, wanted: LineRange) -> Excerpt:
         return await self.disk.run(lambda: _read_lines(path, wanted))
 
     async def list_folder(self, path: ResolvedPath) -> list[str]:
@@ -160,7 +160,7 @@ def _status(path: ResolvedPath) -> os.stat_result:
     try:
         return status_of(path)
     except OSError as error:
-        raise unreadable(path.real, error) from None
+        raise _unreadable(path.real, error) from None
 
 
 def _read_to_change(path: ResolvedPath) -> tuple[bytes, str] | None:
@@ -170,7 +170,7 @@ def _read_to_change(path: ResolvedPath) -> tuple[bytes, str] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(path.real, error) from None
+        raise _unreadable(path.real, error) from None
     return _read_all(path), obstacle_to_writing(path)
 
 
@@ -181,7 +181,7 @@ def _read_all(path: ResolvedPath) -> bytes:
     return content
 
 
-def _read_lines(path: ResolvedPath, wanted: Wanted) -> Excerpt:
+def _read_lines(path: ResolvedPath, wanted: LineRange) -> Excerpt:
     with _open(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > LARGEST_TEXT:
@@ -202,7 +202,7 @@ def _open(path: ResolvedPath) -> Generator[BinaryIO]:
         # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
         fd = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        raise unreadable(path.real, error) from None
+        raise _unreadable(path.real, error) from None
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
@@ -211,7 +211,21 @@ def _open(path: ResolvedPath) -> Generator[BinaryIO]:
         with open(fd, "rb") as file:
             yield file
     except OSError as error:
-        raise unreadable(path.real, error) from None
+        raise _unreadable(path.real, error) from None
+
+
+def _unreadable(path: str, error: OSError) -> WorkspaceError:
+    path = shown(path)
+    match error:
+        case FileNotFoundError():
+            gone = " What a command printed is kept until its session is closed: run the command again."
+            return WorkspaceError(f"{path} does not exist.{gone if was_output(path) else ''}")
+        case PermissionError():
+            return WorkspaceError(f"{path} may not be read: permission denied.")
+        case NotADirectoryError():
+            return WorkspaceError(f"{path} does not exist: a part of it is a file, not a folder.")
+        case _:
+            return WorkspaceError(f"{path} cannot be read: {reason(error)}.")
 
 
 def _too_large(path: str) -> WorkspaceError:
@@ -227,7 +241,7 @@ def _list(path: ResolvedPath) -> list[str]:
         finally:
             os.close(fd)
     except OSError as error:
-        raise unreadable(path.real, error) from None
+        raise _unreadable(path.real, error) from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

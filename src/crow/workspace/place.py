@@ -19,7 +19,7 @@ import msgspec
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import is_inside, shown, spelled
-from crow.workspace.words import another_folder, folder_gone, kind, led_elsewhere, unwritable
+from crow.workspace.failures import another_folder, folder_gone, kind, led_elsewhere, unwritable
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _PIECE = 1024 * 1024

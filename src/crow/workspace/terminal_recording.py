@@ -16,8 +16,8 @@ from functools import partial
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
-from crow.workspace.outputs import OutputFolder
-from crow.workspace.words import reason
+from crow.workspace.failures import reason
+from crow.workspace.terminals import OutputFolder
 
 BEGINNING = 64 * 1024
 END = 256 * 1024

@@ -10,8 +10,8 @@ from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
 from crow.tools.editing.matching import EditPlan, Replacement, apply
 from crow.tools.seen import Seen, count_lines
 from crow.workspace.base import Workspace
-from crow.workspace.endings import usual_line_end
 from crow.workspace.place import ResolvedPath
+from crow.workspace.text import usual_line_end
 
 
 async def prepare_insert(

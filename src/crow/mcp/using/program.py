@@ -12,9 +12,9 @@ from crow.errors import FileSystemSilent
 from crow.mcp.using.failures import ServerFailed
 from crow.timeouts import timeout
 from crow.visible import one_line
-from crow.workspace.environment import search_path
 from crow.workspace.keeper import Request
 from crow.workspace.processes import Keeper, Supervised
+from crow.workspace.terminal import search_path
 
 PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"})
 """What a server gets of the environment, and the `LC_` variables: keys are none of its business."""

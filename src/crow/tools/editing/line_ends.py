@@ -3,7 +3,7 @@
 import io
 
 from crow.diff import compare_lines, split_lines
-from crow.workspace.endings import CRLF, first_line_end, usual_line_end, with_line_ends, with_line_feeds
+from crow.workspace.text import CRLF, first_line_end, usual_line_end, with_line_ends, with_line_feeds
 
 
 def with_ends_of(actual: str, new: str, default: str) -> str:

@@ -32,7 +32,7 @@ from crow.tools.editing.tolerant import (
     match_without_first,
     tolerant_matches,
 )
-from crow.workspace.endings import CRLF, with_line_feeds
+from crow.workspace.text import CRLF, with_line_feeds
 
 MOST_PLACES_NAMED = 20
 MOST_PLACES_SHOWN = 3

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from crow.tools.editing.forms import Form, Level
 from crow.tools.editing.line_ends import with_ends_of
-from crow.workspace.endings import first_line_end, usual_line_end, with_line_feeds
+from crow.workspace.text import first_line_end, usual_line_end, with_line_feeds
 
 _CRLF = re.compile("\r\n")
 

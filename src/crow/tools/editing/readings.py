@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crow.errors import WorkspaceError
 from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
 from crow.tools.editing.soundness import compiles, ending_of, is_python
-from crow.workspace.endings import with_line_feeds
+from crow.workspace.text import with_line_feeds
 
 MOST_READ = 1024 * 1024
 """Characters of an edit that is read in any other way than as it is."""

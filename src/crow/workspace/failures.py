@@ -6,21 +6,6 @@ import stat
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
-from crow.workspace.outputs import was_output
-
-
-def unreadable(path: str, error: OSError) -> WorkspaceError:
-    path = shown(path)
-    match error:
-        case FileNotFoundError():
-            gone = " What a command printed is kept until its session is closed: run the command again."
-            return WorkspaceError(f"{path} does not exist.{gone if was_output(path) else ''}")
-        case PermissionError():
-            return WorkspaceError(f"{path} may not be read: permission denied.")
-        case NotADirectoryError():
-            return WorkspaceError(f"{path} does not exist: a part of it is a file, not a folder.")
-        case _:
-            return WorkspaceError(f"{path} cannot be read: {reason(error)}.")
 
 
 def unwritable(path: str, error: OSError) -> WorkspaceError:
