@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from crow import __version__
 from crow.acp import wire
 from crow.acp.connection import Call, Connection, Route
-from crow.acp.errors import answered, invalid_params
-from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.jsonrpc import ErrorCode, RpcError, answered, invalid_params
 from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import SetupNeeded
 from crow.session.models import Models, SessionSetup

@@ -32,8 +32,17 @@ LONGEST_NAME = 200
 class Capabilities:
     """What one client can do. What it left out counts as not offered."""
 
-    def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        request: wire.InitializeRequest,
+        home: str,
+        keeper: Keeper,
+        environ: Mapping[str, str],
+    ) -> None:
         self._connection = connection
+        self._keeper = keeper
+        self._environ = environ
         self._client = request.client_capabilities or wire.ClientCapabilities()
         self._has_choices = _has_choices(request.meta)
         self._name = _named(request.client_info or {}, "name")
@@ -48,20 +57,19 @@ class Capabilities:
             takes_compactions=takes.compaction is not None,
         )
 
-    def surround(
+    def environment(
         self,
         session_id: str,
         roots: Sequence[str],
         setup: SessionSetup,
-        keeper: Keeper,
-        environ: Mapping[str, str],
         sink: UpdateSink,
         servers: Mapping[str, McpServerSettings],
     ) -> Environment:
+        """What a session works with, and through whom."""
         shows = self._client.elicitation or wire.ElicitationCapabilities()
         return Environment(
             workspace=self._workspace(session_id, roots),
-            commands=self._commands(session_id, roots, setup, keeper, environ),
+            commands=self._commands(session_id, roots, setup),
             person=ClientPerson(
                 self._connection,
                 session_id,
@@ -71,8 +79,8 @@ class Capabilities:
                 client=self._name,
             ),
             sink=sink,
-            keeper=keeper,
-            environ=environ,
+            keeper=self._keeper,
+            environ=self._environ,
             servers=servers,
         )
 
@@ -83,20 +91,13 @@ class Capabilities:
             return LocalWorkspace(roots)
         return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
 
-    def _commands(
-        self,
-        session_id: str,
-        roots: Sequence[str],
-        setup: SessionSetup,
-        keeper: Keeper,
-        environ: Mapping[str, str],
-    ) -> Commands:
-        seen = seen_by_commands(environ, setup.key_variables)
-        local = LocalCommands(keeper, outputs_folder(session_id), seen)
+    def _commands(self, session_id: str, roots: Sequence[str], setup: SessionSetup) -> Commands:
+        seen = seen_by_commands(self._environ, setup.key_variables)
+        local = LocalCommands(self._keeper, outputs_folder(session_id), seen)
         if not (self._client.terminal and setup.settings.terminal.use_client):
             return local
-        withheld = [name for name in environ if name not in seen]
-        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(environ), roots[0])
+        withheld = [name for name in self._environ if name not in seen]
+        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(self._environ), roots[0])
         return CheckedCommands(client, local, self._check)
 
 

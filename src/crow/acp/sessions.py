@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from crow.acp import translate, translate_session, wire
 from crow.acp.capabilities import Capabilities, given_servers
 from crow.acp.connection import Call, Connection
-from crow.acp.errors import answered, being_loaded, invalid_params, unknown_session
+from crow.acp.jsonrpc import answered, being_loaded, invalid_params, unknown_session
 from crow.acp.sink import UpdateSink
 from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
@@ -76,10 +76,10 @@ class Sessions:
         self._environ = environ
         self._set_up = set_up
         self._connection = connection
-        self._capabilities = Capabilities(connection, client, home)
         self._store = open_store(home)
         self._store.on_stop(self.cancel)
         self._keeper = Keeper()
+        self.initialize(client)
         self._open: dict[str, Session] = {}
         self._loading: dict[asyncio.Task[wire.LoadSessionResponse], str] = {}
         """The ids of sessions that are being loaded."""
@@ -101,8 +101,8 @@ class Sessions:
         }
 
     def initialize(self, client: wire.InitializeRequest) -> None:
-        """The client has introduced itself once more: what it can do now counts for sessions that are opened later."""
-        self._capabilities = Capabilities(self._connection, client, self._home)
+        """What the client says that it can do counts for the sessions that are opened from now on."""
+        self._capabilities = Capabilities(self._connection, client, self._home, self._keeper, self._environ)
 
     def answer(self, method: str, request: object, call: Call) -> object:
         return self._methods[method](request, call)
@@ -236,10 +236,7 @@ class Sessions:
         sink.remember(persistence.past)
         servers, problems = given_servers(request.mcp_servers or ())
         disk = self._disk(roots[0])
-        around = await disk.run(
-            lambda: capabilities.surround(session_id, roots, setup, self._keeper, self._environ, sink, servers),
-            PATIENCE,
-        )
+        around = await disk.run(lambda: capabilities.environment(session_id, roots, setup, sink, servers), PATIENCE)
         read = await disk.run(lambda: Beginnings(session_id, setup, around.workspace.roots, self._home), PATIENCE)
         session = open_session(session_id, setup, around, persistence, self._home, read)
         for problem in problems:
@@ -251,8 +248,7 @@ class Sessions:
         """What the client can only understand once it has the answer."""
         call.afterwards(opened.session.welcome)
         call.afterwards(opened.sink.tell_usage)
-        if self._sweeping is None:
-            call.afterwards(self._sweep)
+        call.afterwards(self._sweep)
 
     def _sweep(self) -> None:
         """Once, beside everything else: what processes that were killed have left is removed."""
@@ -384,9 +380,6 @@ class Sessions:
     def _turnstile(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
         return self._turnstiles.setdefault(session_id, asyncio.Lock())
-
-
-# --- what a request must say
 
 
 def _absolute(name: str, path: str) -> str:

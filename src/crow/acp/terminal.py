@@ -14,8 +14,7 @@ from typing import Literal
 
 from crow.acp import wire
 from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.errors import is_refusal, reason_of
-from crow.acp.jsonrpc import RpcError
+from crow.acp.jsonrpc import RpcError, is_refusal, reason_of
 from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout

@@ -13,7 +13,7 @@ import msgspec
 
 from crow import events
 from crow.acp import wire
-from crow.acp.errors import invalid_params
+from crow.acp.jsonrpc import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.markdown import fence

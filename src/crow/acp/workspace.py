@@ -15,8 +15,7 @@ import msgspec
 from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
-from crow.acp.errors import is_refusal, reason_of
-from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.jsonrpc import ErrorCode, RpcError, is_refusal, reason_of
 from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
