@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import Limits
 from crow.errors import ConfigError, OptionUnknown
 from crow.events import Event, OptionChosen, OptionsChanged, SentText, UserSaid
@@ -22,20 +21,13 @@ from crow.session.models import Models
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import Conversation
-from crow.workspace.local import LocalWorkspace
+from crow.turn.budget import ContextWindow
+from crow.turn.requests import LiveSettings, Requests
+from crow.turn.spending import Purse
 from tests.support.provider import Provider
 from tests.support.recording import RecordingSink
 
 NO_SERVERS = {"CROW_LOCAL_SERVERS": ""}
-
-
-class Nobody(Person):
-    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
-        raise AssertionError(question)
-
-    async def ask(self, question: Question) -> Answer | None:
-        raise AssertionError(question)
 
 
 def options_changed(event: Event) -> bool:
@@ -55,18 +47,10 @@ class Opened:
         journal = SessionJournal(RecentChanges())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
-        self.conversation = Conversation(
-            model=LateModel(setup.first),
-            tools=Toolbox([]),
-            workspace=LocalWorkspace([self._folder]),
-            policy=RulePolicy([self._folder], mode=setup.mode),
-            person=Nobody(),
-            journal=journal,
-            history=journal.history,
-            limits=Limits(),
-            system_prompt=lambda: "",
-        )
-        self.options = Options(self.conversation, setup)
+        self.live = LiveSettings(LateModel(setup.first), Limits())
+        self.policy = RulePolicy([self._folder], mode=setup.mode)
+        self.requests = Requests(self.live, Toolbox([]), journal.history, lambda: "")
+        self.options = Options(ContextWindow(self.requests, journal, Purse()), self.policy, setup)
         return self
 
     def values(self) -> dict[str, str]:
@@ -78,12 +62,11 @@ class Opened:
         )
 
     async def ask(self) -> list[ModelEvent]:
-        async with aclosing(self.conversation.ask_model()) as events:
+        async with aclosing(self.requests.send()) as events:
             return [event async for event in events]
 
     async def close(self) -> None:
         await self.options.close()
-        await self.conversation.model.close()
 
 
 Story = Callable[[Opened], Awaitable[None]]
@@ -155,9 +138,9 @@ def test_the_thought_level_is_there_only_with_a_model_that_has_levels(tmp_path: 
         assert level.value == "default"
         assert [choice.name for choice in level.choices] == ["Default", "Minimal", "Low", "Medium", "High"]
         await session.options.choose("thought_level", "high")
-        assert session.conversation.thought_level == "high"
+        assert session.live.thought_level == "high"
         await session.options.choose("thought_level", "default")
-        assert session.conversation.thought_level == ""
+        assert session.live.thought_level == ""
 
     play(tmp_path, TWO, story)
 
@@ -166,7 +149,7 @@ def test_what_is_chosen_is_recorded_and_told(tmp_path: Path) -> None:
     async def story(session: Opened) -> None:
         await session.options.choose("mode", "edit")
         assert session.told.events == [OptionChosen("mode", "edit"), OptionsChanged(session.options.all())]
-        assert session.conversation.policy.mode == "edit"
+        assert session.policy.mode == "edit"
 
     play(tmp_path, TWO, story)
 
@@ -241,7 +224,7 @@ def test_a_reply_ends_as_it_began_and_the_next_request_goes_to_the_new_model(tmp
         config = provider_table("one", first.openai.url, "a") + provider_table("two", second.openai.url, "gpt-5")
 
         async def story(session: Opened) -> None:
-            async with aclosing(session.conversation.ask_model()) as reply:
+            async with aclosing(session.requests.send()) as reply:
                 said = [await anext(reply)]
                 await session.options.choose("model", "two/gpt-5")
                 await session.options.choose("thought_level", "low")
@@ -272,9 +255,9 @@ def test_a_model_that_rests_is_let_go_of_at_once(tmp_path: Path) -> None:
 
 def test_choosing_the_same_model_again_leaves_it_as_it_is(tmp_path: Path) -> None:
     async def story(session: Opened) -> None:
-        model = session.conversation.model
+        model = session.live.model
         await session.options.choose("model", "one/plain")
-        assert session.conversation.model is model
+        assert session.live.model is model
         assert session.told.events[0] == OptionChosen("model", "one/plain")
 
     play(tmp_path, TWO, story)
@@ -287,7 +270,7 @@ def test_a_request_that_was_made_just_before_still_gets_its_answer(tmp_path: Pat
 
         async def story(session: Opened) -> None:
             await session.ask()
-            async with aclosing(session.conversation.ask_model()) as reply:
+            async with aclosing(session.requests.send()) as reply:
                 await session.options.choose("model", "one/b")
                 said = [event.text async for event in reply if isinstance(event, Said)]
             assert "".join(said) == "Second."
@@ -321,7 +304,7 @@ def test_a_model_that_is_gone_gives_way_to_the_configured_one_and_is_named(tmp_p
         [notice] = session.options.restore([OptionChosen("model", gone), OptionChosen("thought_level", "high")])
         assert notice.title == f"{gone}, which this session used, cannot be used any more: it goes on with one/plain."
         assert session.values() == {"mode": "ask", "model": "one/plain"}
-        assert session.conversation.thought_level == ""
+        assert session.live.thought_level == ""
 
     play(tmp_path, TWO + provider_table("three", NOWHERE, "b", more='api_key_env = "THREE_KEY"\n'), story)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from crow.actions import Deed
 from crow.events import (
@@ -123,10 +124,10 @@ class Cancelled:
         self.journal = SessionJournal(SlowLog(chance))
         self.journal.subscribe(self.sink)
         self.jobs = [Job("job", ToolKind.READ, chance), Job("solo", ToolKind.EXECUTE, chance)]
-        self._conversation = self.talk.conversation
-        self._conversation.journal, self._conversation.history = self.journal, self.journal.history
+        requests = replace(self.talk.context.requests, history=self.journal.history)
+        self._context = replace(self.talk.context, journal=self.journal, requests=requests)
         for job in self.jobs:
-            self._conversation.tools.add(job)
+            self._context.tools.add(job)
         self._moments = moments
         self.length = 0
 
@@ -145,7 +146,7 @@ class Cancelled:
     async def answer(self, turn: RunningTurn, ids: TurnIds) -> StopReason:
         self.journal.append(TurnStarted(ids.turn_id))
         sent = (SentText("go"),)
-        return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
+        return (await (skip_turn if turn.cancelling else run_turn)(self._context, ids, sent)).stop_reason
 
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.sink.events if isinstance(event, kind)]

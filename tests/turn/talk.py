@@ -18,10 +18,11 @@ from crow.tools.read import Read
 from crow.tools.seen import Seen
 from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 from crow.turn.history import History
 from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
+from crow.turn.requests import LiveSettings, Requests
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingSink
 
@@ -62,16 +63,14 @@ class Talk:
         self.journal.subscribe(self.sink)
         self.person = person or Someone()
         seen = Seen()
-        self.conversation = Conversation(
-            model=self.model,
-            tools=Toolbox([Read(seen), Write(seen), Ask(self.person)]),
+        tools = Toolbox([Read(seen), Write(seen), Ask(self.person)])
+        live = LiveSettings(self.model, Limits())
+        self.context = TurnContext(
+            requests=Requests(live, tools, self.journal.history, lambda: system),
             workspace=LocalWorkspace([str(folder)]),
             policy=RulePolicy([str(folder)]),
             person=self.person,
             journal=self.journal,
-            history=self.journal.history,
-            limits=Limits(),
-            system_prompt=lambda: system,
             **more,
         )
         self._turns = 0
@@ -93,7 +92,7 @@ class Talk:
 
     async def turn(self, text: str) -> StopReason:
         ids = self.next_ids()
-        self.conversation.journal.append(TurnStarted(ids.turn_id))
-        reason = await run_turn(self.conversation, ids, (SentText(text),))
+        self.journal.append(TurnStarted(ids.turn_id))
+        reason, _ = await run_turn(self.context, ids, (SentText(text),))
         self.journal.append(TurnEnded(ids.turn_id, reason))
         return reason

@@ -80,7 +80,7 @@ THREE = [reply(Call("count", {}), Call("count", {}), Call("count", {})), reply("
 )
 def test_calls_of_our_tools_that_only_look_run_side_by_side(tmp_path, kind, most):
     talk, counter = Talk(tmp_path, THREE), Counter(kind, most)
-    talk.conversation.tools.add(counter)
+    talk.context.tools.add(counter)
     asyncio.run(talk.turn("Go."))
     assert counter.most == most
     assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * 3
@@ -89,7 +89,7 @@ def test_calls_of_our_tools_that_only_look_run_side_by_side(tmp_path, kind, most
 @pytest.mark.parametrize("kind", [ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH])
 def test_calls_of_a_servers_tool_run_one_after_the_other_whatever_it_says_of_itself(tmp_path, kind):
     talk, counter = Talk(tmp_path, THREE), Counter(kind, 1)
-    talk.conversation.tools.more = Served(counter)
+    talk.context.tools.more = Served(counter)
     asyncio.run(talk.turn("Go."))
     assert counter.most == 1
     assert [event.result.text for event in talk.of(CallSettled)] == ["counted"] * 3

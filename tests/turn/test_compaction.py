@@ -19,7 +19,6 @@ from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserM
 from crow.model.base import Usage
 from crow.model.scripted import Call, Fail, Finish, Reply, Say, Wait, reply
 from crow.tokens import tokens_of, tokens_of_text
-from crow.turn.budget import context_use, estimate
 from crow.turn.compaction import compact
 from crow.turn.history import SUMMED_UP
 from crow.turn.history_messages import PRUNED
@@ -246,7 +245,7 @@ def test_a_prompt_whose_turn_failed_makes_room_for_the_next(tmp_path):
 def test_what_leaves_no_room_is_named_when_there_is_nothing_to_compact(tmp_path):
     talk = Talk(tmp_path, [reply("Never asked.", repeat=True)], window=8000, system="Rules. " * 2600)
     asyncio.run(talk.turn("Hello."))
-    words = asyncio.run(compact(talk.conversation, talk.next_ids(), reason="You asked for it."))
+    words = asyncio.run(compact(talk.context.window, talk.next_ids(), talk.context.waiting, reason="You asked for it."))
     assert "There is nothing to compact. What takes most is the system prompt with the tools" in words
 
 
@@ -308,9 +307,13 @@ def test_and_if_it_still_does_not_fit_the_turn_ends(tmp_path):
 def test_compacting_by_hand_says_what_was_won_and_takes_a_focus(tmp_path):
     talk = Talk(tmp_path, [*conversation_of(*"abcd"), summary()])
     asyncio.run(talked(talk, *(f"prompt {letter}" for letter in "abcd")))
-    before = estimate(talk.conversation)
-    words = asyncio.run(compact(talk.conversation, talk.next_ids(), focus="the colours", reason="You asked for it."))
-    after = estimate(talk.conversation)
+    before = talk.context.window.estimate()
+    words = asyncio.run(
+        compact(
+            talk.context.window, talk.next_ids(), talk.context.waiting, focus="the colours", reason="You asked for it."
+        )
+    )
+    after = talk.context.window.estimate()
     assert after < before
     assert f"{before:,}" in words
     assert f"{after:,}" in words
@@ -321,7 +324,9 @@ def test_compacting_by_hand_says_what_was_won_and_takes_a_focus(tmp_path):
 def test_a_short_conversation_is_not_compacted(tmp_path):
     talk = Talk(tmp_path, [reply("Hello.")])
     asyncio.run(talk.turn("Hi."))
-    assert "nothing to compact" in asyncio.run(compact(talk.conversation, talk.next_ids(), reason="You asked for it."))
+    assert "nothing to compact" in asyncio.run(
+        compact(talk.context.window, talk.next_ids(), talk.context.waiting, reason="You asked for it.")
+    )
     assert talk.of(CompactionStarted) == []
 
 
@@ -331,8 +336,8 @@ def test_a_short_conversation_is_not_compacted(tmp_path):
 def test_the_last_count_of_the_provider_is_the_base_of_the_estimate(tmp_path):
     talk = Talk(tmp_path, [reply("Hello.", Usage(input_tokens=2000, output_tokens=70))])
     asyncio.run(talk.turn("Hi."))
-    assert estimate(talk.conversation) == 2070
-    use = context_use(talk.conversation)
+    assert talk.context.window.estimate() == 2070
+    use = talk.context.window.use()
     assert use.total == 2070
     # The parts are estimated, and the estimate is set right by what the provider counted.
     assert sum((use.system_prompt, use.tools, use.person, use.model, use.outputs, use.images)) == 2070
@@ -345,7 +350,7 @@ def test_a_count_that_cannot_be_right_stops_no_conversation(tmp_path, counted):
     for prompt in ("Hi.", "Are you there?", "Still?"):
         assert asyncio.run(talk.turn(prompt)) is StopReason.END_TURN
     assert len(talk.model.requests) == 3
-    assert estimate(talk.conversation) < 2000
+    assert talk.context.window.estimate() < 2000
     assert not talk.of(CompactionStarted)
 
 
@@ -353,7 +358,7 @@ def test_what_only_the_provider_counts_as_too_long_is_sent_all_the_same(tmp_path
     script = [reply("Hello.", Usage(input_tokens=4000, output_tokens=0)), reply("Here.")]
     talk = Talk(tmp_path, script, window=4000, system="S" * 2700)
     asyncio.run(talk.turn("Hi."))
-    assert estimate(talk.conversation) == 4000
+    assert talk.context.window.estimate() == 4000
     assert asyncio.run(talk.turn("Are you there?")) is StopReason.END_TURN
     assert talk.history.messages()[-1] == AssistantMessage((Text("Here."),))
 
@@ -369,7 +374,7 @@ def test_what_fills_the_window_is_told_part_by_part(tmp_path):
     name = file_of(tmp_path, 900)
     talk = Talk(tmp_path, [reply(Call("read", {"path": name})), reply("Fine.")], window=20_000, system="S" * 300)
     asyncio.run(talk.turn("P" * 600))
-    use = context_use(talk.conversation)
+    use = talk.context.window.use()
     assert use.system_prompt == 100
     assert use.person == tokens_of_text("P" * 600) + 8
     assert 900 < use.outputs < 1400

@@ -32,8 +32,8 @@ def sends(prompt: str = TASK, kind: str = "work") -> Call:
 def talk_with_tasks(folder: Path, script: Any, **more: Any) -> Talk:
     talk = Talk(folder, script, **more)
     seen = Seen()
-    subagents = Subagents(talk.conversation, lambda: [Read(seen), Write(seen)])
-    talk.conversation.tools.add(Task(subagents.subagent_for, lambda: talk.conversation.policy.mode))
+    subagents = Subagents(lambda: talk.context, lambda: [Read(seen), Write(seen)])
+    talk.context.tools.add(Task(subagents.subagent_for, lambda: talk.context.policy.mode))
     return talk
 
 
@@ -203,7 +203,7 @@ def test_it_is_known_whose_a_call_is_only_while_the_subagent_works(tmp_path):
 
     writes = reply(Call("write", {"path": "a.txt", "content": "x"}))
     talk = Talk(tmp_path, [writes, reply("Done.")], person=Someone(permit=permit))
-    subagents = Subagents(talk.conversation, list)
+    subagents = Subagents(lambda: talk.context, list)
     subagent = subagents.subagent_for(task)
     assert subagents.task_of(its_call) is None, "it has not begun"
     assert asyncio.run(subagent.carry_out(talk.journal)).ok

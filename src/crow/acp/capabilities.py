@@ -16,8 +16,8 @@ from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import McpServerSettings
-from crow.session.environment import Environment
 from crow.session.models import SessionSetup
+from crow.session.open import Environment
 from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace

@@ -11,12 +11,15 @@ be seen in the text is made visible to the model: what nobody can read is nobody
 import os
 from collections.abc import Callable, Sequence
 
+from crow.disk import Disk
 from crow.paths import is_inside, shown
 from crow.visible import hidden_characters, made_visible
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first that is there counts."""
 LARGEST = 64 * 1024
+PATIENCE = 5.0
+"""Seconds for a look at the dates of some files."""
 NO_FILE = "it is no file, or a link that leads to none"
 
 
@@ -75,6 +78,7 @@ class Instructions:
         self._is_secret = is_secret
         self._state: tuple[tuple[str, int, int], ...] = ()
         self._text = ""
+        self._disk = Disk(roots[0])
 
     def remarks(self) -> list[str]:
         """What the person should know: files that are not read, and what cannot be seen in those that are."""
@@ -94,6 +98,10 @@ class Instructions:
     def text(self) -> str:
         """The instructions, as `look` found them last."""
         return self._text
+
+    async def look_beside(self) -> None:
+        """The same as `look`, beside the event loop. FileSystemSilent if the folder does not answer."""
+        await self._disk.run(self.look, PATIENCE)
 
     def look(self) -> None:
         found, _ = self._files()

@@ -2,49 +2,62 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from crow.events import CommandInfo, Sent
+from crow.policy.base import Policy
 from crow.project.sources import Sources
 from crow.session.commands import Command, Commands, MoreCommands, Reply
 from crow.session.file_commands import FileCommands
 from crow.session.options import Options
 from crow.session.persistence import Archive
-from crow.session.servers import Servers
+from crow.session.servers import ServerPrompts, Servers
 from crow.session.session_commands import Clear, Compact, Context, Export, Init, Rename, Undo
 from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
 from crow.session.title import Title
 from crow.session.trusting import Trusting
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow
+from crow.turn.compaction import Waiting
 from crow.turn.ids import TurnIds
 from crow.visible import one_line
+from crow.workspace.base import Workspace
 
 
-def all_commands(
-    conversation: Conversation,
-    options: Options,
-    sources: Sources,
-    trusting: Trusting,
-    archive: Archive,
-    servers: Servers,
-    title: Title,
-) -> Commands:
-    workspace = conversation.workspace
+class CommandParts(msgspec.Struct, frozen=True):
+    """The parts of a session that its commands work with."""
+
+    window: ContextWindow
+    waiting: Waiting
+    workspace: Workspace
+    policy: Policy
+    options: Options
+    archive: Archive
+    servers: Servers
+    title: Title
+    prompts: ServerPrompts
+    sources: Sources
+    trusting: Trusting
+
+
+def all_commands(parts: CommandParts) -> Commands:
+    options, archive, window, workspace = parts.options, parts.archive, parts.window, parts.workspace
     built_in: list[Command] = [
         Init(),
-        Compact(conversation),
-        Clear(conversation),
+        Compact(window, parts.waiting),
+        Clear(window),
         Plan(options),
         mode_command(options),
         model_command(options),
-        Permissions(conversation.policy, workspace),
-        Context(conversation),
-        Mcp(servers),
+        Permissions(parts.policy, workspace),
+        Context(window),
+        Mcp(parts.servers),
         Export(archive, workspace.roots[0]),
-        Rename(title),
-        Undo(archive, conversation),
+        Rename(parts.title),
+        Undo(archive, window, workspace),
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
-    from_files = FileCommands(sources, trusting, conversation.journal, taken)
-    return Commands([Help(built_in, from_files, servers.prompts), *built_in], [from_files, servers.prompts])
+    from_files = FileCommands(parts.sources, parts.trusting, window.journal, taken)
+    return Commands([Help(built_in, from_files, parts.prompts), *built_in], [from_files, parts.prompts])
 
 
 class Help:

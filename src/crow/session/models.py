@@ -183,6 +183,19 @@ class SessionSetup:
         provider, model = split_model(name)
         return self._known.facts(providers.get(provider), model)
 
+    def cheaper_than(self, current: ModelInfo) -> str:
+        """Of the models of the same provider that cost less, the one that costs most; empty if there is none."""
+        if current.price is None:
+            return ""
+        names = [name for name in self.model_names(current.name) if split_model(name)[0] == current.provider]
+        prices = {name: info.price for name in names if (info := self.describe(name)).price is not None}
+        cheaper = {
+            name: price.output
+            for name, price in prices.items()
+            if price and price.currency == current.price.currency and price.output < current.price.output
+        }
+        return max(cheaper, key=lambda name: cheaper[name], default="")
+
     def choose(self, name: str) -> "ModelChoice":
         """ConfigError if the model cannot be used: it is not there, or its key is missing."""
         providers, known = self._providers_with(name), self._known

@@ -1,26 +1,30 @@
-"""Putting a session together from what surrounds it and what the rooms below provide."""
+"""Putting a session together from its environment and what the rooms below provide."""
 
+import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
+import msgspec
+
+from crow.actions import Person
 from crow.config.amounts import amounts_of
-from crow.config.settings import PermissionRule, WebSettings
+from crow.config.settings import McpServerSettings, PermissionRule
 from crow.config.variables import patience_in
-from crow.events import Event, Notice, TurnStarted
+from crow.events import Notice, TurnStarted
+from crow.mcp.using.wanted import all_wanted
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt
 from crow.project.sources import Sources, skills_folder
-from crow.session.builtin_commands import all_commands
-from crow.session.environment import Environment
-from crow.session.journal import SessionJournal
+from crow.session.builtin_commands import CommandParts, all_commands
+from crow.session.journal import SessionJournal, Sink
 from crow.session.late_model import LateModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
-from crow.session.preparations import Preparations
-from crow.session.servers import Servers
-from crow.session.session import Session
+from crow.session.servers import Asker, ServerHost, ServerPrompts, Servers
+from crow.session.session import Preparations, Session, SessionParts
 from crow.session.title import Title
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
@@ -30,10 +34,14 @@ from crow.tools.leave_plan import LeavePlan
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow
+from crow.turn.context import TurnContext
+from crow.turn.requests import LiveSettings, Requests, has_small_window
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
-from crow.turn.waits import PATIENCE
+from crow.turn.waits import PATIENCE, Wait
+from crow.workspace.base import Commands, Workspace
+from crow.workspace.processes import Keeper
 from crow.workspace.terminal import seen_by_commands
 from crow.workspace.terminals import Terminals, outputs_folder
 
@@ -52,83 +60,207 @@ class Beginnings:
         self.warnings += self.prompt.instructions.remarks()
 
 
+class Environment(msgspec.Struct):
+    """What a session works with, and through whom: the editor's parts, or this machine's where the editor has none."""
+
+    workspace: Workspace
+    commands: Commands
+    person: Person
+    sink: Sink
+    keeper: Keeper
+    environ: Mapping[str, str]
+    servers: Mapping[str, McpServerSettings]
+    """The MCP servers that the editor hands over, by name."""
+
+
 def open_session(
-    id: str, setup: SessionSetup, around: Environment, persistence: Persistence, home: str, read: Beginnings
+    id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, read: Beginnings
 ) -> Session:
-    settings = setup.settings
-    patience = patience_in(around.environ, PATIENCE)
-    journal = SessionJournal(persistence.log, patience)
-    journal.remember(persistence.past)
-    journal.subscribe(around.sink)
-    policy, sources, prompt = read.policy, read.sources, read.prompt
-    terminals = Terminals(around.commands)
-    run_command = RunCommand(terminals, settings.terminal.timeout)
-    purse = Purse(amounts_of(settings.budget), journal, around.person, day=persistence.archive.spent_today)
-    purse.remember(persistence.past)
-    conversation = Conversation(
-        model=LateModel(setup.first),
-        tools=Toolbox(_session_tools(around, policy, terminals, run_command, settings.web)),
-        workspace=around.workspace,
-        policy=policy,
-        person=around.person,
-        journal=journal,
-        history=journal.history,
-        limits=settings.limits,
-        system_prompt=lambda: _system_prompt(conversation, prompt),
-        cache_key=id,
-        news=lambda: ends_to_tell(terminals),
-        patience=patience,
-        purse=purse,
-    )
-    options = Options(conversation, setup)
-    purse.cheaper, conversation.choose_model = options.cheaper_model, options.choose_model
-    seen = seen_by_commands(around.environ, setup.key_variables)
-    projects = TrustedProjects(conversation, policy, options, run_command, seen)
-    trusting = Trusting(sources, conversation, projects)
-    subagents = Subagents(conversation, _file_tools)
-    servers = Servers(conversation, around, home, settings.mcp_servers, lambda: projects.servers, subagents.task_of)
-    # What works with the conversation and is also a part of it.
-    conversation.prepare = Preparations(conversation, trusting, servers, prompt.instructions).make
-    conversation.tools.more = servers
-    conversation.tools.add(Task(subagents.subagent_for, lambda: policy.mode))
-    conversation.tools.add(LeavePlan(lambda: policy.mode, lambda mode: options.choose("mode", mode)))
-    title = Title(journal, persistence.past)
-    commands = all_commands(conversation, options, sources, trusting, persistence.archive, servers, title)
-    session = Session(id, conversation, journal, terminals, options, commands, servers, title, persistence.past)
-    for notice in _begin(persistence.past, trusting, options, read.warnings):
+    assembly = _Assembly(id, setup, environment, persistence, home, read)
+    session = Session(id, assembly.session_parts)
+    for notice in assembly.begin():
         session.tell(notice)
-    for doubt in purse.doubts(conversation.model.info):
-        session.tell(Notice("warning", doubt))
     return session
 
 
-def _session_tools(
-    around: Environment, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
-) -> Iterator[Tool]:
-    from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
+class _Assembly:
+    """Makes each part of a session when another part first needs it, and once."""
 
-    yield from session_tools(around, policy, terminals, run_command, web)
+    def __init__(
+        self,
+        id: str,
+        setup: SessionSetup,
+        environment: Environment,
+        persistence: Persistence,
+        home: str,
+        read: Beginnings,
+    ) -> None:
+        self._id = id
+        self._setup = setup
+        self._environment = environment
+        self._persistence = persistence
+        self._home = home
+        self._read = read
+        self._live = LiveSettings(LateModel(setup.first), setup.settings.limits)
+        self._patience = patience_in(environment.environ, PATIENCE)
+        self._dialog = asyncio.Lock()
+        self._told: set[str] = set()
+        self._terminals = Terminals(environment.commands)
+        self._run_command = RunCommand(self._terminals, setup.settings.terminal.timeout)
+        self._subagents = Subagents(self.turn_context, _file_tools)
+
+    @property
+    def session_parts(self) -> SessionParts:
+        return SessionParts(
+            journal=self._journal,
+            terminals=self._terminals,
+            options=self._options,
+            commands=all_commands(self._command_parts),
+            servers=self._servers,
+            title=self._title,
+            turn_context=self.turn_context,
+            past=self._persistence.past,
+        )
+
+    def begin(self) -> list[Notice]:
+        """Puts into effect what is trusted, then what was chosen in the session: it comes second because it wins.
+
+        Gives what the person should know of it all.
+        """
+        past = self._persistence.past
+        notices = self._trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
+        notices += self._options.restore(past)
+        doubts = self._purse.doubts(self._live.model.info)
+        return notices + [Notice("warning", text) for text in (*self._read.warnings, *doubts)]
+
+    def turn_context(self) -> TurnContext:
+        """What a turn that begins now may know."""
+        return TurnContext(
+            requests=self._requests,
+            workspace=self._environment.workspace,
+            policy=self._read.policy,
+            person=self._environment.person,
+            journal=self._journal,
+            purse=self._purse,
+            dialog=self._dialog,
+            prepare=self._preparations.make,
+            news=lambda: ends_to_tell(self._terminals),
+            choose_model=self._options.choose_model,
+            told=self._told,
+            patience=self._patience,
+        )
+
+    def _waiting(self, what: str) -> Wait:
+        return Wait(self._journal, what, "", self._patience, self._dialog.locked)
+
+    # --- what happens, and what it costs
+
+    @cached_property
+    def _journal(self) -> SessionJournal:
+        journal = SessionJournal(self._persistence.log, self._patience)
+        journal.remember(self._persistence.past)
+        journal.subscribe(self._environment.sink)
+        return journal
+
+    @cached_property
+    def _purse(self) -> Purse:
+        purse = Purse(
+            *(amounts_of(self._setup.settings.budget), self._journal, self._environment.person),
+            day=self._persistence.archive.spent_today,
+            cheaper=lambda: self._setup.cheaper_than(self._live.model.info),
+        )
+        purse.remember(self._persistence.past)
+        return purse
+
+    @cached_property
+    def _title(self) -> Title:
+        return Title(self._journal, self._persistence.past)
+
+    # --- what the model is sent
+
+    @cached_property
+    def _requests(self) -> Requests:
+        policy = self._read.policy
+        tools = Toolbox(self._session_tools(), self._servers)
+        tools.add(Task(self._subagents.subagent_for, lambda: policy.mode))
+        tools.add(LeavePlan(lambda: policy.mode, lambda mode: self._options.choose("mode", mode)))
+        return Requests(self._live, tools, self._journal.history, self._system_prompt, self._id)
+
+    @cached_property
+    def _window(self) -> ContextWindow:
+        return ContextWindow(self._requests, self._journal, self._purse)
+
+    def _system_prompt(self) -> str:
+        info, prompt = self._live.model.info, self._read.prompt
+        window = info.context_window
+        return prompt.short_text(window) if window and has_small_window(info) else prompt.text()
+
+    def _session_tools(self) -> Iterator[Tool]:
+        from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
+
+        yield from session_tools(
+            *(self._environment.person, self._environment.environ, self._read.policy),
+            *(self._terminals, self._run_command, self._setup.settings.web),
+        )
+
+    # --- what was chosen, trusted and started
+
+    @cached_property
+    def _options(self) -> Options:
+        return Options(self._window, self._read.policy, self._setup)
+
+    @cached_property
+    def _projects(self) -> TrustedProjects:
+        seen = seen_by_commands(self._environment.environ, self._setup.key_variables)
+        return TrustedProjects(self._live, self._purse, self._read.policy, self._options, self._run_command, seen)
+
+    @cached_property
+    def _trusting(self) -> Trusting:
+        return Trusting(self._read.sources, self._projects, self._journal, self._environment.person, self._dialog)
+
+    @cached_property
+    def _servers(self) -> Servers:
+        environment = self._environment
+        host = ServerHost(
+            keeper=environment.keeper,
+            home=self._home,
+            roots=environment.workspace.roots,
+            environ=environment.environ,
+            asker=Asker(environment.person, self._dialog, self._journal, self._subagents.task_of),
+            limits=lambda: self._live.limits,
+            context_window=lambda: self._live.model.info.context_window,
+            journal=self._journal,
+            waiting=self._waiting,
+        )
+        configured = self._setup.settings.mcp_servers
+        return Servers(lambda: all_wanted(environment.servers, configured, self._projects.servers), host)
+
+    @cached_property
+    def _preparations(self) -> Preparations:
+        instructions = self._read.prompt.instructions
+        return Preparations(self._trusting, self._servers, instructions, self._window, self._waiting, self._patience)
+
+    @property
+    def _command_parts(self) -> CommandParts:
+        return CommandParts(
+            window=self._window,
+            waiting=self._waiting,
+            workspace=self._environment.workspace,
+            policy=self._read.policy,
+            options=self._options,
+            archive=self._persistence.archive,
+            servers=self._servers,
+            prompts=ServerPrompts(self._servers, self._preparations.make),
+            title=self._title,
+            sources=self._read.sources,
+            trusting=self._trusting,
+        )
 
 
 def _file_tools() -> Sequence[Tool]:
     from crow.session.toolset import file_tools
 
     return file_tools()
-
-
-def _system_prompt(conversation: Conversation, prompt: SystemPrompt) -> str:
-    window = conversation.model.info.context_window
-    return prompt.short_text(window) if window and conversation.has_small_window else prompt.text()
-
-
-def _begin(past: Sequence[Event], trusting: Trusting, options: Options, warnings: Sequence[str]) -> list[Notice]:
-    """Puts into effect what is trusted, then what was chosen in the session: it comes second because it wins.
-
-    Gives what the person should know of it all.
-    """
-    notices = trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
-    notices += options.restore(past)
-    return notices + [Notice("warning", warning) for warning in warnings]
 
 
 def _policy(id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> RulePolicy:

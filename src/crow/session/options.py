@@ -10,10 +10,10 @@ from crow.config.settings import Mode
 from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.model.base import Model
+from crow.policy.base import Policy
 from crow.session.late_model import LateModel
 from crow.session.models import ModelChoice, SessionSetup
-from crow.turn.budget import tell_usage
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +37,17 @@ MOST_NAMED = 20
 class Options:
     """Changed during a turn, they apply from the next request to the model on."""
 
-    def __init__(self, conversation: Conversation, setup: SessionSetup) -> None:
-        self._conversation = conversation
-        self._journal = conversation.journal
+    def __init__(self, window: ContextWindow, policy: Policy, setup: SessionSetup) -> None:
+        self._window = window
+        self._live = window.requests.live
+        self._journal = window.journal
+        self._policy = policy
         self._setup = setup
         self._search: asyncio.Task[None] | None = None
 
     def all(self) -> tuple[SessionOption, ...]:
         options = [self._mode(), self._model()]
-        if self._conversation.model.info.thought_levels:
+        if self._live.model.info.thought_levels:
             options.append(self._thought_level())
         return tuple(options)
 
@@ -62,31 +64,17 @@ class Options:
             raise
         match option_id:
             case "mode":
-                self._conversation.policy.mode = cast("Mode", value)
+                self._policy.mode = cast("Mode", value)
             case "model" if choice is not None:
                 await self._replace_model(choice)
             case _:
-                self._conversation.thought_level = "" if value == DEFAULT_LEVEL else value
+                self._live.thought_level = "" if value == DEFAULT_LEVEL else value
         self._journal.append(OptionsChanged(self.all()))
 
     async def choose_model(self, name: str) -> Model:
         """The same for a model alone: the one that answers from now on."""
         await self.choose("model", name)
-        return self._conversation.model
-
-    def cheaper_model(self) -> str:
-        """Of the models of the same provider that cost less, the one that costs most; empty if there is none."""
-        current = self._conversation.model.info
-        if current.price is None:
-            return ""
-        names = [name for name in self._setup.model_names(current.name) if split_model(name)[0] == current.provider]
-        prices = {name: info.price for name in names if (info := self._setup.describe(name)).price is not None}
-        cheaper = {
-            name: price.output
-            for name, price in prices.items()
-            if price and price.currency == current.price.currency and price.output < current.price.output
-        }
-        return max(cheaper, key=lambda name: cheaper[name], default="")
+        return self._live.model
 
     def restore(self, past: Sequence[Event]) -> list[Notice]:
         """As they were when the session was last used: what was chosen last of each.
@@ -95,16 +83,16 @@ class Options:
         """
         last = {event.option: event.value for event in past if isinstance(event, OptionChosen)}
         if (mode := last.get("mode", "")) in _MODES:
-            self._conversation.policy.mode = mode
+            self._policy.mode = mode
         notices = self._restore_model(last["model"]) if "model" in last else []
-        if (level := last.get("thought_level", "")) in self._conversation.model.info.thought_levels:
-            self._conversation.thought_level = level
+        if (level := last.get("thought_level", "")) in self._live.model.info.thought_levels:
+            self._live.thought_level = level
         return notices
 
     def warm_up(self) -> None:
         """Loads what the model needs in the background, before the first prompt."""
-        if isinstance(self._conversation.model, LateModel):
-            self._conversation.model.warm_up()
+        if isinstance(self._live.model, LateModel):
+            self._live.model.warm_up()
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Completes the list in the background, once the session is at rest."""
@@ -115,27 +103,28 @@ class Options:
         if self._search is not None:
             self._search.cancel()
             await asyncio.wait([self._search])
+        await self._live.model.close()
 
     # --- what there is
 
     def _mode(self) -> SessionOption:
-        mode = self._conversation.policy.mode
+        mode = self._policy.mode
         return SessionOption("mode", "Mode", "What Crow may do without asking.", mode, tuple(_MODES.values()))
 
     def _model(self) -> SessionOption:
-        current = self._conversation.model.info.name
+        current = self._live.model.info.name
         names = [split_model(name) for name in self._setup.model_names(current)]
         grouped = len({provider for provider, _ in names}) > 1
         choices = [Choice(f"{provider}/{model}", model, group=provider if grouped else "") for provider, model in names]
         return SessionOption("model", "Model", "Who answers in this session.", current, tuple(choices))
 
     def _thought_level(self) -> SessionOption:
-        levels = self._conversation.model.info.thought_levels
+        levels = self._live.model.info.thought_levels
         choices = (
             Choice(DEFAULT_LEVEL, "Default", "As the provider does by itself."),
             *(Choice(level, _LEVEL_NAMES.get(level, level.capitalize())) for level in levels),
         )
-        current = self._conversation.thought_level or DEFAULT_LEVEL
+        current = self._live.thought_level or DEFAULT_LEVEL
         return SessionOption("thought_level", "Thinking", "How long the model thinks.", current, choices)
 
     def _check(self, option_id: str, value: str) -> str:
@@ -159,25 +148,25 @@ class Options:
             raise ConfigError(missing.message, remedy=missing.remedy) from missing
 
     async def _replace_model(self, choice: ModelChoice) -> None:
-        old = self._conversation.model
+        old = self._live.model
         if old.info.name == choice.info.name:
             return
-        level = self._conversation.thought_level
+        level = self._live.thought_level
         self._use(choice)
-        if self._conversation.thought_level != level:  # the new model does not have that one
+        if self._live.thought_level != level:  # the new model does not have that one
             self._journal.append(OptionChosen("thought_level", DEFAULT_LEVEL))
-        if self._conversation.history.entries():
-            tell_usage(self._conversation)  # the window may be another
+        if self._window.requests.history.entries():
+            self._window.tell_usage()  # the window may be another
         if isinstance(old, LateModel):
             await old.retire()
 
     def _use(self, choice: ModelChoice) -> None:
-        self._conversation.model = LateModel(choice)
-        if self._conversation.thought_level not in choice.info.thought_levels:
-            self._conversation.thought_level = ""
+        self._live.model = LateModel(choice)
+        if self._live.thought_level not in choice.info.thought_levels:
+            self._live.thought_level = ""
 
     def _restore_model(self, name: str) -> list[Notice]:
-        default = self._conversation.model.info.name
+        default = self._live.model.info.name
         if name == default:
             return []
         try:

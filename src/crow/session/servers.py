@@ -9,22 +9,22 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
-from crow.actions import Filled, Form, Link
-from crow.config.settings import McpServerSettings
+from crow.actions import Filled, Form, Link, Person
+from crow.config.settings import Limits
 from crow.errors import CrowError
-from crow.events import CommandInfo, Notice, Remark, Sent
-from crow.mcp.using.wanted import Wanted, all_wanted
+from crow.events import CommandInfo, Journal, Notice, Remark, Sent
+from crow.mcp.using.wanted import Wanted
 from crow.session.commands import Command, Prompt, Reply
-from crow.session.environment import Environment
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
-from crow.turn.conversation import Conversation
 from crow.turn.ids import TurnIds
 from crow.turn.subagent.subagents import named
-from crow.turn.waits import waiting
+from crow.turn.waits import Wait
 from crow.visible import one_line
+from crow.workspace.processes import Keeper
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub, ServerStatus
@@ -47,9 +47,12 @@ class Asker:
     What is asked outside any call may wait as long as the person likes, and holds up nothing else.
     """
 
-    def __init__(self, conversation: Conversation, task_of: Callable[[str], SubagentTask | None]) -> None:
-        self._conversation = conversation
-        self._person = conversation.person
+    def __init__(
+        self, person: Person, dialog: asyncio.Lock, journal: Journal, task_of: Callable[[str], SubagentTask | None]
+    ) -> None:
+        self._person = person
+        self._dialog = dialog
+        self._journal = journal
         self._task_of = task_of
         self._outside_calls = asyncio.Lock()
         self._told: set[str] = set()
@@ -68,7 +71,7 @@ class Asker:
         task = self._task_of(form.call_id)
         if task is not None:
             form = replace(form, call_id=task.call_id, text=named(task, form.text))
-        async with self._conversation.dialog:
+        async with self._dialog:
             return await self._person.fill_in(form) or self._declined(form)
 
     async def visit(self, link: Link) -> bool:
@@ -77,7 +80,7 @@ class Asker:
         task = self._task_of(link.call_id)
         if task is not None:
             link = replace(link, call_id=task.call_id, text=named(task, link.text))
-        async with self._conversation.dialog:
+        async with self._dialog:
             return await self._person.visit(link)
 
     def visited(self, link_id: str) -> None:
@@ -88,37 +91,36 @@ class Asker:
         if form.text not in self._told and len(self._told) < MOST_TOLD:
             self._told.add(form.text)
             asked = one_line(form.text, LONGEST_TOLD)
-            self._conversation.journal.append(
+            self._journal.append(
                 Remark("warning", f"{asked} Your editor cannot show this question, so it was told no.")
             )
         return Filled("decline")
 
 
+class ServerHost(msgspec.Struct, frozen=True):
+    """What the servers of a session are started with, and what they may ask and report."""
+
+    keeper: Keeper
+    home: str
+    roots: Sequence[str]
+    environ: Mapping[str, str]
+    asker: Asker
+    limits: Callable[[], Limits]
+    context_window: Callable[[], int | None]
+    journal: Journal
+    waiting: Callable[[str], Wait]
+    """Names a wait to the person."""
+
+
 class Servers:
-    """`project` gives the servers of trusted projects, which may become more, or other ones, with any turn.
+    """`wanted` gives the servers by name: with any turn, trusted projects may bring more of them, or other ones."""
 
-    `task_of` says which subagent a call belongs to, if to one.
-    """
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        around: Environment,
-        home: str,
-        config: Mapping[str, McpServerSettings],
-        project: Callable[[], Mapping[str, McpServerSettings]],
-        task_of: Callable[[str], SubagentTask | None],
-    ) -> None:
-        self._conversation = conversation
-        self.prompts = ServerPrompts(lambda: self._hub.prompts() if self._hub is not None else (), self._prepare_turn)
-        """As commands."""
-        self._around = around
-        self._home = home
-        self._config = config
-        self._project = project
-        self._asker = Asker(conversation, task_of)
+    def __init__(self, wanted: Callable[[], Mapping[str, Wanted]], host: ServerHost) -> None:
+        self.wanted = wanted
+        self._host = host
         self._hub: Hub | None = None
         self._loading: asyncio.Task[None] | None = None
+        self._prompts_changed: Callable[[], None] = lambda: None
 
     # --- their life
 
@@ -135,15 +137,11 @@ class Servers:
         self.start()
         if self._loading is None:
             return
-        with waiting(self._conversation, _named(list(self.wanted()))):
+        with self._host.waiting(_named(list(self.wanted()))):
             await asyncio.shield(self._loading)
         if self._hub is not None and (names := self._hub.unsettled()):
-            with waiting(self._conversation, _named(names)):
+            with self._host.waiting(_named(names)):
                 await self._hub.settled()
-
-    async def _prepare_turn(self, ids: TurnIds) -> None:
-        if self._conversation.prepare is not None:
-            await self._conversation.prepare(ids)
 
     async def close(self) -> None:
         if self._loading is not None:
@@ -152,18 +150,15 @@ class Servers:
         if self._hub is not None:
             await self._hub.close()
 
-    def wanted(self) -> dict[str, Wanted]:
-        return all_wanted(self._around.servers, self._config, self._project())
-
     async def _load(self) -> None:
         try:
             await asyncio.to_thread(_import_hub)
-            self._hub = _make_hub(self._conversation, self._around, self._home, self._asker)
-            self._hub.on_change = self.prompts.has_changed
+            self._hub = _make_hub(self._host)
+            self._hub.on_change = self._tell_prompts_changed
         except Exception:
             logger.exception("the MCP library cannot be loaded")
             text = "MCP servers cannot be used: the library for them could not be loaded. The log has the details."
-            self._conversation.journal.append(Notice("error", text))
+            self._host.journal.append(Notice("error", text))
             return
         self._hub.use(self.wanted())
 
@@ -174,6 +169,18 @@ class Servers:
 
     def find_tool(self, name: str) -> Tool | None:
         return self._hub.find(name) if self._hub is not None else None
+
+    # --- their prompts, for the commands
+
+    def prompts(self) -> "Sequence[ServerPrompt]":
+        return self._hub.prompts() if self._hub is not None else ()
+
+    def watch_prompts(self, tell: Callable[[], None]) -> None:
+        """From now on `tell` is called when there may be other prompts than before."""
+        self._prompts_changed = tell
+
+    def _tell_prompts_changed(self) -> None:
+        self._prompts_changed()
 
     # --- for the person
 
@@ -210,63 +217,56 @@ def _import_hub() -> None:
     silence_library()
 
 
-def _make_hub(conversation: Conversation, around: Environment, home: str, asker: Asker) -> "Hub":
+def _make_hub(host: ServerHost) -> "Hub":
     from crow.mcp.using.connection import Around
     from crow.mcp.using.hub import Hub
 
-    return Hub(
-        Around(
-            keeper=around.keeper,
-            home=home,
-            roots=conversation.workspace.roots,
-            environ=around.environ,
-            asker=asker,
-            limits=lambda: conversation.limits,
-            tell=conversation.journal.append,
-        ),
-        lambda: conversation.model.info.context_window,
+    around = Around(
+        keeper=host.keeper,
+        home=host.home,
+        roots=host.roots,
+        environ=host.environ,
+        asker=host.asker,
+        limits=host.limits,
+        tell=host.journal.append,
     )
+    return Hub(around, host.context_window)
 
 
 class ServerPrompts:
-    """`there` gives those that the servers have now; `prepare` waits for the servers, as before any prompt."""
+    """The prompts of the servers, as commands. `prepare` waits for the servers, as before any prompt."""
 
-    def __init__(
-        self, there: "Callable[[], Sequence[ServerPrompt]]", prepare: Callable[[TurnIds], Awaitable[None]]
-    ) -> None:
-        self._there = there
+    def __init__(self, servers: Servers, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
+        self._servers = servers
         self._prepare = prepare
-        self._tell: Callable[[], None] = lambda: None
 
     async def look(self) -> None:
         """They come and go by themselves."""
 
     def watch(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+        self._servers.watch_prompts(tell)
 
     @property
     def is_watched(self) -> bool:
         return True
 
-    def has_changed(self) -> None:
-        """Is called when there may be others than before."""
-        self._tell()
-
     def close(self) -> None:
-        self._tell = lambda: None
+        self._servers.watch_prompts(lambda: None)
 
     def commands(self) -> Sequence[Command]:
-        return [PromptCommand(prompt) for prompt in self._there()]
+        return [PromptCommand(prompt) for prompt in self._servers.prompts()]
 
     def find(self, name: str) -> Command | None:
         """Also one that is not there: its server may still be starting."""
-        return self.there(name) or (LatePrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
+        return self.known(name) or (LatePrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
 
-    def there(self, name: str) -> Command | None:
+    def known(self, name: str) -> Command | None:
         return next((command for command in self.commands() if command.info.name == name), None)
 
 
 class LatePrompt:
+    """A prompt whose server may still be starting: it is looked for once the servers are ready."""
+
     def __init__(self, name: str, prompts: ServerPrompts, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
         self.info = CommandInfo(name, "")
         self._prompts = prompts
@@ -274,7 +274,7 @@ class LatePrompt:
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
         await self._prepare(ids)
-        command = self._prompts.there(self.info.name)
+        command = self._prompts.known(self.info.name)
         if command is not None:
             return await command.run(arguments, rest, ids)
         return Reply(

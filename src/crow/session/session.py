@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from crow.errors import CrowError, StorageFailed, TurnCancelled, TurnRunning
+import msgspec
+
+from crow.errors import CrowError, FileSystemSilent, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     BackgroundEnded,
     CommandGiven,
@@ -19,47 +22,101 @@ from crow.events import (
     TurnStarted,
 )
 from crow.messages import StopReason
+from crow.project.instructions import Instructions
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
+from crow.session.late_model import LateModel
 from crow.session.options import Options
 from crow.session.recovery import last_turn_number
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import Title
+from crow.session.trusting import Trusting
 from crow.tools.background import end_of, shown_at_end
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow
+from crow.turn.context import TurnContext
 from crow.turn.ids import TurnIds
+from crow.turn.waits import Wait
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
+if TYPE_CHECKING:
+    from crow.turn.loop import Outcome
 
-class Session:
-    """`past` is what happened in it before it was opened."""
+SERVER_PATIENCE = 0.1
+"""How long a prompt waits for a model's server to tell what it is, of the time after which waits are named: half a
+second, which nobody notices."""
+
+
+class Preparations:
+    """What is done in each turn before the model is asked: trust is asked for, servers are waited for."""
 
     def __init__(
         self,
-        id: str,
-        conversation: Conversation,
-        journal: SessionJournal,
-        terminals: Terminals,
-        options: Options,
-        commands: Commands,
+        trusting: Trusting,
         servers: Servers,
-        title: Title,
-        past: Sequence[Event] = (),
+        instructions: Instructions,
+        window: ContextWindow,
+        waiting: Callable[[str], Wait],
+        patience: float,
     ) -> None:
+        self._trusting = trusting
+        self._servers = servers
+        self._instructions = instructions
+        self._window = window
+        self._waiting = waiting
+        self._patience = patience
+
+    async def make(self, ids: TurnIds) -> None:
+        with self._waiting("the preparations of this turn"):
+            await self._trusting.prepare(ids)
+            with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
+                await self._instructions.look_beside()
+        await self._ask_model_server()
+        await self._servers.prepare()
+
+    async def _ask_model_server(self) -> None:
+        """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
+        model = self._window.requests.model
+        if not isinstance(model, LateModel):
+            return
+        window = model.info.context_window
+        await model.ask_server(SERVER_PATIENCE * self._patience)
+        if model.info.context_window != window:
+            self._window.tell_usage()
+
+
+class SessionParts(msgspec.Struct, frozen=True):
+    """What a session is made of."""
+
+    journal: SessionJournal
+    terminals: Terminals
+    options: Options
+    commands: Commands
+    servers: Servers
+    title: Title
+    turn_context: Callable[[], TurnContext]
+    """What a turn that begins now may know."""
+    past: Sequence[Event] = ()
+    """What happened in the session before it was opened."""
+
+
+class Session:
+    def __init__(self, id: str, parts: SessionParts) -> None:
         self.id = id
-        self.options = options
-        self._terminals = terminals
-        terminals.on_end = self._background_ended
+        self.options = parts.options
+        self.left_open = ""
+        """What the last turn ended with, if it is for the person to go on; see `Outcome`."""
+        self._terminals = parts.terminals
+        self._terminals.on_end = self._background_ended
         self._ended: list[BackgroundCommand] = []
         """Commands in the background that ended during a turn: the person is told at its end."""
-        self._conversation = conversation
-        self._journal = journal
-        self._commands = commands
-        self._servers = servers
-        self._title = title
-        self._turns = last_turn_number(past)
+        self._journal = parts.journal
+        self._commands = parts.commands
+        self._servers = parts.servers
+        self._title = parts.title
+        self._turn_context = parts.turn_context
+        self._turns = last_turn_number(parts.past)
         self._turn: RunningTurn | None = None
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
@@ -94,11 +151,6 @@ class Session:
             self._remarks.append(notice)
 
     # --- its turns
-
-    @property
-    def left_open(self) -> str:
-        """What the last turn ended with, if it is for the person to go on; see Conversation."""
-        return self._conversation.left_open
 
     def start_turn(self, sent: Sequence[Sent]) -> RunningTurn:
         """Begins a turn at once, so that a cancel that follows cannot come too early. Raises TurnRunning if one runs.
@@ -140,7 +192,6 @@ class Session:
             self._servers.close(),
             self._terminals.close(),
             self.options.close(),
-            self._conversation.model.close(),
             self._journal.release(),
             return_exceptions=True,
         )
@@ -161,21 +212,26 @@ class Session:
             with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what was said stays said
                 await self._tell_commands()
         found = self._commands.find(sent)
-        self._conversation.left_open = ""
+        self.left_open = ""
         if found is None:
             self._title.begin_with(sent)
         self._journal.append(TurnStarted(ids.turn_id))
-        self._conversation.purse.begin_turn(self._conversation.model.info)
+        context = self._turn_context()
+        context.purse.begin_turn(context.model.info)
         try:
             if found is not None:
-                return await self._obey(turn, ids, sent, *found)
+                return await self._obey(turn, context, ids, sent, *found)
             from crow.turn.loop import run_turn, skip_turn
 
-            return await (skip_turn if turn.cancelling else run_turn)(self._conversation, ids, sent)
+            return self._ended_with(await (skip_turn if turn.cancelling else run_turn)(context, ids, sent))
         finally:
             # Nobody waits for it: a cancelled turn ends at once, whatever its disk does.
             self._last_look = asyncio.get_running_loop().create_task(self._tell_commands())
             self._tell_ended()
+
+    def _ended_with(self, outcome: "Outcome") -> StopReason:
+        self.left_open = outcome.left_open
+        return outcome.stop_reason
 
     def _background_ended(self, command: BackgroundCommand) -> None:
         ending = command.exit or TerminalExit()
@@ -192,7 +248,13 @@ class Session:
                 self._journal.append(Remark("info", end_of(command)))
 
     async def _obey(
-        self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent], command: Command, arguments: str
+        self,
+        turn: RunningTurn,
+        context: TurnContext,
+        ids: TurnIds,
+        sent: Sequence[Sent],
+        command: Command,
+        arguments: str,
     ) -> StopReason:
         journal = self._journal
         await journal.record(CommandGiven(ids.message(), tuple(sent)))
@@ -211,7 +273,7 @@ class Session:
             self._title.begin_with(sent)
             from crow.turn.loop import run_turn
 
-            return await run_turn(self._conversation, ids, answer.sent, typed=False)
+            return self._ended_with(await run_turn(context, ids, answer.sent, typed=False))
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
 

@@ -14,12 +14,12 @@ from crow.session.commands import Prompt, Reply
 from crow.session.export import markdown
 from crow.session.persistence import Archive
 from crow.session.title import Title
-from crow.turn.budget import ContextUse, context_use, provider_ratio, tell_usage
-from crow.turn.compaction import compact
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextUse, ContextWindow
+from crow.turn.compaction import Waiting, compact
 from crow.turn.ids import TurnIds
 from crow.turn.spending import in_words
 from crow.visible import one_line
+from crow.workspace.base import Workspace
 
 WRITE_AGENTS_MD = """\
 Look at this project and write its AGENTS.md, in the working directory: what an agent has to know to work here.
@@ -52,38 +52,39 @@ class Init:
 class Compact:
     info = CommandInfo("compact", "Makes room: sums up the conversation for the model", "[what to keep in view]")
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, window: ContextWindow, waiting: Waiting) -> None:
+        self._window = window
+        self._waiting = waiting
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        return Reply(await compact(self._conversation, ids, focus=arguments, reason="You asked for it."))
+        return Reply(await compact(self._window, ids, self._waiting, focus=arguments, reason="You asked for it."))
 
 
 class Clear:
     info = CommandInfo("clear", "Lets the model start afresh; you still see what was, and files stay as they are")
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, window: ContextWindow) -> None:
+        self._window = window
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        ratio = provider_ratio(self._conversation)
-        await self._conversation.journal.record(HistoryCleared())
-        tell_usage(self._conversation, ratio)
+        ratio = self._window.provider_ratio()
+        await self._window.journal.record(HistoryCleared())
+        self._window.tell_usage(ratio)
         return Reply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
 
 
 class Context:
     info = CommandInfo("context", "Shows what fills the model's window, and what was spent")
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, window: ContextWindow) -> None:
+        self._window = window
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        table = _table(context_use(self._conversation), self._conversation.model.info.name)
+        table = _table(self._window.use(), self._window.requests.info.name)
         return Reply("\n".join([*table, *await self._spent()]))
 
     async def _spent(self) -> list[str]:
-        purse = self._conversation.purse
+        purse = self._window.purse
         spent = {
             "In the last turn": purse.last_turn.in_words(),
             "In this session": purse.session.in_words(),
@@ -163,15 +164,16 @@ class Rename:
 class Undo:
     info = CommandInfo("undo", "Takes back the last turn: its changes to files, and the turn from the model's memory")
 
-    def __init__(self, archive: Archive, conversation: Conversation) -> None:
+    def __init__(self, archive: Archive, window: ContextWindow, workspace: Workspace) -> None:
         self._archive = archive
-        self._conversation = conversation
+        self._window = window
+        self._workspace = workspace
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
         from crow.session.undo import undo_last_turn  # which brings the tools that change files
 
         past = await self._archive.events(former_texts=True)
-        ratio = provider_ratio(self._conversation)
-        told = await undo_last_turn(past, self._conversation.journal, self._conversation.workspace)
-        tell_usage(self._conversation, ratio)
+        ratio = self._window.provider_ratio()
+        told = await undo_last_turn(past, self._window.journal, self._workspace)
+        self._window.tell_usage(ratio)
         return Reply(told)

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from crow.actions import Deed
+from crow.actions import Deed, Person
 from crow.config.settings import WebSettings
 from crow.policy.base import Allow, Deny, Policy
 from crow.policy.base import Ask as AskVerdict
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
-from crow.session.environment import Environment
 from crow.tools.ask import Ask
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
@@ -28,7 +27,12 @@ from crow.workspace.terminals import Terminals
 
 
 def session_tools(
-    around: Environment, policy: RulePolicy, terminals: Terminals, run_command: RunCommand, web: WebSettings
+    person: Person,
+    environ: Mapping[str, str],
+    policy: RulePolicy,
+    terminals: Terminals,
+    run_command: RunCommand,
+    web: WebSettings,
 ) -> list[Tool]:
     return [
         *file_tools(),
@@ -38,8 +42,8 @@ def session_tools(
         ReadCommand(terminals),
         StopCommand(terminals),
         Plan(),
-        Ask(around.person),
-        *web_tools(web, policy, around.environ),
+        Ask(person),
+        *web_tools(web, policy, environ),
     ]
 
 

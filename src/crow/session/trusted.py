@@ -11,7 +11,8 @@ from crow.project.offer import ProjectOffer, VariablesMissing, expanded
 from crow.project.project_config import is_looser
 from crow.session.options import Options
 from crow.tools.terminal import RunCommand
-from crow.turn.conversation import Conversation
+from crow.turn.requests import LiveSettings
+from crow.turn.spending import Purse
 from crow.visible import one_line
 
 
@@ -20,7 +21,8 @@ class TrustedProjects:
 
     def __init__(
         self,
-        conversation: Conversation,
+        live: LiveSettings,
+        purse: Purse,
         policy: RulePolicy,
         options: Options,
         run_command: RunCommand,
@@ -28,7 +30,8 @@ class TrustedProjects:
     ) -> None:
         self.servers: dict[str, McpServerSettings] = {}
         """Their MCP servers, by name."""
-        self._conversation = conversation
+        self._live = live
+        self._purse = purse
         self._policy = policy
         self._options = options
         self._run_command = run_command
@@ -44,8 +47,8 @@ class TrustedProjects:
         self._in_effect[offer.root] = offer
         config = offer.config
         self._policy.use_project_rules([rule for known in self._in_effect.values() for rule in known.config.rules])
-        self._conversation.limits = config.lowered(self._conversation.limits)
-        self._conversation.purse.lower(config.budgets)
+        self._live.limits = config.lowered(self._live.limits)
+        self._purse.lower(config.budgets)
         if config.terminal_timeout is not None:
             self._run_command.lower_timeout(config.terminal_timeout)
         _, missing = self._ready(offer)

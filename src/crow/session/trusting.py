@@ -4,17 +4,17 @@ They are asked in the first turn in a project that brings any of these and is no
 when it changes. `trusted` puts into effect what they said yes to.
 """
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from crow.actions import PermissionAnswer, PermissionQuestion
+from crow.actions import PermissionAnswer, PermissionQuestion, Person
 from crow.errors import FileSystemSilent, TurnCancelled
-from crow.events import CallOpened, CallSettled, Notice, PermissionAnswered, PermissionAsked
+from crow.events import CallOpened, CallSettled, Journal, Notice, PermissionAnswered, PermissionAsked
 from crow.project.offer import ProjectOffer, shown_to_person
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
-from crow.turn.conversation import Conversation
 from crow.turn.ids import TurnIds
 
 TITLE = "Trust what this project brings?"
@@ -29,9 +29,13 @@ REJECTED = "Not trusted: nothing that the project brings is used in this session
 
 
 class Trusting:
-    def __init__(self, sources: Sources, conversation: Conversation, projects: TrustedProjects) -> None:
+    def __init__(
+        self, sources: Sources, projects: TrustedProjects, journal: Journal, person: Person, dialog: asyncio.Lock
+    ) -> None:
         self._sources = sources
-        self._conversation = conversation
+        self._journal = journal
+        self._person = person
+        self._dialog = dialog
         self._projects = projects
         self._unchosen: list[ProjectOffer] = []
         """Projects whose model is to be chosen in the first turn."""
@@ -72,7 +76,7 @@ class Trusting:
             self._tell(await self._projects.choose_model(self._unchosen.pop(0)))
 
     async def _ask(self, untrusted: Sequence[ProjectOffer], ids: TurnIds) -> None:
-        journal, call_id = self._conversation.journal, ids.call()
+        journal, call_id = self._journal, ids.call()
         display = tuple(block for offer in untrusted for block in shown_to_person(offer))
         question = PermissionQuestion(
             call_id, ToolKind.OTHER, TITLE, WHY, display=display, project_scope=ALWAYS, yes=THIS_SESSION
@@ -80,9 +84,9 @@ class Trusting:
         result = ToolResult.refused(UNANSWERED)
         journal.append(CallOpened(call_id, "trust", ToolKind.OTHER, TITLE, own=True))
         try:
-            async with self._conversation.dialog:
+            async with self._dialog:
                 journal.append(PermissionAsked(call_id, WHY, display))
-                answer = await self._conversation.person.permit(question)
+                answer = await self._person.permit(question)
             await journal.record(PermissionAnswered(call_id, answer.allowed, answer.choice))
             result = await self._answered(untrusted, answer)
         finally:
@@ -98,9 +102,9 @@ class Trusting:
         remember = answer.choice == "project"
         for offer in untrusted:
             if warning := await self._sources.accept(offer, remember=remember):
-                self._conversation.journal.append(Notice("warning", warning))
+                self._journal.append(Notice("warning", warning))
         return ToolResult(ok=True, text="", message="Trusted until it changes." if remember else "Trusted.")
 
     def _tell(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
-            self._conversation.journal.append(notice)
+            self._journal.append(notice)

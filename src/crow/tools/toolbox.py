@@ -28,9 +28,9 @@ class MoreTools(Protocol):
 
 
 class Toolbox:
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], more: MoreTools | None = None) -> None:
         """`tools` is gone through when one is first asked for: a session is open before they are imported."""
-        self.more: MoreTools | None = None
+        self.more = more
         self._first = tools
         self._added: dict[str, Tool] = {}
 

@@ -12,14 +12,15 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.cutting import without_middle
-from crow.events import Remark, UsageReported
+from crow.events import Journal, Remark, UsageReported
 from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
 from crow.model.base import Usage, told_cost
 from crow.model.reply_limits import reply_room
 from crow.results import CommandEnd, ToolKind, ToolResult
 from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool
-from crow.turn.conversation import Conversation
 from crow.turn.reply import Reply
+from crow.turn.requests import Requests
+from crow.turn.spending import Purse
 
 MOST_BELIEVED = 3
 """The provider's count by our estimate: a byte is hardly more than a token."""
@@ -73,115 +74,122 @@ class Room(msgspec.Struct, frozen=True):
         return int(max(0, self.most - self.fixed) * part)
 
 
-def room_in(conversation: Conversation) -> Room | None:
-    """None if the model's window is not known."""
-    info = conversation.model.info
-    if info.context_window is None:
-        return None
-    return Room(info.context_window - reply_room(info, info.context_window), overhead(conversation))
+class ContextWindow(msgspec.Struct, frozen=True):
+    """The model's window: how full it is, and what is reported of that."""
 
+    requests: Requests
+    journal: Journal
+    purse: Purse
 
-def estimate(conversation: Conversation) -> int:
-    """Tokens that the next request will take.
+    def room(self) -> Room | None:
+        """None if the size of the window is not known."""
+        info = self.requests.info
+        if info.context_window is None:
+            return None
+        return Room(info.context_window - reply_room(info, info.context_window), self.overhead())
 
-    A count that cannot be right is not believed, so that a server that counts wrongly stops no conversation.
-    """
-    counted, added = conversation.history.measured()
-    later, own = sum(map(tokens_of, added)), own_estimate(conversation)
-    return counted + later if 0 < counted <= MOST_BELIEVED * (own - later) + SLACK else own
+    def estimate(self) -> int:
+        """Tokens that the next request will take.
 
+        A count that cannot be right is not believed, so that a server that counts wrongly stops no conversation.
+        """
+        counted, added = self.requests.history.measured()
+        later, own = sum(map(tokens_of, added)), self.own_estimate()
+        return counted + later if 0 < counted <= MOST_BELIEVED * (own - later) + SLACK else own
 
-def own_estimate(conversation: Conversation) -> int:
-    """The same, whatever the provider has counted."""
-    return overhead(conversation) + sum(map(tokens_of, conversation.history.messages()))
+    def own_estimate(self) -> int:
+        """The same, whatever the provider has counted."""
+        return self.overhead() + sum(map(tokens_of, self.requests.history.messages()))
 
+    def provider_ratio(self) -> float:
+        """The provider's count by our estimate: what is left after a change of the history is estimated with it."""
+        raw = self.own_estimate()
+        return min(2.0, max(0.6, self.estimate() / raw)) if raw else 1.0
 
-def provider_ratio(conversation: Conversation) -> float:
-    """The provider's count by our estimate: what is left after a change of the history is estimated with it."""
-    raw = own_estimate(conversation)
-    return min(2.0, max(0.6, estimate(conversation) / raw)) if raw else 1.0
+    def overhead(self) -> int:
+        """The system prompt and the tools: sent with every request."""
+        return tokens_of_text(self.requests.system_prompt()) + _tokens_of_tools(self.requests.tool_specs())
 
+    def tell_usage(self, ratio: float = 1.0, asked: Usage | None = None) -> None:
+        """Reports how full the window is where it has changed without a request: estimated, until a reply brings a
+        count.
 
-def overhead(conversation: Conversation) -> int:
-    """The system prompt and the tools: sent with every request."""
-    return tokens_of_text(conversation.system_prompt()) + _tokens_of_tools(conversation.tool_specs())
+        `ratio` is the provider's count by our estimate, for when the last count no longer holds. `asked` is what a
+        summary took, which costs as well.
+        """
+        info = self.requests.info
+        counted, _ = self.requests.history.measured()
+        tokens = self.estimate() if counted else int(self.estimate() * ratio)
+        cost, currency = told_cost(asked, info.price) if asked else (None, "")
+        self._report(
+            UsageReported(
+                tokens,
+                0,
+                context_window=info.context_window,
+                cost=cost,
+                currency=currency,
+                estimated=True,
+                asked_tokens=asked.input_tokens + asked.output_tokens if asked else 0,
+            )
+        )
 
+    def count_untold(self, reply: Reply, written: int) -> Remark | None:
+        """Counts what a reply took without a count at its end: what the provider told of it, and our estimate of the
+        rest.
 
-def tell_usage(conversation: Conversation, ratio: float = 1.0, asked: Usage | None = None) -> None:
-    """How full the window is now, where it has changed without a request: estimated, until a reply brings a count.
-
-    `ratio` is the provider's count by our estimate, for when the last count no longer holds. `asked` is what a summary
-    took, which costs as well.
-    """
-    info = conversation.model.info
-    counted, _ = conversation.history.measured()
-    tokens = estimate(conversation) if counted else int(estimate(conversation) * ratio)
-    cost, currency = told_cost(asked, info.price) if asked else (None, "")
-    usage = UsageReported(
-        tokens,
-        0,
-        context_window=info.context_window,
-        cost=cost,
-        currency=currency,
-        estimated=True,
-        asked_tokens=asked.input_tokens + asked.output_tokens if asked else 0,
-    )
-    conversation.journal.append(usage)
-    conversation.purse.count(usage)
-
-
-def count_untold(conversation: Conversation, reply: Reply, written: int) -> None:
-    """Counts what a reply took without a count at its end: what the provider told of it, and our estimate of the rest.
-
-    `written` are the characters of its calls. An attempt of which nothing came cost nothing.
-    """
-    info, told = conversation.model.info, list(reply.unfinished)
-    if not info.metered:
-        return
-    arrived = sum(map(tokens_of, conversation.history.arrived)) + -(-written // BYTES_A_TOKEN)
-    if not told and (reply.ended or arrived):
-        told = [Usage()]
-    sent = max(estimate(conversation) - arrived, overhead(conversation)) if told else 0
-    for number, usage in enumerate(told, start=1):
-        is_last = number == len(told) and not reply.usages
-        count_as_told(conversation, usage, sent, arrived if is_last else 0)
-    if reply.ended and not reply.usages and conversation.purse.has_budgets:
+        `written` are the characters of its calls. An attempt of which nothing came cost nothing. Gives what the
+        person should know of it, if anything.
+        """
+        info, told = self.requests.info, list(reply.unfinished)
+        if not info.metered:
+            return None
+        arrived = sum(map(tokens_of, self.requests.history.arrived)) + -(-written // BYTES_A_TOKEN)
+        if not told and (reply.ended or arrived):
+            told = [Usage()]
+        sent = max(self.estimate() - arrived, self.overhead()) if told else 0
+        for number, usage in enumerate(told, start=1):
+            is_last = number == len(told) and not reply.usages
+            self.count_as_told(usage, sent, arrived if is_last else 0)
+        if not reply.ended or reply.usages or not self.purse.has_budgets:
+            return None
         title = f"{info.name} does not say how many tokens its replies take: the budgets count Crow's estimate."
-        conversation.tell_once(Remark("info", title))
+        return Remark("info", title)
 
+    def count_as_told(self, told: Usage, sent: int, arrived: int) -> None:
+        """Counts one request whose count is not complete: `sent` and `arrived` are what is estimated of it."""
+        info = self.requests.info
+        usage = replace(told, input_tokens=told.input_tokens or sent, output_tokens=max(told.output_tokens, arrived))
+        cost, currency = told_cost(usage, info.price)
+        self._report(
+            UsageReported(
+                *(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_written_tokens),
+                info.context_window,
+                cost=cost,
+                currency=currency,
+                reasoning_tokens=usage.reasoning_tokens,
+                incomplete=True,
+            )
+        )
 
-def count_as_told(conversation: Conversation, told: Usage, sent: int, arrived: int) -> None:
-    """One request whose count is not complete: `sent` and `arrived` are what is estimated of it."""
-    info = conversation.model.info
-    usage = replace(told, input_tokens=told.input_tokens or sent, output_tokens=max(told.output_tokens, arrived))
-    cost, currency = told_cost(usage, info.price)
-    reported = UsageReported(
-        *(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_written_tokens),
-        info.context_window,
-        cost=cost,
-        currency=currency,
-        reasoning_tokens=usage.reasoning_tokens,
-        incomplete=True,
-    )
-    conversation.journal.append(reported)
-    conversation.purse.count(reported)
+    def _report(self, usage: UsageReported) -> None:
+        self.journal.append(usage)
+        self.purse.count(usage)
 
-
-def context_use(conversation: Conversation) -> ContextUse:
-    messages = conversation.history.messages()
-    outputs = [message for message in messages if isinstance(message, ToolMessage)]
-    person = [message for message in messages if isinstance(message, UserMessage)]
-    total = estimate(conversation)
-    parts = {
-        "system_prompt": tokens_of_text(conversation.system_prompt()),
-        "tools": _tokens_of_tools(conversation.tool_specs()),
-        "person": sum(tokens_of(message) - _tokens_of_media(message) for message in person),
-        "model": sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),
-        "outputs": sum(tokens_of(message) - _tokens_of_media(message) for message in outputs),
-        "images": sum(_tokens_of_media(message) for message in messages),
-    }
-    fitted = dict(zip(parts, _adding_up(list(parts.values()), total), strict=True))
-    return ContextUse(**fitted, total=total, window=conversation.model.info.context_window)
+    def use(self) -> ContextUse:
+        messages = self.requests.history.messages()
+        outputs = [message for message in messages if isinstance(message, ToolMessage)]
+        person = [message for message in messages if isinstance(message, UserMessage)]
+        total = self.estimate()
+        parts = {
+            "system_prompt": tokens_of_text(self.requests.system_prompt()),
+            "tools": _tokens_of_tools(self.requests.tool_specs()),
+            "person": sum(tokens_of(message) - _tokens_of_media(message) for message in person),
+            "model": sum(tokens_of(message) for message in messages if isinstance(message, AssistantMessage)),
+            "outputs": sum(tokens_of(message) - _tokens_of_media(message) for message in outputs),
+            "images": sum(_tokens_of_media(message) for message in messages),
+        }
+        fitted = dict(zip(parts, _adding_up(list(parts.values()), total), strict=True))
+        return ContextUse(**fitted, total=total, window=self.requests.info.context_window)
 
 
 def _adding_up(parts: Sequence[int], total: int) -> list[int]:
@@ -217,16 +225,16 @@ class OutputRoom:
     Calls that run at once share what is left: each has its part before it begins.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, window: ContextWindow) -> None:
+        self._window = window
         self._claimed: dict[str, int] = {}
 
     def claim(self, call_id: str) -> int | None:
         """The bytes of the call's output that there is room for; None if the window is not known."""
-        room = room_in(self._conversation)
+        room = self._window.room()
         if room is None:
             return None
-        left = room.most - estimate(self._conversation) - sum(self._claimed.values())
+        left = room.most - self._window.estimate() - sum(self._claimed.values())
         self._claimed[call_id] = max(LEAST_OUTPUT, min(left // 2, room.share(OUTPUT_SHARE)))
         return self._claimed[call_id] * BYTES_A_TOKEN
 

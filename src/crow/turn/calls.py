@@ -29,9 +29,9 @@ from crow.tools.base import (
 from crow.tools.toolbox import failure
 from crow.turn.arriving import ArrivingCall
 from crow.turn.budget import OutputRoom, fitted_output
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 from crow.turn.permission import Refusal, verdict_on
-from crow.turn.waits import HeardJournal, waiting
+from crow.turn.waits import HeardJournal
 from crow.visible import one_line
 
 INTERRUPTED = "Interrupted by the user before it was done."
@@ -43,9 +43,9 @@ ANNOUNCED = ToolResult(ok=True, text="The user sees it.", display=(HiddenOutput(
 class CallBatch:
     """Settles every call it has seen when it is left, whatever the reason."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self._journal = conversation.journal
+    def __init__(self, context: TurnContext) -> None:
+        self._context = context
+        self._journal = context.journal
         self._calls: dict[str, ArrivingCall] = {}
         self._judged: dict[str, Action | Look] = {}
         """What each call would do, from the moment on in which somebody may be asked about it."""
@@ -53,7 +53,7 @@ class CallBatch:
         self._notes: dict[str, str] = {}
         """What the model is told of how the arguments of its calls were read."""
         self._settled: set[str] = set()
-        self._room = OutputRoom(conversation)
+        self._room = OutputRoom(context.window)
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
         """What was run, and what came of it, in the order in which it ended."""
         self.last_words = ""
@@ -91,9 +91,9 @@ class CallBatch:
             case events.CallOpened():
                 if self._calls:  # with the next call, the arguments of the last are usually complete
                     self._preview(next(reversed(self._calls)))
-                tool = self._conversation.tools.find(event.tool)
+                tool = self._context.tools.find(event.tool)
                 self._calls[event.call_id] = ArrivingCall(
-                    event.call_id, event.tool, tool, self._conversation.workspace, may_announce=self._may_announce(tool)
+                    event.call_id, event.tool, tool, self._context.workspace, may_announce=self._may_announce(tool)
                 )
             case _:
                 pass
@@ -103,7 +103,7 @@ class CallBatch:
             self._journal.append(preview)
 
     def _may_announce(self, tool: Tool) -> bool:
-        policy = self._conversation.policy
+        policy = self._context.policy
         return isinstance(tool, AnnouncesItself) and isinstance(policy.judge(tool.deed, anew=False), Allow)
 
     async def run(self) -> None:
@@ -130,7 +130,7 @@ class CallBatch:
 
     def _company(self, call: ToolCall) -> str:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
-        tools = self._conversation.tools
+        tools = self._context.tools
         tool = tools.find(call.name)
         if isinstance(tool, Delegates):
             return tool.workers
@@ -152,7 +152,7 @@ class CallBatch:
 
     async def _result_of(self, call: ToolCall) -> ToolResult:
         """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
-        action = await allowed_action(self._conversation, call, self._judged)
+        action = await allowed_action(self._context, call, self._judged)
         if isinstance(action, Refusal):
             return action.as_result()
         await self._journal.record(events.CallStarted(call.id))
@@ -160,7 +160,7 @@ class CallBatch:
         if isinstance(action, FitsOutput) and most is not None:
             action.fit(most)
         self._performed[call.id] = action
-        return fitted_output(await perform(self._conversation, call.id, action), action.deed.kind, most)
+        return fitted_output(await perform(self._context, call.id, action), action.deed.kind, most)
 
     def _cut_short(self, call_id: str, why: str) -> ToolResult:
         if self._calls[call_id].is_announced:
@@ -185,35 +185,33 @@ class CallBatch:
             await self._journal.record(*(events.CallSettled(call_id, result) for call_id, result in results.items()))
 
 
-async def allowed_action(
-    conversation: Conversation, call: ToolCall, judged: dict[str, Action | Look]
-) -> Action | Refusal:
+async def allowed_action(context: TurnContext, call: ToolCall, judged: dict[str, Action | Look]) -> Action | Refusal:
     """What the call is to do, once the policy or the person has said yes to it; until then it is among `judged`."""
-    tool = conversation.tools.find(call.name)
-    look = await tool.look(call, conversation.workspace) if isinstance(tool, LooksFirst) else None
+    tool = context.tools.find(call.name)
+    look = await tool.look(call, context.workspace) if isinstance(tool, LooksFirst) else None
     if look is not None and look.path.existed:
         judged[call.id] = look
-        verdict = await verdict_on(conversation, call, look)
+        verdict = await verdict_on(context, call, look)
         if isinstance(verdict, Deny):
             return Refusal(verdict, look)
-    with waiting(conversation, _named(tool.title(json_object(call.arguments) or {})), call.id):
+    with context.waiting(_named(tool.title(json_object(call.arguments) or {})), call.id):
         if look is not None and isinstance(tool, LooksFirst):
-            action = await tool.prepare_after(call, conversation.workspace, look)
+            action = await tool.prepare_after(call, context.workspace, look)
         else:
-            action = await tool.prepare(call, conversation.workspace)
-    conversation.journal.append(events.CallDescribed(call.id, action.deed.kind, action.title, action.locations))
+            action = await tool.prepare(call, context.workspace)
+    context.journal.append(events.CallDescribed(call.id, action.deed.kind, action.title, action.locations))
     judged[call.id] = action
-    verdict = await verdict_on(conversation, call, action)
+    verdict = await verdict_on(context, call, action)
     return Refusal(verdict, action) if isinstance(verdict, Deny) else action
 
 
-async def perform(conversation: Conversation, call_id: str, action: Action) -> ToolResult:
+async def perform(context: TurnContext, call_id: str, action: Action) -> ToolResult:
     """Does it, and names the wait for it if that is long."""
     what = action.waits_for if isinstance(action, NamesItsWait) else _named(action.title)
     if what is None:
-        return await action.perform(conversation.journal)
-    with waiting(conversation, what, call_id) as wait:
-        return await action.perform(HeardJournal(conversation.journal, wait))
+        return await action.perform(context.journal)
+    with context.waiting(what, call_id) as wait:
+        return await action.perform(HeardJournal(context.journal, wait))
 
 
 def _named(title: str) -> str:

@@ -5,27 +5,19 @@ stay as they are, and no cut comes between a call and its result.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crow import events
 from crow.errors import ContextOverflow
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from crow.tokens import tokens_of, tokens_of_text
 from crow.tools.small_set import SMALL_WINDOW
-from crow.turn.budget import (
-    Room,
-    estimate,
-    overhead,
-    own_estimate,
-    provider_ratio,
-    room_in,
-    tell_usage,
-)
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow, Room
 from crow.turn.history_messages import PRUNED
 from crow.turn.ids import TurnIds
+from crow.turn.requests import has_small_window
 from crow.turn.summary import write_summary
-from crow.turn.waits import waiting
+from crow.turn.waits import Wait
 
 ROUNDS_UNPRUNED = 4
 """The last rounds, whose outputs are never pruned."""
@@ -47,21 +39,25 @@ BEGINNING = 0.35
 """What the beginning must take to be summed up in good time: a summary takes up to 0.23 (see `crow.turn.summary`)."""
 
 
-async def compact(conversation: Conversation, ids: TurnIds, *, focus: str = "", reason: str) -> str:
+Waiting = Callable[[str], Wait]
+"""Names a wait to the person: the argument ends a sentence that begins with "Waiting for"."""
+
+
+async def compact(window: ContextWindow, ids: TurnIds, waiting: Waiting, *, focus: str = "", reason: str) -> str:
     """Sums up the beginning now, full or not. A sentence for the person says what was won."""
-    before = estimate(conversation)
-    known = room_in(conversation)
+    before = window.estimate()
+    known = window.room()
     full = known is not None and before > known.comfortable
-    room = known or Room(before, overhead(conversation))
-    cut = _beginning(conversation, min(room.share(TAIL), max(0, before - room.fixed) // 3), SMALLEST)
-    if full and _left(conversation, cut) > room.enough:
-        cut = _everything(conversation) or cut
+    room = known or Room(before, window.overhead())
+    cut = _beginning(window, min(room.share(TAIL), max(0, before - room.fixed) // 3), SMALLEST)
+    if full and _left(window, cut) > room.enough:
+        cut = _everything(window) or cut
     if not cut and full:
-        return f"There is nothing to compact. What takes most is {_largest(conversation)}."
+        return f"There is nothing to compact. What takes most is {_largest(window)}."
     if not cut:
         return "There is nothing to compact yet: what was said before the last message is short."
-    await _replace_beginning(conversation, ids, room, cut, focus, reason)
-    after = estimate(conversation)
+    await _replace_beginning(window, ids, waiting, room, cut, focus, reason)
+    after = window.estimate()
     return f"The conversation was compacted: it takes about {after:,} tokens now, {before:,} before."
 
 
@@ -73,90 +69,94 @@ class RoomKeeper:
     some, and a request that does not fit all the same is not sent.
     """
 
-    def __init__(self, conversation: Conversation, ids: TurnIds) -> None:
-        self._conversation = conversation
+    def __init__(
+        self, window: ContextWindow, ids: TurnIds, waiting: Waiting, tell_once: Callable[[events.Remark], None]
+    ) -> None:
+        self._window = window
         self._ids = ids
+        self._waiting = waiting
+        self._tell_once = tell_once
         self._requests = 0
         self._recovered_at: int | None = None
-        self._window: int | None = None
+        self._window_size: int | None = None
         self._windows_learned = 0
         self._compacted = False
 
     async def make_room(self) -> None:
         """Called before each request."""
         self._requests += 1
-        self._window = self._conversation.model.info.context_window
+        self._window_size = self._window.requests.info.context_window
         self._mention_small_set()
-        room = room_in(self._conversation)
-        if room is None or (before := estimate(self._conversation)) <= room.comfortable:
+        room = self._window.room()
+        if room is None or (before := self._window.estimate()) <= room.comfortable:
             return
-        if not await _prune(self._conversation, room, before):
+        if not await _prune(self._window, room, before):
             least = room.share(BEGINNING if before <= room.most else WORTHWHILE)
             reason = f"The conversation takes about {before:,} of the {room.most:,} tokens that there is room for."
             await self._replace_if_worthwhile(room, least, reason)
-        if estimate(self._conversation) > room.most:
-            await _prune_latest(self._conversation, room)
+        if self._window.estimate() > room.most:
+            await _prune_latest(self._window, room)
         # What only the provider's count says to be too long is sent all the same: it may have counted wrongly.
-        if (after := estimate(self._conversation)) > room.most and own_estimate(self._conversation) > room.most:
+        if (after := self._window.estimate()) > room.most and self._window.own_estimate() > room.most:
             raise self._too_large(room, after)
 
     def _mention_small_set(self) -> None:
-        conversation = self._conversation
-        if conversation.has_small_window:
-            names = ", ".join(spec.name for spec in conversation.tool_specs() if not spec.name.startswith("mcp__"))
+        requests = self._window.requests
+        if has_small_window(requests.info):
+            names = ", ".join(spec.name for spec in requests.tool_specs() if not spec.name.startswith("mcp__"))
             title = (
-                f"The window of {conversation.model.info.name} is small ({self._window:,} tokens): "
+                f"The window of {requests.info.name} is small ({self._window_size:,} tokens): "
                 f"the model gets only the tools {names}."
             )
             more = f"With a window of {SMALL_WINDOW:,} tokens or more it gets all of them."
-            conversation.tell_once(events.Remark("info", title, more))
+            self._tell_once(events.Remark("info", title, more))
 
     async def recover(self, overflow: ContextOverflow) -> None:
         """The provider found the request too long, whatever we thought: once more after a compaction, or not at all.
 
         If it said how large the window is, that is known by now: the next request is made to fit.
         """
-        if self._conversation.model.info.context_window != self._window and self._windows_learned < MOST_WINDOWS:
+        if self._window.requests.info.context_window != self._window_size and self._windows_learned < MOST_WINDOWS:
             self._windows_learned += 1
-            tell_usage(self._conversation)
+            self._window.tell_usage()
             return
         last, self._recovered_at = self._recovered_at, self._requests
         if last is not None and self._requests - last < FEWEST_ROUNDS:
             raise overflow
-        fixed, before = overhead(self._conversation), estimate(self._conversation)
+        fixed, before = self._window.overhead(), self._window.estimate()
         room = Room(max(fixed, before * 6 // 10), fixed)
         reason = "The provider says that the conversation no longer fits the model's window."
         if await self._replace_if_worthwhile(room, room.share(WORTHWHILE), reason):
             return
-        await _prune_latest(self._conversation, room)
-        if estimate(self._conversation) >= before:
+        await _prune_latest(self._window, room)
+        if self._window.estimate() >= before:
             raise overflow
 
     async def _replace_if_worthwhile(self, room: Room, least: int, reason: str) -> bool:
         """False if there is no beginning that is worth it."""
-        cut = _beginning(self._conversation, room.share(TAIL), max(least, SMALLEST))
+        cut = _beginning(self._window, room.share(TAIL), max(least, SMALLEST))
         if cut:
-            await _replace_beginning(self._conversation, self._ids, room, cut, "", reason)
+            await _replace_beginning(self._window, self._ids, self._waiting, room, cut, "", reason)
             self._compacted = True
         return bool(cut)
 
     def _too_large(self, room: Room, tokens: int) -> ContextOverflow:
-        info = self._conversation.model.info
+        info = self._window.requests.info
         tried = "compacting it did not help" if self._compacted else "there is nothing to compact in it"
         return ContextOverflow(
             f"The conversation no longer fits the window of {info.name}: the next request would take about {tokens:,} "
             f"tokens, there is room for {room.most:,}, and {tried}. "
-            f"What takes most is {_largest(self._conversation)}.",
+            f"What takes most is {_largest(self._window)}.",
             provider=info.provider,
             remedy="`/undo` takes this prompt back; then ask for less at once. Or choose a model with a larger window, "
             "or begin afresh with `/clear`.",
         )
 
 
-async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
+async def _prune(window: ContextWindow, room: Room, before: int) -> bool:
     """Old outputs, oldest first, until enough is free; none if that would not be enough, or not worth it."""
-    messages = conversation.history.entries()
-    ratio = provider_ratio(conversation)
+    messages = window.requests.history.entries()
+    ratio = window.provider_ratio()
     left = tokens_of_text(PRUNED)
     pruned: list[str] = []
     freed = 0.0
@@ -168,16 +168,16 @@ async def _prune(conversation: Conversation, room: Room, before: int) -> bool:
             freed += (tokens - left) * ratio
     if before - freed > room.enough or freed < room.share(WORTHWHILE):
         return False
-    await _record_pruned(conversation, pruned, "older call")
+    await _record_pruned(window, pruned, "older call")
     return True
 
 
-async def _prune_latest(conversation: Conversation, room: Room) -> None:
+async def _prune_latest(window: ContextWindow, room: Room) -> None:
     """Outputs of the last rounds, largest first, until the request fits. The model can call for them again: outputs are
     made to fit, unless the window was not known yet. None if not even that would be enough."""
-    ratio, left = provider_ratio(conversation), tokens_of_text(PRUNED)
-    outputs = [message for message in conversation.history.entries() if isinstance(message, ToolMessage)]
-    too_much = estimate(conversation) - room.enough
+    ratio, left = window.provider_ratio(), tokens_of_text(PRUNED)
+    outputs = [message for message in window.requests.history.entries() if isinstance(message, ToolMessage)]
+    too_much = window.estimate() - room.enough
     pruned: list[str] = []
     for message in sorted(outputs, key=tokens_of, reverse=True):
         if too_much <= 0 or tokens_of(message) <= SMALL_OUTPUT:
@@ -185,30 +185,30 @@ async def _prune_latest(conversation: Conversation, room: Room) -> None:
         pruned.append(message.call_id)
         too_much -= int((tokens_of(message) - left) * ratio)
     if pruned and too_much <= room.most - room.enough:
-        await _record_pruned(conversation, pruned, "call")
+        await _record_pruned(window, pruned, "call")
 
 
-async def _record_pruned(conversation: Conversation, pruned: Sequence[str], what: str) -> None:
-    ratio = provider_ratio(conversation)
-    await conversation.journal.record(events.OutputsPruned(tuple(pruned)))
+async def _record_pruned(window: ContextWindow, pruned: Sequence[str], what: str) -> None:
+    ratio = window.provider_ratio()
+    await window.journal.record(events.OutputsPruned(tuple(pruned)))
     number = f"one {what}" if len(pruned) == 1 else f"{len(pruned)} {what}s"
     title = f"To make room, the output of {number} is no longer sent to the model."
-    conversation.journal.append(events.Remark("info", title))
-    tell_usage(conversation, ratio)
+    window.journal.append(events.Remark("info", title))
+    window.tell_usage(ratio)
 
 
 async def _replace_beginning(
-    conversation: Conversation, ids: TurnIds, room: Room, cut: int, focus: str, reason: str
+    window: ContextWindow, ids: TurnIds, waiting: Waiting, room: Room, cut: int, focus: str, reason: str
 ) -> None:
     """A summary takes the place of the first messages. If it is cancelled or fails, the history is as it was."""
-    journal = conversation.journal
-    messages = conversation.history.entries()
-    ratio = provider_ratio(conversation)
+    journal = window.journal
+    messages = window.requests.history.entries()
+    ratio = window.provider_ratio()
     compaction_id = ids.compaction()
     try:
         await journal.record(events.CompactionStarted(compaction_id, reason))
-        with waiting(conversation, "a summary of the conversation"):
-            summary = await write_summary(conversation, messages[:cut], messages[cut:], room, focus)
+        with waiting("a summary of the conversation"):
+            summary = await write_summary(window, messages[:cut], messages[cut:], room, focus)
     except asyncio.CancelledError:
         journal.append(events.CompactionEnded(compaction_id, "cancelled"))
         raise
@@ -216,10 +216,10 @@ async def _replace_beginning(
         journal.append(events.CompactionEnded(compaction_id, "failed", error=str(error)))
         raise
     if summary.complaint:
-        title = f"{conversation.model.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
+        title = f"{window.requests.info.name} could not sum up the conversation ({summary.complaint.rstrip('.')})."
         journal.append(events.Remark("warning", title, "The prompts, the changed files and its last words were kept."))
     await journal.record(events.CompactionEnded(compaction_id, "completed", summary.text, cut))
-    tell_usage(conversation, ratio, summary.usage)
+    window.tell_usage(ratio, summary.usage)
 
 
 def _rounds(messages: Sequence[Message]) -> list[int]:
@@ -227,13 +227,13 @@ def _rounds(messages: Sequence[Message]) -> list[int]:
     return [index for index, message in enumerate(messages) if not isinstance(message, ToolMessage)] or [0]
 
 
-def _beginning(conversation: Conversation, tail: int, least: int) -> int:
+def _beginning(window: ContextWindow, tail: int, least: int) -> int:
     """How many messages make it up: all but the last round, and those before it that fit into the tail.
 
     0 if they take less than `least`. Both are counted as the provider counts.
     """
-    messages = conversation.history.entries()
-    ratio = provider_ratio(conversation)
+    messages = window.requests.history.entries()
+    ratio = window.provider_ratio()
     cut = len(messages)
     taken = 0.0
     for start in reversed(_rounds(messages)):
@@ -244,22 +244,22 @@ def _beginning(conversation: Conversation, tail: int, least: int) -> int:
     return cut if sum(tokens_of(message) for message in messages[:cut]) * ratio >= least else 0
 
 
-def _left(conversation: Conversation, cut: int) -> float:
+def _left(window: ContextWindow, cut: int) -> float:
     """What a request would still take without the first messages, a summary of them aside."""
-    messages = conversation.history.entries()[cut:]
-    return overhead(conversation) + sum(tokens_of(message) for message in messages) * provider_ratio(conversation)
+    messages = window.requests.history.entries()[cut:]
+    return window.overhead() + sum(tokens_of(message) for message in messages) * window.provider_ratio()
 
 
-def _everything(conversation: Conversation) -> int:
+def _everything(window: ContextWindow) -> int:
     """All messages, the last round among them: it is what does not fit. 0 if they take next to nothing."""
-    messages = conversation.history.entries()
+    messages = window.requests.history.entries()
     return len(messages) if sum(tokens_of(message) for message in messages) >= SMALLEST else 0
 
 
-def _largest(conversation: Conversation) -> str:
-    messages = conversation.history.entries()
+def _largest(window: ContextWindow) -> str:
+    messages = window.requests.history.entries()
     largest = max(messages, key=tokens_of, default=None)
-    fixed = overhead(conversation)
+    fixed = window.overhead()
     if largest is None or fixed > tokens_of(largest):
         return f"the system prompt with the tools (about {fixed:,} tokens)"
     size = f"(about {tokens_of(largest):,} tokens)"

@@ -4,14 +4,16 @@ Waiting is no circle: while a background command is still running, its output ma
 with the same pauses between.
 """
 
+import asyncio
+
 import msgspec
 
-from crow.actions import Question
+from crow.actions import Person, Question
 from crow.errors import TurnCancelled
 from crow.messages import StopReason, ToolCall, json_object
 from crow.results import CHANGING, ToolResult
 from crow.tools.base import Delegates
-from crow.turn.conversation import Conversation
+from crow.tools.toolbox import Toolbox
 from crow.visible import one_line
 
 TIMES = 5
@@ -30,10 +32,12 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class LoopGuard:
-    """Watches the calls of one turn."""
+    """Watches the calls of one turn. `dialog` is held while the person is asked."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, tools: Toolbox, person: Person, dialog: asyncio.Lock) -> None:
+        self._tools = tools
+        self._person = person
+        self._dialog = dialog
         self._last: dict[str, tuple[bool, str]] = {}
         """Of each call: its last result."""
         self._times: dict[str, int] = {}
@@ -75,21 +79,21 @@ class LoopGuard:
 
     def _changes_something(self, call: ToolCall) -> bool:
         """After such a call the same question may have another answer."""
-        tool = self._conversation.tools.find(call.name)
+        tool = self._tools.find(call.name)
         return tool.kind in CHANGING or isinstance(tool, Delegates)
 
     async def _ask(self, call: ToolCall) -> str:
         """The person's answer; empty if there is none."""
         text = f"{self._named(call)} was called {TIMES} times with the same result. Shall it go on?"
-        async with self._conversation.dialog:
-            answer = await self._conversation.person.ask(Question(call.id, text, (GO_ON, STOP)))
+        async with self._dialog:
+            answer = await self._person.ask(Question(call.id, text, (GO_ON, STOP)))
         if answer is not None and answer.cancelled:
             raise TurnCancelled
         self._times.clear()
         return answer.text if answer is not None else ""
 
     def _named(self, call: ToolCall) -> str:
-        return f"“{one_line(self._conversation.tools.find(call.name).title(json_object(call.arguments) or {}), 120)}”"
+        return f"“{one_line(self._tools.find(call.name).title(json_object(call.arguments) or {}), 120)}”"
 
 
 def _canonical(call: ToolCall) -> str:

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Literal, NamedTuple
 
 from crow import events
 from crow.errors import ContextOverflow, ModelRejected, TurnCancelled
 from crow.messages import StopReason, Text
 from crow.model.base import ModelEvent
-from crow.turn.budget import count_untold, estimate
 from crow.turn.calls import CallBatch
 from crow.turn.compaction import RoomKeeper, compact
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 from crow.turn.guard import LoopGuard
 from crow.turn.ids import TurnIds
 from crow.turn.prompt import Composer, unread
 from crow.turn.refusals import RefusalRecovery
 from crow.turn.reply import Reply
-from crow.turn.waits import Wait, waiting
+from crow.turn.waits import Wait
 
 BREATH = 64
 """Events of a reply after which others get their turn."""
@@ -25,31 +25,38 @@ MOST_PAUSES = 5
 """In a row that a provider is asked to go on after."""
 
 
-async def run_turn(
-    conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent], *, typed: bool = True
-) -> StopReason:
+class Outcome(NamedTuple):
+    """How a turn ended."""
+
+    stop_reason: StopReason
+    left_open: Literal["", "question", "repetition", "budget"] = ""
+    """What the turn ended with, if it is for the person to go on: the model's question, a call that was made again and
+    again, or a budget that is used up."""
+
+
+async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.Sent], *, typed: bool = True) -> Outcome:
     """Why the turn ended; a ModelError if the model failed. The journal has everything that happened.
 
     The turn's start is in the journal already. `typed`: the prompt is what the person sent, and not what a command of
     theirs stands for.
     """
-    journal = conversation.journal
-    await _take_prompt(conversation, ids, prompt, tuple(prompt) if typed else ())
-    pace, keeper, guard = _Pace(journal), RoomKeeper(conversation, ids), LoopGuard(conversation)
-    recovery, pauses = RefusalRecovery(conversation, keeper), 0
+    journal = context.journal
+    await _take_prompt(context, ids, prompt, tuple(prompt) if typed else ())
+    pace, guard = _Pace(journal), LoopGuard(context.tools, context.person, context.dialog)
+    keeper = RoomKeeper(context.window, ids, context.waiting, context.tell_once)
+    recovery, pauses = RefusalRecovery(context.requests, journal, keeper), 0
     try:
-        if conversation.prepare is not None:
-            await conversation.prepare(ids)
-        for _ in range(conversation.limits.model_calls):
-            if not await _is_ready(conversation, ids, keeper):
-                conversation.left_open = "budget"
-                return StopReason.MAX_TURN_REQUESTS
-            async with CallBatch(conversation) as calls:
-                reply = Reply(ids, conversation.model.info, conversation.tools)
+        if context.prepare is not None:
+            await context.prepare(ids)
+        for _ in range(context.requests.live.limits.model_calls):
+            if not await _is_ready(context, ids, keeper):
+                return Outcome(StopReason.MAX_TURN_REQUESTS, "budget")
+            async with CallBatch(context) as calls:
+                reply = Reply(ids, context.model.info, context.tools)
                 try:
-                    asked = conversation.ask_model(recovery.without, paused=pauses > 0, unfinished=reply.unfinished)
+                    asked = context.requests.send(recovery.without, paused=pauses > 0, unfinished=reply.unfinished)
                     stream = recovery.watched(asked)
-                    await _follow(conversation, reply, stream, calls, pace)
+                    await _follow(context, reply, stream, calls, pace)
                 except ModelRejected as refusal:
                     await recovery.recover(refusal)
                     continue
@@ -58,108 +65,108 @@ async def run_turn(
                     continue
                 if not calls or reply.stop_reason is not StopReason.END_TURN:
                     # A reply that was cut or refused may hold half a call: such calls are never run.
-                    _mention_end(conversation, reply)
-                    return reply.stop_reason
+                    _mention_end(context, reply)
+                    return Outcome(reply.stop_reason)
                 await calls.run()
-            if (reason := await _ended_by(conversation, ids, calls, guard)) is not None:
-                return reason
+            if (outcome := await _ended_by(context, ids, calls, guard)) is not None:
+                return outcome
     except TurnCancelled:
-        return StopReason.CANCELLED
+        return Outcome(StopReason.CANCELLED)
     except ContextOverflow as overflow:
         journal.append(events.Remark("error", str(overflow), why_stopped=True))
-        return StopReason.MAX_TOKENS
-    title = f"Stopped after {conversation.limits.model_calls} requests to the model."
+        return Outcome(StopReason.MAX_TOKENS)
+    title = f"Stopped after {context.requests.live.limits.model_calls} requests to the model."
     journal.append(events.Remark("warning", title, why_stopped=True))
-    return StopReason.MAX_TURN_REQUESTS
+    return Outcome(StopReason.MAX_TURN_REQUESTS)
 
 
 async def _follow(
-    conversation: Conversation,
+    context: TurnContext,
     reply: Reply,
     stream: AsyncGenerator[ModelEvent, None],
     calls: CallBatch,
     pace: "_Pace",
 ) -> None:
     try:
-        with waiting(conversation, _awaited(conversation)) as wait:
+        with context.waiting(_awaited(context)) as wait:
             async with aclosing(reply.read(stream, wait)) as events_of_reply:
                 async for event in events_of_reply:
-                    conversation.journal.append(event)
+                    context.journal.append(event)
                     calls.follow(event)
                     await pace.keep(wait)
     finally:
         for usage in reply.usages:
-            conversation.purse.count(usage)
+            context.purse.count(usage)
         if reply.unfinished or not reply.usages:
-            count_untold(conversation, reply, calls.written)
+            remark = context.window.count_untold(reply, calls.written)
+            if remark is not None:
+                context.tell_once(remark)
 
 
-async def _is_ready(conversation: Conversation, ids: TurnIds, keeper: RoomKeeper) -> bool:
+async def _is_ready(context: TurnContext, ids: TurnIds, keeper: RoomKeeper) -> bool:
     """Whether the next request may be sent: the model knows the mode, the budgets allow it, and it has room."""
-    if (news := conversation.mode_to_tell()) is not None:
-        await conversation.journal.record(news)
-    if not await _may_spend(conversation, ids):
+    if (news := context.requests.mode_to_tell(context.policy.mode)) is not None:
+        await context.journal.record(news)
+    if not await _may_spend(context, ids):
         return False
-    before = conversation.purse.session.tokens
+    before = context.purse.session.tokens
     await keeper.make_room()
-    return conversation.purse.session.tokens == before or await _may_spend(conversation, ids)
+    return context.purse.session.tokens == before or await _may_spend(context, ids)
 
 
-async def _may_spend(conversation: Conversation, ids: TurnIds) -> bool:
-    match await conversation.purse.check(conversation.dialog):
+async def _may_spend(context: TurnContext, ids: TurnIds) -> bool:
+    match await context.purse.check(context.dialog):
         case "stop":
             return False
         case "compact":
-            done = await compact(conversation, ids, reason="You asked for it, as the budget was used up.")
-            conversation.journal.append(events.Remark("info", done))
-            return await _may_spend(conversation, ids)  # a summary costs as well
-        case "cheaper" if conversation.choose_model is not None:
-            conversation.model = await conversation.choose_model(conversation.purse.cheaper())
+            reason = "You asked for it, as the budget was used up."
+            done = await compact(context.window, ids, context.waiting, reason=reason)
+            context.journal.append(events.Remark("info", done))
+            return await _may_spend(context, ids)  # a summary costs as well
+        case "cheaper":
+            await context.change_model(context.purse.cheaper())
         case _:
             pass
     return True
 
 
-async def _ended_by(conversation: Conversation, ids: TurnIds, calls: CallBatch, guard: LoopGuard) -> StopReason | None:
-    """Why the turn ends with these calls, after their last words; None if it goes on."""
+async def _ended_by(context: TurnContext, ids: TurnIds, calls: CallBatch, guard: LoopGuard) -> Outcome | None:
+    """How the turn ends with these calls, after their last words; None if it goes on."""
     if calls.last_words:
-        conversation.left_open = "question"
-        conversation.journal.append(events.TextDelta(ids.message(), calls.last_words))
-        return StopReason.END_TURN
+        context.journal.append(events.TextDelta(ids.message(), calls.last_words))
+        return Outcome(StopReason.END_TURN, "question")
     stop = await guard.check(calls.outcomes)
     if stop is None:
         return None
-    if stop.reason is StopReason.MAX_TURN_REQUESTS:
-        conversation.left_open = "repetition"
-    conversation.journal.append(events.TextDelta(ids.message(), stop.last_words))
-    return stop.reason
+    context.journal.append(events.TextDelta(ids.message(), stop.last_words))
+    return Outcome(stop.reason, "repetition" if stop.reason is StopReason.MAX_TURN_REQUESTS else "")
 
 
-def _awaited(conversation: Conversation) -> str:
-    info = conversation.model.info
+def _awaited(context: TurnContext) -> str:
+    info = context.model.info
     if not info.local:
         return "the model's answer"
-    return f"the model's answer ({info.provider} reads about {estimate(conversation):,} tokens first)"
+    return f"the model's answer ({info.provider} reads about {context.window.estimate():,} tokens first)"
 
 
-async def skip_turn(conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent]) -> StopReason:
+async def skip_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.Sent]) -> Outcome:
     """A turn that was cancelled before it began: what the person said stays said."""
-    await conversation.journal.record(events.UserSaid(ids.message(), tuple(prompt), unread(prompt)))
-    return StopReason.CANCELLED
+    await context.journal.record(events.UserSaid(ids.message(), tuple(prompt), unread(prompt)))
+    return Outcome(StopReason.CANCELLED)
 
 
 async def _take_prompt(
-    conversation: Conversation, ids: TurnIds, prompt: Sequence[events.Sent], shown: tuple[events.Sent, ...]
+    context: TurnContext, ids: TurnIds, prompt: Sequence[events.Sent], shown: tuple[events.Sent, ...]
 ) -> None:
-    journal, message_id = conversation.journal, ids.message()
-    composer = Composer(conversation.workspace, conversation.model.info, conversation.policy)
+    journal, message_id = context.journal, ids.message()
+    composer = Composer(context.workspace, context.model.info, context.policy)
     try:
-        with waiting(conversation, "the prompt's attachments"):
+        with context.waiting("the prompt's attachments"):
             parts = await composer.compose(prompt)
     except asyncio.CancelledError:
         journal.append(events.UserSaid(message_id, shown, unread(prompt)))
         raise
-    news = tuple(Text(text) for text in conversation.news())
+    news = tuple(Text(text) for text in context.news())
     await journal.record(events.UserSaid(message_id, shown, parts + news))
     for remark in composer.remarks:
         journal.append(events.Remark("warning", remark))
@@ -184,11 +191,11 @@ class _Pace:
             await asyncio.sleep(0)
 
 
-def _mention_end(conversation: Conversation, reply: Reply) -> None:
+def _mention_end(context: TurnContext, reply: Reply) -> None:
     """A turn that ends without a word would look like one that hangs, and one after a pause like a whole one."""
-    name = conversation.model.info.name
+    name = context.model.info.name
     if reply.paused:
         title = f"{name} paused its reply {MOST_PAUSES + 1} times in a row: it is not asked to go on again."
-        conversation.journal.append(events.Remark("warning", title))
+        context.journal.append(events.Remark("warning", title))
     elif not reply.spoke and reply.stop_reason is StopReason.END_TURN:
-        conversation.journal.append(events.Remark("info", f"{name} ended its turn without saying anything."))
+        context.journal.append(events.Remark("info", f"{name} ended its turn without saying anything."))

@@ -12,7 +12,7 @@ from crow.messages import ToolCall
 from crow.policy.base import Allow, Ask, Deny
 from crow.results import TextBlock, ToolResult
 from crow.tools.base import Action, HasTwoYeses, Look
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 
 REJECTED = "permission was asked for, and refused."
 """Whoever answered: a person, or an editor or a script in their place."""
@@ -45,26 +45,26 @@ class Refusal(NamedTuple):
         )
 
 
-async def verdict_on(conversation: Conversation, call: ToolCall, action: Action | Look) -> Allow | Deny:
-    policy = conversation.policy
+async def verdict_on(context: TurnContext, call: ToolCall, action: Action | Look) -> Allow | Deny:
+    policy = context.policy
     judge = partial(policy.judge, action.deed)
     verdict = await policy.beside(judge)
     if not isinstance(verdict, Ask):
         return verdict
-    async with conversation.dialog:
+    async with context.dialog:
         # While this question waited for its turn, the answer to another one may have covered it.
         verdict = await policy.beside(judge)
         if not isinstance(verdict, Ask):
             return verdict
-        answer = await _ask_person(conversation, call, action, verdict)
+        answer = await _ask_person(context, call, action, verdict)
         # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
         verdict = await policy.beside(judge)
         return verdict if isinstance(verdict, Deny) else answer
 
 
-async def _ask_person(conversation: Conversation, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
+async def _ask_person(context: TurnContext, call: ToolCall, action: Action | Look, ask: Ask) -> Allow | Deny:
     reason = " ".join(filter(None, (ask.reason, _warning_about(action.deed))))
-    await conversation.journal.record(events.PermissionAsked(call.id, reason, action.display))
+    await context.journal.record(events.PermissionAsked(call.id, reason, action.display))
     two_yeses = action if isinstance(action, HasTwoYeses) else None
     question = PermissionQuestion(
         call_id=call.id,
@@ -79,15 +79,15 @@ async def _ask_person(conversation: Conversation, call: ToolCall, action: Action
     )
     if two_yeses is not None:
         question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
-    answer = await conversation.person.permit(question)
-    await conversation.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
+    answer = await context.person.permit(question)
+    await context.journal.record(events.PermissionAnswered(call.id, answer.allowed, answer.choice))
     if answer.choice == "cancelled":
         raise TurnCancelled
     if not answer.allowed:
         return Rejected("the user was asked", answer.reason or REJECTED, words=answer.words)
     if two_yeses is not None:
         two_yeses.agreed(answer)
-    await _remember(conversation, ask, answer)
+    await _remember(context, ask, answer)
     return Allow("the user was asked")
 
 
@@ -96,8 +96,8 @@ def _warning_about(deed: Deed) -> str:
     return visible.warning(deed.tool, deed.command, deed.cwd, deed.host, *deed.writes, *deed.reads)
 
 
-async def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnswer) -> None:
-    policy, warning = conversation.policy, ""
+async def _remember(context: TurnContext, ask: Ask, answer: PermissionAnswer) -> None:
+    policy, warning = context.policy, ""
     if answer.choice == "session" and ask.session is not None:
         warning = policy.remember(ask.session, "session")
     elif answer.choice == "project" and ask.project is not None:
@@ -106,4 +106,4 @@ async def _remember(conversation: Conversation, ask: Ask, answer: PermissionAnsw
         except FileSystemSilent as silent:
             warning = f"It is not remembered: {silent}"
     if warning:
-        conversation.journal.append(events.Remark("warning", warning))
+        context.journal.append(events.Remark("warning", warning))

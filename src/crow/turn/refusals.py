@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from crow.errors import CallMalformed, ContextOverflow, ModelRejected
-from crow.events import HistorySimplified, Remark
+from crow.events import HistorySimplified, Journal, Remark
 from crow.messages import AssistantMessage
 from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
 from crow.model.faults import NO_MONEY
 from crow.turn.compaction import RoomKeeper
-from crow.turn.conversation import Conversation
 from crow.turn.history_messages import can_be_flattened, has_thoughts, whole_rounds
+from crow.turn.requests import Requests
 
 INVALID = (400, 422)
 
@@ -24,8 +24,10 @@ INVALID = (400, 422)
 class RefusalRecovery:
     """For one turn."""
 
-    def __init__(self, conversation: Conversation, keeper: RoomKeeper) -> None:
-        self._conversation = conversation
+    def __init__(self, requests: Requests, journal: Journal, keeper: RoomKeeper) -> None:
+        self._history = requests.history
+        self._requests = requests
+        self._journal = journal
         self._keeper = keeper
         self.without: HistorySimplified | None = None
         """How the next request differs from the history; None if it does not."""
@@ -43,7 +45,7 @@ class RefusalRecovery:
         first = self._refusal or refusal
         if isinstance(refusal, CallMalformed):  # which was about the reply, not about the history
             raise refusal
-        if refusal.status not in INVALID or NO_MONEY.search(refusal.said) or self._conversation.history.is_replying:
+        if refusal.status not in INVALID or NO_MONEY.search(refusal.said) or self._history.is_replying:
             raise first
         step = self._next(refusal)
         if step is None:
@@ -52,11 +54,11 @@ class RefusalRecovery:
         self.without, self._left_out = step
 
     def _next(self, refusal: ModelRejected) -> tuple[HistorySimplified, str] | None:
-        history, before = self._conversation.history, self.without
+        history, before = self._history, self.without
         entries = history.entries()
         thoughts = any(map(has_thoughts, entries))
         if before is None and thoughts and history.refused_thoughts:  # again: so will it be with every other one
-            name = self._conversation.model.info.name
+            name = self._requests.info.name
             return HistorySimplified(thoughts=True, model=name), f"{name} gets none of its thoughts back"
         if before is None and thoughts:
             return HistorySimplified(thoughts=True), "the model's earlier thoughts are no longer sent"
@@ -85,7 +87,7 @@ class RefusalRecovery:
                 yield event
 
     def _accepted(self, without: HistorySimplified) -> None:
-        journal, refusal = self._conversation.journal, self._refusal
+        journal, refusal = self._journal, self._refusal
         journal.append(without)
         if refusal is not None:
             title = f"{refusal.provider} refused the conversation as it was: from now on {self._left_out}."

@@ -94,7 +94,7 @@ async def _no_day() -> Totals:
 class Purse:
     """What the turns of a session have spent, and may spend.
 
-    `day` reads what was spent today, by all processes.
+    `day` reads what was spent today, by all processes. `cheaper` names a model that costs less; empty if there is none.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Purse:
         person: Person | None = None,
         *,
         day: Callable[[], Awaitable[Totals]] = _no_day,
+        cheaper: Callable[[], str] = str,
     ) -> None:
         self.session = Spending()
         self.turn = Spending()
         self.last_turn = Spending()
         """The turn before, of those that spent anything."""
-        self.cheaper: Callable[[], str] = str
-        """Names a model that costs less; empty if there is none."""
+        self.cheaper = cheaper
         self.why_stopped = ""
         """Of the turn that runs; empty while it may go on."""
         self._budgets: dict[tuple[BudgetScope, str], Amount] = {}

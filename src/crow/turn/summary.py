@@ -16,8 +16,7 @@ from crow.markdown import fence
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import base as model
 from crow.tokens import BYTES_A_TOKEN, tokens_of_text
-from crow.turn.budget import Room, count_as_told
-from crow.turn.conversation import Conversation
+from crow.turn.budget import ContextWindow, Room
 from crow.turn.history import SUMMED_UP, Essentials
 from crow.turn.reply import retry_notice
 
@@ -69,14 +68,14 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 async def write_summary(
-    conversation: Conversation, dropped: Sequence[Message], kept: Sequence[Message], room: Room, focus: str
+    window: ContextWindow, dropped: Sequence[Message], kept: Sequence[Message], room: Room, focus: str
 ) -> Summary:
     """A summary of `dropped` that stands before `kept`. A provider that is down or refuses the key is a ModelError."""
     usage: model.Usage | None = None
     complaint = ""
     words = ""
     try:
-        words, usage = await _ask(conversation, dropped, room, focus)
+        words, usage = await _ask(window, dropped, room, focus)
         if not words:
             complaint = "it gave none"
     except (ModelRefusedKey, ModelUnavailable):
@@ -84,7 +83,7 @@ async def write_summary(
     except ModelError as error:
         complaint = error.message
     words = words or _last_words(dropped)
-    essentials = conversation.history.essentials
+    essentials = window.requests.history.essentials
     sections = [
         fitted(words, room.share(SUMMARY)),
         _own_words(essentials, kept, room.share(OWN_WORDS)),
@@ -94,7 +93,7 @@ async def write_summary(
 
 
 async def _ask(
-    conversation: Conversation, dropped: Sequence[Message], room: Room, focus: str
+    window: ContextWindow, dropped: Sequence[Message], room: Room, focus: str
 ) -> tuple[str, model.Usage | None]:
     wanted = f"{WANTED}\n\nThe user wants above all this to be kept: {focus}" if focus else WANTED
     prompt = f"{wanted}\n\n{fence(transcript(dropped, room.share(TRANSCRIPT)))}"
@@ -103,7 +102,7 @@ async def _ask(
     said: list[str] = []
     refused = False
     try:
-        async with aclosing(conversation.model.reply(request)) as stream:
+        async with aclosing(window.requests.model.reply(request)) as stream:
             async for event in stream:
                 match event:
                     case model.Said():
@@ -111,16 +110,16 @@ async def _ask(
                     case model.Usage():
                         usage = event
                     case model.Waiting():
-                        conversation.journal.append(retry_notice(event))
+                        window.journal.append(retry_notice(event))
                     case model.Done():
                         refused = event.stop_reason is StopReason.REFUSAL
                     case _:
                         pass
     finally:
         for told in request.unfinished:  # it broke off, once or for good
-            count_as_told(conversation, told, 0, 0)
+            window.count_as_told(told, 0, 0)
     words = "".join(said)
-    if conversation.model.info.metered and not (usage and usage.input_tokens):
+    if window.requests.info.metered and not (usage and usage.input_tokens):
         usage = model.Usage(tokens_of_text(SYSTEM) + tokens_of_text(prompt), tokens_of_text(words))
     return "" if refused else words.strip(), usage
 

@@ -3,7 +3,7 @@
 Nothing is said while something comes, nor while the person is being asked: they know whose turn it is. What drips (a
 build that prints a line now and then) is named no more often than what is silent.
 
-    with waiting(conversation, "the model's answer") as wait:
+    with context.waiting("the model's answer") as wait:
         async for event in stream:
             wait.heard()
 
@@ -17,17 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from crow.events import CallProgressed, Event, Journal, StillWaiting
-from crow.turn.conversation import Conversation
 
 PATIENCE = 5.0
 GAPS = (1.0, 2.0, 3.0, 6.0, 12.0)
-"""From one note to the next, in units of the conversation's patience; the last one again and again. A silent wait is
+"""From one note to the next, in units of the turn's patience; the last one again and again. A silent wait is
 so named after 5, 15, 30 and 60 seconds, then each minute."""
-
-
-def waiting(conversation: Conversation, what: str, call_id: str = "") -> "Wait":
-    """`what` ends a sentence that begins with "Waiting for"."""
-    return Wait(conversation.journal, what, call_id, conversation.patience, conversation.dialog.locked)
 
 
 class Wait:

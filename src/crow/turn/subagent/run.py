@@ -18,13 +18,13 @@ from crow.results import LOOKING, ToolResult
 from crow.tools.base import Action, BadArguments, Tool
 from crow.tools.task import Kind, SubagentTask
 from crow.tools.toolbox import Toolbox
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
+from crow.turn.requests import Requests
 from crow.turn.subagent.journal import SubagentJournal
 from crow.turn.subagent.steps import Steps
 from crow.turn.subagent.subagents import NamedPerson, Subagents
-from crow.turn.waits import waiting
 from crow.workspace.base import Workspace
 
 LONGEST_REPORT = 16_000
@@ -44,7 +44,7 @@ You can only look: read files, search them, look on the web. You can change noth
 
 
 class SubagentRun:
-    def __init__(self, task: SubagentTask, parent: Conversation, tools: Toolbox, subagents: Subagents) -> None:
+    def __init__(self, task: SubagentTask, parent: TurnContext, tools: Toolbox, subagents: Subagents) -> None:
         self._task = task
         self._parent = parent
         self._tools = tools
@@ -53,12 +53,12 @@ class SubagentRun:
 
     async def carry_out(self, journal: Journal) -> ToolResult:
         with SubagentJournal(journal, self._task, self._steps) as own:
-            conversation = self._conversation(own, journal)
+            context = self._context(own, journal)
             try:
-                with waiting(conversation, "another subagent to end"):
+                with context.waiting("another subagent to end"):
                     await self._subagents.take_place(self._task)
                 try:
-                    stop_reason = await self._turn(conversation, own)
+                    stop_reason = await self._turn(context, own)
                 finally:
                     self._subagents.leave_place(self._task)
             except StorageFailed:
@@ -73,11 +73,11 @@ class SubagentRun:
         text = f"{reason}{self._steps.steps_told()}{self._files()}"
         return ToolResult(ok=False, text=text, message=reason, display=self._steps.ended(reason))
 
-    async def _turn(self, conversation: Conversation, own: SubagentJournal) -> StopReason:
+    async def _turn(self, context: TurnContext, own: SubagentJournal) -> StopReason:
         ids = TurnIds(self._task.turn_id)
         own.append(TurnStarted(ids.turn_id))
         try:
-            stop_reason = await run_turn(conversation, ids, (SentText(self._task.prompt),))
+            stop_reason, _ = await run_turn(context, ids, (SentText(self._task.prompt),))
         except CrowError as error:
             own.append(TurnEnded(ids.turn_id, None, str(error)))
             raise
@@ -87,20 +87,19 @@ class SubagentRun:
         own.append(TurnEnded(ids.turn_id, stop_reason))
         return stop_reason
 
-    def _conversation(self, own: SubagentJournal, journal: Journal) -> Conversation:
-        return replace(
-            self._parent,
+    def _context(self, own: SubagentJournal, journal: Journal) -> TurnContext:
+        requests = Requests(
+            live=replace(self._parent.requests.live),
             tools=self._tools,
-            person=NamedPerson(self._parent.person, self._task, journal),
-            journal=own,
             history=own.history,
             system_prompt=self._system_prompt,
-            cache_key=f"{self._parent.cache_key}-{self._task.call_id}",
-            prepare=None,
+            cache_key=f"{self._parent.requests.cache_key}-{self._task.call_id}",
         )
+        person = NamedPerson(self._parent.person, self._task, journal)
+        return replace(self._parent, requests=requests, person=person, journal=own, prepare=None)
 
     def _system_prompt(self) -> str:
-        return self._parent.system_prompt() + PROMPT + (EXPLORE if self._task.kind == "explore" else "")
+        return self._parent.requests.system_prompt() + PROMPT + (EXPLORE if self._task.kind == "explore" else "")
 
     # --- what is told of its end
 
@@ -115,7 +114,7 @@ class SubagentRun:
         return ToolResult(ok=True, text=text, message=self._counted(), display=display)
 
     def _why(self, stop_reason: StopReason) -> str:
-        most = self._parent.limits.model_calls
+        most = self._parent.requests.live.limits.model_calls
         if self._parent.purse.why_stopped:
             return self._parent.purse.why_stopped
         if stop_reason is not StopReason.MAX_TURN_REQUESTS:

@@ -11,7 +11,7 @@ from crow.events import CallDescribed, Journal
 from crow.results import ToolKind
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
-from crow.turn.conversation import Conversation
+from crow.turn.context import TurnContext
 
 if TYPE_CHECKING:
     from crow.turn.subagent.run import SubagentRun
@@ -49,10 +49,10 @@ class NamedPerson(Person):
 class Subagents:
     """Makes subagents, lets a few of them work at the same time, and knows the task of each that is at work.
 
-    `fresh` makes tools that know nothing of what others have read.
+    `parent` gives the context of the turn that runs. `fresh` makes tools that know nothing of what others have read.
     """
 
-    def __init__(self, parent: Conversation, fresh: Callable[[], Sequence[Tool]]) -> None:
+    def __init__(self, parent: Callable[[], TurnContext], fresh: Callable[[], Sequence[Tool]]) -> None:
         self._parent = parent
         self._fresh = fresh
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
@@ -63,8 +63,9 @@ class Subagents:
         """A subagent that is ready to go. Its task is not known to `task_of` before it works."""
         from crow.turn.subagent.run import SubagentRun, tools_for  # few sessions send one
 
-        tools = tools_for(task.kind, self._parent.tools, self._fresh())
-        return SubagentRun(task, self._parent, tools, self)
+        parent = self._parent()
+        tools = tools_for(task.kind, parent.tools, self._fresh())
+        return SubagentRun(task, parent, tools, self)
 
     async def take_place(self, task: SubagentTask) -> None:
         """Waits until there is a free place for the subagent."""

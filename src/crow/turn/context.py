@@ -1,0 +1,80 @@
+"""What a turn may know."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from crow.actions import Person
+from crow.events import Journal, Remark
+from crow.model.base import Model
+from crow.policy.base import Policy
+from crow.tools.toolbox import Toolbox
+from crow.turn.budget import ContextWindow
+from crow.turn.history import History
+from crow.turn.ids import TurnIds
+from crow.turn.requests import Requests
+from crow.turn.spending import Purse
+from crow.turn.waits import PATIENCE, Wait
+from crow.workspace.base import Workspace
+
+
+class TurnContext(msgspec.Struct, frozen=True):
+    """Everything that a turn may know, handed to it whole when it begins.
+
+    It does not change while the turn runs, but for two things that the person can change meanwhile: the settings in
+    `requests.live`, and the mode of the policy.
+    """
+
+    requests: Requests
+    workspace: Workspace
+    policy: Policy
+    person: Person
+    journal: Journal
+    purse: Purse = msgspec.field(default_factory=Purse)
+    """What was spent and may be: the session's and its subagents'."""
+    dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while the person is being asked: one question at a time, the others queue behind it."""
+    prepare: Callable[[TurnIds], Awaitable[None]] | None = None
+    """Done after the prompt was taken and before the model is asked, such as asking for trust. Whoever does it names
+    the wait."""
+    news: Callable[[], list[str]] = list
+    """What has happened between the turns that the model should know, such as the end of a command: told once, with
+    the prompt."""
+    choose_model: Callable[[str], Awaitable[Model]] | None = None
+    """Chooses another model for the session."""
+    told: set[str] = msgspec.field(default_factory=set[str])
+    """The titles of the remarks that the person need not read twice in a session."""
+    patience: float = PATIENCE
+    """Seconds after which a wait is named to the person."""
+
+    @property
+    def model(self) -> Model:
+        return self.requests.model
+
+    @property
+    def tools(self) -> Toolbox:
+        return self.requests.tools
+
+    @property
+    def history(self) -> History:
+        return self.requests.history
+
+    @property
+    def window(self) -> ContextWindow:
+        return ContextWindow(self.requests, self.journal, self.purse)
+
+    def waiting(self, what: str, call_id: str = "") -> Wait:
+        """`what` ends a sentence that begins with "Waiting for"."""
+        return Wait(self.journal, what, call_id, self.patience, self.dialog.locked)
+
+    def tell_once(self, remark: Remark) -> None:
+        """Tells the person something about the model or its server, unless they were told before in this session."""
+        if remark.title not in self.told:
+            self.told.add(remark.title)
+            self.journal.append(remark)
+
+    async def change_model(self, name: str) -> None:
+        """Another model takes over from the next request on."""
+        if self.choose_model is not None:
+            self.requests.live.model = await self.choose_model(name)
