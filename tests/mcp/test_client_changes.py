@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.changes import LARGEST, changes_of, command_of, growing_change, target_of
+from crow.mcp.using.tool import LARGEST_DIFF, changes_of, command_of, growing_change, target_of
 from crow.results import DiffBlock, TextBlock
 from crow.workspace.local import LocalWorkspace
 
@@ -65,7 +65,7 @@ def test_nothing_is_shown_of_what_lies_outside_is_too_large_or_is_no_change(tmp_
     assert changes(tmp_path, path="/etc/passwd", content="x") == ()
     assert changes(tmp_path, path="link/passwd", content="x") == ()
     assert changes(tmp_path, path="../a.py", old_str="one", new_str="1") == ()
-    assert changes(tmp_path, path="a.py", content="x" * (LARGEST + 1)) == ()
+    assert changes(tmp_path, path="a.py", content="x" * (LARGEST_DIFF + 1)) == ()
     assert changes(tmp_path, path="a.py", old_str="one", new_str=1) == ()
     assert changes(tmp_path, path="a.py") == ()
     assert changes(tmp_path, path="a\0b", content="x") == ()

@@ -6,11 +6,10 @@ import pytest
 from mcp_types import Tool
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.digests import resources_digest, tool_digest
+from crow.mcp.using.configured import Origin, all_wanted, tool_name
 from crow.mcp.using.forms import flat
-from crow.mcp.using.naming import tool_name
 from crow.mcp.using.program import environment_for
-from crow.mcp.using.wanted import Origin, all_wanted
+from crow.mcp.using.tool import resources_digest, tool_digest
 from crow.messages import ToolSpec
 from tests.mcp.guests import bad, editing, offered
 from tests.support.scripts import DONE, call, reply, say

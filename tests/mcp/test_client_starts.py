@@ -12,9 +12,9 @@ import pytest
 from crow.actions import Filled, Form, Link
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
-from crow.mcp.using import expected, retries
+from crow.mcp.using import startup
+from crow.mcp.using.configured import Origin, Wanted
 from crow.mcp.using.connection import Around, Connection, State
-from crow.mcp.using.wanted import Origin, Wanted
 from crow.workspace.processes import Keeper
 from tests.mcp.guests import (
     are_gone,
@@ -141,7 +141,7 @@ async def connected(
 
 
 def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_path, monkeypatch):
-    monkeypatch.setattr(expected, "ENDING", 0.01)
+    monkeypatch.setattr(startup, "ENDING", 0.01)
     told: list[str] = []
 
     async def live() -> None:
@@ -161,7 +161,7 @@ def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_p
 
 
 def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(retries, "PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(startup, "PAUSES", (0.01, 0.02))
     flour = tmp_path / "flour"
     told: list[str] = []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.long_messages import is_costly, shortened
+from crow.mcp.using.raw_messages import is_costly, shortened
 from crow.mcp.using.remote import _in_bounds
 
 MANY = 30_000

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crow.mcp.using.structured import unsaid
+from crow.mcp.using.content import unsaid
 
 LOAVES = {"loaves": 2, "kinds": ["rye"]}
 

@@ -22,7 +22,7 @@ from crow.config.settings import Settings, WebSettings
 from crow.config.variables import KNOWN, mistakes
 from crow.errors import ConfigError, StorageFailed, WebError
 from crow.file_system import network_file_system
-from crow.mcp.using.naming import server_names
+from crow.mcp.using.configured import server_names
 from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network

@@ -24,7 +24,7 @@ from crow.config.key_variables import variables_of
 from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Settings
 from crow.config.toml import toml_key, toml_string
 from crow.errors import CrowError
-from crow.mcp.using.wanted import Origin, Wanted, shown_name
+from crow.mcp.using.configured import Origin, Wanted, shown_name
 from crow.model.base import ModelInfo
 from crow.model.endpoint import find
 from crow.visible import one_line
@@ -232,7 +232,7 @@ def check_of(server: "ServerStatus", settings: McpServerSettings, home: str) -> 
     cause = one_line(server.cause or server.state, 500)
     if server.wants_login:
         return warn(f"{name}: {cause}", "It can be used after that.")
-    from crow.mcp.using.stderr_log import stderr_path
+    from crow.mcp.using.program import stderr_path
 
     place = "It is at" if settings.url else "It is started with"
     remedy = f"{server.remedy}\n" if server.remedy else ""
@@ -259,8 +259,8 @@ def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: 
 
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
     from crow.mcp.using.connection import Around
+    from crow.mcp.using.failures import silence_library
     from crow.mcp.using.hub import Hub
-    from crow.mcp.using.library import silence_library
     from crow.workspace.processes import Keeper
 
     silence_library()

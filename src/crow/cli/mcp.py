@@ -179,7 +179,7 @@ def _checked(token: str, source: str) -> str:
 
 def _list_servers() -> int:
     from crow.cli.doctor_connections import shown_settings
-    from crow.mcp.using.wanted import shown_name
+    from crow.mcp.using.configured import shown_name
 
     place = home(os.environ)
     servers = load_settings(place).mcp_servers
@@ -219,7 +219,7 @@ def _test_servers(name: str | None) -> int:
 
 def _log_out(name: str) -> int:
     from crow.mcp.using.failures import ServerFailed
-    from crow.mcp.using.tokens import Tokens
+    from crow.mcp.using.login import Tokens
 
     folder = home(os.environ)
     url, name = _server(name, folder).url, _shown(name)

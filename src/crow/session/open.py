@@ -12,7 +12,7 @@ from crow.config.amounts import amounts_of
 from crow.config.settings import McpServerSettings, PermissionRule
 from crow.config.variables import patience_in
 from crow.events import Notice, TurnStarted
-from crow.mcp.using.wanted import all_wanted
+from crow.mcp.using.configured import all_wanted
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt

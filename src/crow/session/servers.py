@@ -16,7 +16,7 @@ from crow.actions import Filled, Form, Link, Person
 from crow.config.settings import Limits
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent
-from crow.mcp.using.wanted import Wanted
+from crow.mcp.using.configured import Wanted
 from crow.session.commands import Command, Prompt, Reply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
@@ -28,7 +28,7 @@ from crow.workspace.processes import Keeper
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub, ServerStatus
-    from crow.mcp.using.prompts import ServerPrompt
+    from crow.mcp.using.prompts_and_resources import ServerPrompt
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ def _named(servers: Sequence[str]) -> str:
 def _import_hub() -> None:
     """On a thread: it takes about a second, in which the session goes on."""
     import crow.mcp.using.hub as _  # noqa: F401 -- it is found loaded later
-    from crow.mcp.using.library import silence_library
+    from crow.mcp.using.failures import silence_library
 
     silence_library()
 

@@ -24,10 +24,8 @@ from mcp_types import (
 from crow import __version__
 from crow.config.settings import Limits
 from crow.events import Notice
-from crow.mcp.using.addresses import Addresses
-from crow.mcp.using.answering import Answering, Asker
-from crow.mcp.using.calls import AskedIn, RunningCalls, left_at_once
-from crow.mcp.using.expected import Expected
+from crow.mcp.using.configured import Wanted, place_of_key
+from crow.mcp.using.elicitation import Addresses, Answering, AskedIn, Asker, RunningCalls, left_at_once
 from crow.mcp.using.failures import (
     AddressesFirst,
     Forgotten,
@@ -35,6 +33,7 @@ from crow.mcp.using.failures import (
     LoginNeeded,
     NotCalled,
     ServerFailed,
+    Telling,
     TimedOut,
     as_failure,
     first_of,
@@ -43,14 +42,10 @@ from crow.mcp.using.failures import (
 from crow.mcp.using.inventory import Inventory
 from crow.mcp.using.login import log_in_through, with_stored_tokens
 from crow.mcp.using.message_guard import MessageGuard
-from crow.mcp.using.program import start_program
+from crow.mcp.using.program import StderrLog, start_program, stderr_path
 from crow.mcp.using.remote import Remote, is_authorised
-from crow.mcp.using.retries import Retries
-from crow.mcp.using.server_address import place_of_key
-from crow.mcp.using.stderr_log import StderrLog, stderr_path
+from crow.mcp.using.startup import Expected, Retries
 from crow.mcp.using.stdio import Stdio
-from crow.mcp.using.telling import Telling
-from crow.mcp.using.wanted import Wanted
 from crow.timeouts import timeout
 from crow.workspace.processes import Keeper
 from mcp import Client, MCPError

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+import msgspec
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -16,7 +18,6 @@ from mcp_types import (
 
 from crow.cutting import without_middle
 from crow.mcp.display import Display, decode
-from crow.mcp.using.structured import unsaid
 from crow.media import encoded_media_type
 from crow.messages import Image
 from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
@@ -29,8 +30,9 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 """Bytes of its base64."""
 _DONE = re.compile(r"[A-Z][a-z]{2,11} (?P<name>\S+) \((?P<lines>[^()\n]+)\)\.")
 """`Edited src/a.py (+1 -1).`"""
-
 Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+WRAPPED = {"result"}
+"""The key under which the protocol's libraries put a value that is no object."""
 
 
 def result_of(given: CallToolResult, roots: Sequence[str]) -> ToolResult:
@@ -110,3 +112,25 @@ def _image(data: str, claimed: str, images: list[Image]) -> list[str]:
 def _link(link: ResourceLink) -> str:
     described = f": {one_line(link.description, 300)}" if link.description else ""
     return f"{one_line(link.title or link.name, 100)} <{one_line(link.uri, 500)}>{described}"
+
+
+# --- structured content: told where a server's texts do not say it already, as most do
+
+
+def unsaid(structured: dict[str, Any] | None, texts: Sequence[str]) -> list[str]:
+    """It as JSON, unless one of the texts is that, or all of them together are."""
+    if structured is None:
+        return []
+    values = [structured, structured["result"]] if set(structured) == WRAPPED else [structured]
+    read = [_decoded(text) for text in texts]
+    known = [*texts, *read, list(texts), read]
+    if any(value in known for value in values):
+        return []
+    return [msgspec.json.format(msgspec.json.encode(structured)).decode()]
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Prompt, Tool
@@ -10,12 +11,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from crow.mcp.using.failures import as_failure, first_of
 from crow.mcp.using.message_guard import MOST_LISTED
-from crow.mcp.using.pages import all_pages
 from crow.timeouts import timeout
 from mcp import Client, MCPError
 
 logger = logging.getLogger(__name__)
-
 SHORTEST_PAUSE = 0.2
 """Seconds between a change and the listing: the next one may come at once."""
 RESTLESS = 3.0
@@ -25,6 +24,8 @@ CALM = 20.0
 """Seconds without a change, after which all is as in the beginning."""
 LISTEN_AGAIN = 30.0
 """Seconds until a server that no longer tells of its changes is asked to."""
+MOST_PAGES = 100
+T = TypeVar("T")
 
 
 class Pauses:
@@ -144,3 +145,21 @@ class Inventory:
         if matter not in self._warned:
             self._warned.add(matter)
             self._warn(text)
+
+
+# --- lists that a server gives page by page
+
+
+async def all_pages(
+    listing: Callable[..., Awaitable[Any]], items: Callable[[Any], list[T]], most: int
+) -> tuple[list[T], bool]:
+    """As many as may be, and whether there are more."""
+    found: list[T] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await listing(cursor=cursor)
+        found += items(page)
+        cursor = page.next_cursor
+        if not cursor or len(found) > most:
+            break
+    return found[:most], len(found) > most or bool(cursor)

@@ -20,9 +20,8 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
 from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten, ServerFailed, fault_of
-from crow.mcp.using.long_messages import LONG, is_costly, shortened
-from crow.mcp.using.mending import mended
 from crow.mcp.using.message_guard import MessageGuard
+from crow.mcp.using.raw_messages import LONG, is_costly, mended, shortened
 from crow.mcp.using.stdio import LONGEST_LINE
 from crow.timeouts import timeout
 from crow.visible import one_line

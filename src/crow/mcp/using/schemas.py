@@ -4,15 +4,26 @@ A single schema that a provider refuses would make every request fail. What can 
 what is malformed is dropped: the server checks the arguments itself.
 """
 
+import hashlib
 import math
+import re
+from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import unquote
 
 import msgspec
 
-from crow.mcp.using.argument_names import is_plain, plain_name
-from crow.mcp.using.keywords import LARGEST_INTEGER, ONE_SCHEMA, PROSE, SCHEMA_LISTS, is_known, is_pattern, well_formed
-from crow.mcp.using.references import target_of
-from crow.mcp.using.unions import NoObject, as_one_object
+from crow.mcp.using.schema_dialect import (
+    LARGEST_INTEGER,
+    ONE_SCHEMA,
+    PROSE,
+    SCHEMA_LISTS,
+    NoObject,
+    as_one_object,
+    is_known,
+    is_pattern,
+    well_formed,
+)
 from crow.visible import hidden_characters, made_visible
 
 LARGEST = 32 * 1024
@@ -26,6 +37,10 @@ MOST_REFERENCES = [DEEPEST, 4, 2, 1, 0]
 TOO_LARGE = f"its schema is larger than {LARGEST // 1024} KiB"
 CONTAINS_ITSELF = "(the same form again)"
 NOT_SHOWN = "(too large to be shown)"
+LONGEST_ARGUMENT_NAME = 64
+_PLAIN = re.compile(rf"[A-Za-z0-9_.-]{{1,{LONGEST_ARGUMENT_NAME}}}")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]")
+_MOST_DIGITS = 6
 
 
 class SchemaUnfit(Exception):
@@ -109,7 +124,7 @@ class _Fitting:
         while isinstance(reference := parts.get("$ref"), str):
             self._spend(len(reference))
             beside = {key: said for key, said in parts.items() if key != "$ref"}
-            target = target_of(reference, self._root)
+            target = _referenced(reference, self._root)
             if target is None:
                 return beside, place
             if id(target) in inside:
@@ -209,3 +224,50 @@ def _in_short(target: dict[str, Any], beside: dict[str, Any], why: str) -> dict[
     said = beside.get("description")
     described = {"description": f"{said} {why}" if isinstance(said, str) else why}
     return {**({"type": target["type"]} if "type" in target else {}), **beside, **described}
+
+
+# --- names of arguments that providers refuse: the model is given plain ones, the server gets its own
+
+
+def is_plain(name: str) -> bool:
+    return _PLAIN.fullmatch(name) is not None
+
+
+def plain_name(name: str) -> str:
+    """With a short hash: no other argument has it, so that it can be known again wherever it stands."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_NOT_PLAIN.sub('_', name)[: LONGEST_ARGUMENT_NAME - 9]}_{digest}"
+
+
+def with_real_names(value: Any, real_names: Mapping[str, str]) -> Any:
+    """Arguments as the server knows them."""
+    if not real_names:
+        return value
+    match value:
+        case dict():
+            fields = cast("dict[str, Any]", value)
+            return {real_names.get(name, name): with_real_names(one, real_names) for name, one in fields.items()}
+        case list():
+            return [with_real_names(one, real_names) for one in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+# --- references: pointers from the root, through objects and lists
+
+
+def _referenced(reference: str, root: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema that a reference leads to; None if it leads nowhere, out of the schema, or to what is no schema."""
+    found: Any = root if reference == "#" or reference.startswith("#/") else None
+    for step in unquote(reference).split("/")[1:]:
+        found = _one_step(found, step.replace("~1", "/").replace("~0", "~"))
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _one_step(found: Any, step: str) -> Any:
+    if isinstance(found, dict):
+        return cast("dict[str, Any]", found).get(step)
+    if isinstance(found, list) and step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS:
+        members, index = cast("list[Any]", found), int(step)
+        return members[index] if index < len(members) else None
+    return None

@@ -1,5 +1,13 @@
-"""A server's tool as one of the session's own."""
+"""A server's tool as one of the session's own: its description, its calls, and what a call is about.
 
+The target of a call and the change to a file are read from its arguments, which servers name in a few usual ways. What
+they do with them is their business: the diff in a question shows what the model asks for, beside the arguments
+themselves, and what was really done comes with the result.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -7,16 +15,15 @@ from mcp_types import Tool as McpToolDefinition
 from mcp_types import ToolAnnotations
 
 from crow.actions import Deed
+from crow.config.settings import McpServerSettings
+from crow.errors import CrowError
 from crow.events import CallProgressed, Journal
-from crow.mcp.using.answering import AskedIn
-from crow.mcp.using.argument_names import with_real_names
-from crow.mcp.using.changes import changes_of, command_of, growing_change, target_of
+from crow.markdown import language_of
 from crow.mcp.using.connection import Connection
 from crow.mcp.using.content import result_of
-from crow.mcp.using.digests import tool_digest
-from crow.mcp.using.failures import NotCalled, ServerFailed
-from crow.mcp.using.schemas import fit_for_models
-from crow.mcp.using.telling import gave_no
+from crow.mcp.using.elicitation import AskedIn
+from crow.mcp.using.failures import NotCalled, ServerFailed, gave_no
+from crow.mcp.using.schemas import fit_for_models, with_real_names
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
@@ -24,11 +31,25 @@ from crow.tokens import tokens_of_tool
 from crow.tools.base import arguments_for
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
 
 LONGEST_DESCRIPTION = 2000
 LONGEST_TARGET = 100
 """Characters of what a title says that a call is about."""
 CUT = "… (cut)"
+PATHS = ("path", "file_path", "filepath", "filename", "file")
+TARGETS = (*PATHS, "uri", "url", "query", "pattern", "command", "name", "title", "id")
+REPLACEMENTS = (
+    ("old_str", "new_str"),
+    ("old_string", "new_string"),
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+)
+WHOLE = ("file_text", "content", "contents", "new_content")
+_WORD = re.compile(r"[A-Za-z_]{1,30}")
+LARGEST_DIFF = 64 * 1024
+"""Characters of all that a diff shows; a larger change is shown by its arguments alone."""
 
 
 class McpTool:
@@ -145,3 +166,116 @@ def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
     lines += ["arguments:", *written.split("\n")]
     remark = warning(tool.connection.name, tool.definition.name, written)
     return every_line("\n".join(lines)) + (f"\n{remark}" if remark else "")
+
+
+# --- what a call is about
+
+
+def target_of(arguments: Mapping[str, Any]) -> str:
+    """What a title names; empty if no argument is known to be it."""
+    return next((value for name in TARGETS if isinstance(value := arguments.get(name), str) and value.strip()), "")
+
+
+def command_of(arguments: Mapping[str, Any]) -> str:
+    """What is done with a file by a tool that does several things, such as `view`; empty if none of them is named."""
+    command = arguments.get("command")
+    return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
+
+
+def growing_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+    """What has arrived of a change to a file, its path as the model wrote it; None if it does not look like one."""
+    path = _path(arguments)
+    if not path or list(arguments)[-1] in PATHS:  # the last argument may be half of what it will be
+        return None
+    if replaced := _replacements(arguments):
+        return tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
+    text = _whole_text(arguments)
+    return TextBlock(text, language=language_of(path)) if text is not None else None
+
+
+async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+    """The changes to a file of the workspace that are asked for; none if that cannot be told."""
+    resolved = await _resolved(arguments, workspace)
+    if resolved is None:
+        return ()
+    path = resolved.real
+    if replaced := _replacements(arguments):
+        diffs = tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
+    else:
+        diffs = await _whole(resolved, arguments, workspace)
+    return diffs if sum(len(diff.old_text) + len(diff.new_text) for diff in diffs) <= LARGEST_DIFF else ()
+
+
+async def _resolved(arguments: Mapping[str, Any], workspace: Workspace) -> ResolvedPath | None:
+    """The file that is to be changed; None if none is named, or one that is not the workspace's."""
+    given = _path(arguments)
+    if not given:
+        return None
+    try:
+        path = await workspace.resolve(given)
+    except CrowError:
+        return None
+    return path if workspace.contains(path.real) else None
+
+
+def _path(arguments: Mapping[str, Any]) -> str:
+    return next((value for name in PATHS if isinstance(value := arguments.get(name), str) and value), "")
+
+
+def _whole_text(arguments: Mapping[str, Any]) -> str | None:
+    return next((value for name in WHOLE if isinstance(value := arguments.get(name), str)), None)
+
+
+def _replacements(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [pair for part in (arguments, *_edits(arguments)) if (pair := _replacement(part)) is not None]
+
+
+def _edits(arguments: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    edits = arguments.get("edits")
+    return [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []  # pyright: ignore[reportUnknownVariableType] -- JSON
+
+
+def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    for names in REPLACEMENTS:
+        old, new = (part.get(name) for name in names)
+        if isinstance(old, str) and isinstance(new, str):
+            return old, new
+    return None
+
+
+async def _whole(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+    text = _whole_text(arguments)
+    if text is None or len(text) > LARGEST_DIFF:
+        return ()
+    try:
+        before = await workspace.read_document(path)
+    except CrowError:
+        return ()
+    if before is None:
+        return (DiffBlock(path.real, "add", "", text),)
+    return (DiffBlock(path.real, "modify", before.text, text),)
+
+
+# --- what a person's "always" is bound to: another program under the same name is another server, and a tool that is
+# described otherwise is another tool
+
+
+def tool_digest(definition: McpToolDefinition, spec: ToolSpec, server: McpServerSettings) -> str:
+    """`spec` is what the model is told of the tool; of what only the person is told, the hints count."""
+    hints = definition.annotations
+    said = None if hints is None else (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint)
+    return _digest(("tool", definition.name, spec.name, spec.description, spec.schema, said, _identity(server)))
+
+
+def resources_digest(server: McpServerSettings) -> str:
+    """Of everything that a server has to read."""
+    return _digest(("resources", _identity(server)))
+
+
+def _identity(server: McpServerSettings) -> tuple[Any, ...]:
+    """Its variables and headers do not count: those are keys, which may be exchanged."""
+    return server.command, server.args, server.url
+
+
+def _digest(said: tuple[Any, ...]) -> str:
+    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:32]

@@ -1,14 +1,23 @@
-"""How long a prompt waits for a server: until it is ready or has failed, and no longer than it may take to start."""
+"""How long a prompt waits for a server that starts, and when a server that failed is started again."""
 
 import asyncio
 from collections.abc import Callable
 
+from crow.mcp.using.failures import ServerFailed
+
 ENDING = 1.0
 """Seconds in which one that failed at its start should be gone, so that the cause can be told before work goes on."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
+"""Seconds before each further try; after the last one the server is given up until somebody asks for it."""
+LONG_ENOUGH = 60.0
+"""Seconds that a server must have run for its failures to be forgotten."""
 
 
 class Expected:
-    """`limit` gives the seconds; `on_late` is told when they are over."""
+    """A prompt waits until the server is ready or has failed, and no longer than the server may take to start.
+
+    `limit` gives the seconds; `on_late` is told when they are over.
+    """
 
     def __init__(self, limit: Callable[[], float], on_late: Callable[[], None]) -> None:
         self._limit = limit
@@ -45,3 +54,29 @@ class Expected:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, action)
+
+
+class Retries:
+    """A server that failed is started again after ever longer pauses, and not for ever."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the failure that comes now is the first of its row."""
+        return self._failures == 0
+
+    def forget(self) -> None:
+        self._failures = 0
+
+    def has_run(self, seconds: float) -> None:
+        if seconds > LONG_ENOUGH:
+            self.forget()
+
+    def next_pause(self, failure: ServerFailed) -> float | None:
+        """None: it is given up."""
+        if failure.lasting or self._failures >= len(PAUSES):
+            return None
+        self._failures += 1
+        return PAUSES[self._failures - 1]

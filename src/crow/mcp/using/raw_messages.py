@@ -1,4 +1,4 @@
-"""Messages of a server that have far too much in them, cut before anything is made of them.
+"""Messages of a server as bytes, before they are decoded: the nearly readable ones repaired, far too long ones cut.
 
 A value costs up to thirty times the room of its bytes, and decoding cannot be interrupted: a message of a few
 megabytes, all of it brackets, would hold up everyone. So of a long message only what is known to the protocol is
@@ -26,10 +26,14 @@ LONGEST_JSON = 36_000
 """Bytes of structured content that are told instead of it."""
 DEEPEST = 3
 """A message of a prompt has content, that may be a resource, and that has contents."""
-
 _NO_NUMBERS = re.compile(rb"(?<=[\[,:\s])-?(?:NaN|Infinity)(?=[\],}\s])")
-
 _Part = Raw | UnsetType
+_HALVES = re.compile(
+    rb"(?<!\\)((?:\\\\)*)\\"  # an escape, and not the text of one
+    rb"(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves
+    rb"|u[dD][89a-fA-F][0-9a-fA-F]{2})"  # one alone
+)
+_ONE_HALF = len(b"uD83D")
 
 
 class _Message(msgspec.Struct, omit_defaults=True):
@@ -198,3 +202,19 @@ def _both_ends(written: bytes) -> str:
     half = LONGEST_JSON // 2
     beginning, end = (part.decode("utf-8", "replace") for part in (written[:half], written[-half:]))
     return f"{beginning}\n[… {len(written) - LONGEST_JSON:,} bytes left out …]\n{end}"
+
+
+# --- messages that are nearly JSON: what JavaScript makes of half a character, and bytes that are no text
+
+
+def mended(message: bytes | bytearray) -> bytes:
+    """With the sign for what cannot be read in place of it. Strict JSON stays as it is."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        message = message.decode("utf-8", "replace").encode()
+    return bytes(_HALVES.sub(_whole, message))
+
+
+def _whole(match: re.Match[bytes]) -> bytes:
+    return match[1] + b"\\" + (b"ufffd" if len(match[2]) == _ONE_HALF else match[2])

@@ -1,0 +1,130 @@
+"""The MCP servers that a session is to use: who configured each, what each is called, and its address.
+
+The only file of this folder that is loaded before a session has servers.
+"""
+
+import enum
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import count
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from crow.config.settings import McpServerSettings
+from crow.visible import one_line
+
+LONGEST_TOOL_NAME = 64
+LONGEST_SERVER_NAME = 40
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie|credential", re.IGNORECASE)
+"""What a header or a parameter is called whose value lets somebody in."""
+
+
+class Origin(enum.StrEnum):
+    """The value is how a person reads it."""
+
+    EDITOR = "your editor"
+    CONFIG = "your configuration"
+    PROJECT = "the project"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    name: str
+    origin: Origin
+    settings: McpServerSettings
+
+    @property
+    def shown_name(self) -> str:
+        return shown_name(self.name)
+
+
+def shown_name(server: str) -> str:
+    """As a person and the model read it."""
+    return one_line(server, 100)
+
+
+def all_wanted(
+    editor: Mapping[str, McpServerSettings],
+    config: Mapping[str, McpServerSettings],
+    project: Mapping[str, McpServerSettings],
+) -> dict[str, Wanted]:
+    """By name. The editor's list is authoritative for its names; a project never takes the place of the user's own."""
+    wanted: dict[str, Wanted] = {}
+    for origin, servers in ((Origin.EDITOR, editor), (Origin.CONFIG, config), (Origin.PROJECT, project)):
+        for name, settings in servers.items():
+            wanted.setdefault(name, Wanted(name, origin, settings))
+    return wanted
+
+
+# --- the names of servers, tools and prompts for the model, in rules and in files
+
+
+def _sanitised(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name) or "_"
+
+
+def server_names(servers: Iterable[str]) -> dict[str, str]:
+    """By server. Of those whose names are the same once sanitised, the first has the plain one, the others a hash."""
+    names: dict[str, str] = {}
+    for server in servers:
+        name = server_name(server)
+        if name in names.values():
+            hashed = (_with_hash(name, f"{server}{'!' * number}") for number in count())
+            name = next(other for other in hashed if other not in names.values())
+        names[server] = name
+    return names
+
+
+def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
+    """`mcp__server__tool`. One that is too long, or that another tool has once sanitised, gets a short hash."""
+    name = f"mcp__{server_name(server)}__{_sanitised(tool)}"
+    if len(name) <= LONGEST_TOOL_NAME and name not in taken:
+        return name
+    digest = _hash(f"{server}\0{tool}")
+    return f"{name[: LONGEST_TOOL_NAME - 9]}_{digest}"
+
+
+def server_name(server: str) -> str:
+    """Neither has it `__` inside nor `_` at its end: a rule for `mcp__docs__*` is not about a server `docs__evil`."""
+    name = re.sub("__+", "_", _sanitised(server))
+    if len(name) <= LONGEST_SERVER_NAME and not name.endswith("_"):
+        return name
+    return _with_hash(name, server)
+
+
+def _with_hash(name: str, server: str) -> str:
+    return f"{name[: LONGEST_SERVER_NAME - 9].rstrip('_')}_{_hash(server)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def prompt_name(server: str, prompt: str) -> str:
+    return f"mcp:{server_name(server)}:{_sanitised(prompt)}"
+
+
+# --- addresses, which may hold a key that nobody is told
+
+
+def bare_address(url: str) -> str:
+    """As logins are stored by it and asked for: without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def place_of_key(settings: McpServerSettings) -> str:
+    """Where the configuration says how the server lets us in; empty if nowhere: then it may want a login."""
+    if any(_SECRET_NAME.search(name) for name in settings.headers):
+        return "headers"
+    try:
+        parts = urlsplit(settings.url)
+    except ValueError:
+        return ""
+    names = (name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return "address" if "@" in parts.netloc or any(map(_SECRET_NAME.search, names)) else ""
