@@ -25,9 +25,8 @@ import pytest
 from crow.acp import wire
 from crow.acp.connection import Call
 from crow.mcp.serving.calling import OpenFolders, serve_call
-from crow.mcp.serving.edits import PastEdits
 from crow.mcp.serving.file_editor import FileEditor
-from crow.mcp.serving.workspace import ServedWorkspace
+from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
 from crow.messages import ToolCall
 from crow.policy.base import Allow
 from crow.policy.rules import RulePolicy, judge_in

@@ -14,9 +14,9 @@ from crow.config.home import home
 from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Settings
-from crow.mcp.serving.advice import ADVICE
 from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, Offering
+from crow.mcp.serving.file_editor import ADVICE
 from crow.mcp.serving.server import CrowServer
 from crow.policy.rules import judge_in
 from crow.results import ToolKind

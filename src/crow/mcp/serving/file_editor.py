@@ -5,26 +5,28 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from crow.errors import WorkspaceError
 from crow.events import Journal
-from crow.mcp.serving.advice import ADVICE
-from crow.mcp.serving.edits import PastEdits
-from crow.mcp.serving.insert import prepare_insert
-from crow.mcp.serving.undo import UndoAction
+from crow.mcp.serving.workspace import PastEdits, UndoAction
 from crow.messages import ToolCall, ToolSpec
+from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.advice import Advice
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
-from crow.tools.changing import look_at
-from crow.tools.edit import Edit
+from crow.tools.changing import check_writable, look_at, read_judged, show_change, worked_out
+from crow.tools.edit import Edit, EditAction
+from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
+from crow.tools.editing.matching import EditPlan, Replacement, apply
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
-from crow.tools.seen import Seen
+from crow.tools.seen import Seen, count_lines
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
+from crow.workspace.place import ResolvedPath
+from crow.workspace.text import usual_line_end
 
 Value = TypeVar("Value")
-
 Command = Literal["view", "create", "str_replace", "insert", "undo_edit"]
-
 DESCRIPTION = (
     "View and change files. `view`: a text file's numbered lines (with `view_range`, some of them), an image, or a "
     "folder's names. `create`: a file with the content `file_text`; one that exists must have been viewed in full "
@@ -45,6 +47,26 @@ HIGHEST_LINE = 2**31
 """No file has more."""
 _ABOUT_PATH = "absolute, or relative to the first of the host's folders"
 _ABOUT_RANGE = "first and last line, or name in a folder, counted from 1; -1 as the last means the end"
+
+ADVICE = Advice(
+    read_first="View it first.",
+    read_again="View it again.",
+    read_all="View the whole of it first, or change a part of it with `str_replace`.",
+    change_a_part="Change it with `str_replace`.",
+    make_a_file="To make a new file use `create`.",
+    look_for_it="View the folder to see what is there.",
+    make_it_unique="Add lines around it until it is unique.",
+    go_on="go on with view_range [{line}, -1]",
+    fetch_no_files="For files use `file_editor`.",
+    fetch_otherwise="",
+    change_otherwise="",
+    run_no_files="Not for viewing or changing files: use `file_editor`.",
+    search_no_files="Not for files.",
+)
+"""What our tools advise the model to do, in the names that they have here: those for files are commands of one tool.
+
+There need not be a tool that runs commands, and there is none that searches files: nobody is sent to these.
+"""
 
 
 class FileEditorArguments(msgspec.Struct, frozen=True):
@@ -171,3 +193,50 @@ def _needed(value: Value | None, command: Command, name: str) -> Value:
     if value is None:
         raise BadArguments(f"`{command}` needs `{name}`.")
     return value
+
+
+# --- `insert`: a text between two lines of a file, as an edit whose place is known by its number
+
+
+async def prepare_insert(
+    call: ToolCall,
+    workspace: Workspace,
+    seen: Seen,
+    target: ResolvedPath,
+    line: int,
+    text: str,
+    unknown: tuple[str, ...],
+) -> EditAction:
+    """The text goes after the line, 0 being the beginning of the file; it gets the line ends that the file has."""
+    resolved = target.real
+    before = await read_judged(workspace, target)
+    if before is None:
+        raise WorkspaceError(f"{shown(resolved)} does not exist.", remedy=ADVICE.make_a_file)
+    known = seen.text(resolved)
+    if known is not None and known != before.text:
+        raise WorkspaceError(
+            f"{shown(resolved)} has changed since you last saw it: its lines may have other numbers. "
+            "Nothing was written.",
+            remedy=ADVICE.read_again,
+        )
+    count = count_lines(before.text)
+    if line > count:
+        raise WorkspaceError(f"{shown(resolved)} has {count} lines: nothing can be inserted after line {line}.")
+    replacement = await worked_out(len(before.text), lambda: replacement_after(before.text, line, text))
+    new = apply(before.text, [replacement])
+    check_writable(resolved, before, new)
+    change = await show_change(resolved, before.text, new)
+    plan = EditPlan([replacement])
+    return EditAction(call.id, workspace, seen, target, before, plan, change, unknown, ADVICE)
+
+
+def replacement_after(before: str, line: int, text: str) -> Replacement:
+    """The replacement of nothing by whole lines. After a last line without an end, that line gets one instead."""
+    end = usual_line_end(before)
+    fitted = with_ends_of("", without_foreign_ends(before, text), end)
+    start = 0
+    for _ in range(line):
+        start = before.find("\n", start) + 1
+        if start == 0:
+            return Replacement(len(before), len(before), end + fitted, 1)
+    return Replacement(start, start, fitted if fitted.endswith(("\n", "\r")) else fitted + end, 1)

@@ -1,25 +1,36 @@
-"""Clients over HTTP on this machine: each request shows the token, and comes from no web page."""
+"""Clients over HTTP on this machine: each request shows the token, and comes from no web page.
 
+The library ends a session when its client says so, or asks for nothing for long, and tells nobody. So whoever keeps
+something for a client learns it here, by the same clock: it runs while no request of the session is being answered, and
+no stream of it is open.
+"""
+
+import asyncio
 import contextlib
 import hmac
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from typing import Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from crow.errors import CrowError
-from crow.mcp.serving.farewells import App, Message, Receive, Send, values, with_farewells
-from crow.mcp.serving.server import CrowServer
+from crow.mcp.serving.server import SESSION_ID, CrowServer
 
 ADDRESS = "127.0.0.1"
 PATH = "/mcp"
 LARGEST_REQUEST = 32 * 1024 * 1024
 """Bytes: a file that is created comes in one request."""
 MOST_SESSIONS = 64
-LONGEST_SILENCE = 30 * 60.0
-"""Seconds without a request or an open stream, after which a client counts as gone, and its commands end."""
+IDLE_TIMEOUT = 30 * 60.0
+"""Seconds without a request or an open stream, after which a client's session ends, and its commands with it."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def listen(port: int) -> socket.socket:
@@ -49,10 +60,10 @@ async def serve_http(server: CrowServer, listener: socket.socket, token: str) ->
         transport_security=checked,
         max_request_body_size=LARGEST_REQUEST,
         max_sessions=MOST_SESSIONS,
-        session_idle_timeout=LONGEST_SILENCE,
+        session_idle_timeout=IDLE_TIMEOUT,
     )
     config = uvicorn.Config(
-        with_token(with_farewells(app, server.clients.forget, LONGEST_SILENCE), token),
+        with_token(with_session_ends(app, server.clients.forget, IDLE_TIMEOUT), token),
         http="h11",
         ws="none",
         lifespan="on",
@@ -88,8 +99,77 @@ def with_token(app: App, token: str) -> App:
 
 
 def _shows(scope: Message, expected: bytes) -> bool:
-    shown = values(scope, "authorization")
+    shown = header_values(scope, "authorization")
     if len(shown) != 1:
         return False
     scheme, _, token = shown[0].partition(b" ")
     return scheme.lower() == b"bearer" and hmac.compare_digest(token, expected)
+
+
+def with_session_ends(app: App, on_end: Callable[[str], None], idle_timeout: float) -> App:
+    """The app; `on_end` is called with the id of each session that a client ended, or that was idle for too long."""
+    clocks: dict[str, _IdleClock] = {}
+
+    def end(session_id: str) -> None:
+        clocks.pop(session_id).end()
+        on_end(session_id)
+
+    async def served(scope: Message, receive: Receive, send: Send) -> None:
+        session_id = _session_id(scope)
+        if not session_id:
+            await app(scope, receive, send)
+            return
+        if session_id not in clocks:
+            clocks[session_id] = _IdleClock(idle_timeout, lambda: end(session_id))
+        clock = clocks[session_id]
+        clock.begin()
+        try:
+            await app(scope, receive, send)
+        finally:
+            clock.finish()
+        if scope["method"] == "DELETE" and session_id in clocks:
+            end(session_id)
+
+    return served
+
+
+class _IdleClock:
+    """Counts the requests of one session that are under way, and runs while there are none."""
+
+    def __init__(self, idle_timeout: float, on_idle: Callable[[], None]) -> None:
+        self._idle_timeout = idle_timeout
+        self._on_idle = on_idle
+        self._under_way = 0
+        self._ended = False
+        self._clock: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        self._under_way += 1
+        self._stop_clock()
+
+    def finish(self) -> None:
+        self._under_way -= 1
+        if not self._under_way and not self._ended:
+            self._clock = asyncio.get_running_loop().call_later(self._idle_timeout, self._on_idle)
+
+    def end(self) -> None:
+        self._ended = True
+        self._stop_clock()
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+
+def header_values(scope: Message, name: str) -> list[bytes]:
+    """The values of a header, one for each time that it was sent."""
+    return [value for header, value in scope["headers"] if header == name.encode()]
+
+
+def _session_id(scope: Message) -> str:
+    """Empty for a request that belongs to no session, such as the one that opens it."""
+    if scope["type"] != "http":
+        return ""
+    found = header_values(scope, SESSION_ID)
+    return found[0].decode("latin-1") if found else ""

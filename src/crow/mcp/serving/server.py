@@ -1,4 +1,4 @@
-"""The server: which tools there are, and calling one."""
+"""The server: which tools there are, calling one, and what it gave back as the protocol has it."""
 
 import asyncio
 import contextlib
@@ -13,22 +13,42 @@ from mcp.shared.exceptions import MCPError
 
 from crow import __version__
 from crow.errors import WorkspaceError
-from crow.mcp.serving import roots
-from crow.mcp.serving.answers import answer, described
+from crow.mcp import display
 from crow.mcp.serving.calling import serve_call
-from crow.mcp.serving.clients import Offering, ServedClient, ServedClients
-from crow.mcp.serving.roots import CallParams, Context
+from crow.mcp.serving.clients import (
+    CallParams,
+    Context,
+    Offering,
+    ServedClient,
+    ServedClients,
+    ask_for_roots,
+    cannot_be_asked,
+    existing_folders,
+    offers_roots,
+    roots_in,
+    roots_question,
+    start_folder,
+)
 from crow.messages import ToolCall
-from crow.results import ToolResult
+from crow.results import ToolKind, ToolResult
+from crow.tools.base import Tool
 
 logger = logging.getLogger(__name__)
-
 INSTRUCTIONS = "Files of the folders that the host names, changed byte by byte as asked; and the web."
 SESSION_ID = "mcp-session-id"
 LAST_MOMENT = 1.0
 """Seconds that cancelled calls get to leave everything tidy before the server ends."""
-
 Done = TypeVar("Done")
+_CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE, ToolKind.OTHER})
+_OPEN_WORLD = frozenset({ToolKind.FETCH, ToolKind.EXECUTE})
+_TITLES = {
+    "file_editor": "View and edit files",
+    "web_search": "Search the web",
+    "web_fetch": "Fetch a web page",
+    "terminal": "Run a command",
+    "terminal_read": "Read a command's output",
+    "terminal_stop": "Stop a command",
+}
 
 
 class CrowServer:
@@ -45,7 +65,7 @@ class CrowServer:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
         )
-        self.protocol.add_request_handler("tools/call", roots.CallParams, self._call_tool)
+        self.protocol.add_request_handler("tools/call", CallParams, self._call_tool)
         self.protocol.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
@@ -73,7 +93,7 @@ class CrowServer:
         except WorkspaceError as error:
             return answer(ToolResult.failed(str(error)))
         if folders is None:
-            return roots.question()
+            return roots_question()
         if self._closing:
             raise MCPError(types.CONNECTION_CLOSED, "The server is ending.")
         return answer(await self._to_its_end(self._run(ctx, params, client, folders)))
@@ -88,16 +108,16 @@ class CrowServer:
         if not client.works_in_folders(params.name):
             return ()
         named = await self._named_folders(ctx, params, client)
-        return None if named is None else roots.existing(named)
+        return None if named is None else existing_folders(named)
 
     async def _named_folders(self, ctx: Context, params: CallParams, client: ServedClient) -> tuple[str, ...] | None:
         if self._offering.roots:
             return self._offering.roots
-        if not roots.offers_roots(ctx):
-            return roots.start_folder(self._offering.folder)
-        if roots.cannot_be_asked(ctx):
-            return roots.roots_in(params)
-        return await client.roots(lambda: roots.ask_for_roots(ctx))
+        if not offers_roots(ctx):
+            return start_folder(self._offering.folder)
+        if cannot_be_asked(ctx):
+            return roots_in(params)
+        return await client.roots(lambda: ask_for_roots(ctx))
 
     async def _run(
         self, ctx: Context, params: CallParams, client: ServedClient, folders: tuple[str, ...]
@@ -147,3 +167,41 @@ def _cancel_once(task: asyncio.Task[Any]) -> None:
 async def _ended_within(seconds: float, tasks: Sequence[asyncio.Task[Any]]) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
+
+
+# --- tools and their results as the protocol has them
+
+
+def described(tool: Tool) -> types.Tool:
+    name = tool.spec.name
+    return types.Tool(
+        name=name,
+        title=_TITLES.get(name),
+        description=tool.spec.description,
+        input_schema=tool.spec.schema,
+        annotations=_annotations(tool),
+    )
+
+
+def _annotations(tool: Tool) -> types.ToolAnnotations:
+    title = _TITLES.get(tool.spec.name)
+    open_world = tool.kind in _OPEN_WORLD
+    if tool.kind not in _CHANGING:
+        return types.ToolAnnotations(title=title, read_only_hint=True, open_world_hint=open_world)
+    # Stopping a command a second time stops nothing more; everything else that changes things may do so each time.
+    return types.ToolAnnotations(
+        title=title,
+        read_only_hint=False,
+        destructive_hint=True,
+        idempotent_hint=tool.spec.name == "terminal_stop",
+        open_world_hint=open_world,
+    )
+
+
+def answer(result: ToolResult) -> types.CallToolResult:
+    """Without structured content: several hosts show the model that instead of the text, which says more."""
+    content: list[types.ContentBlock] = [types.TextContent(text=result.text)]
+    content += [types.ImageContent(data=image.data, mime_type=image.mime_type) for image in result.images]
+    shown = display.encode(result)
+    meta = {display.KEY: shown} if shown is not None else None
+    return types.CallToolResult(content=content, is_error=not result.ok, _meta=meta)

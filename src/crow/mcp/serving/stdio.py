@@ -5,24 +5,71 @@ its patience ends. Here every line that may be a request is answered. And it can
 input ends; here that is finished first, so that calls can be piped in.
 """
 
-from typing import TextIO
+import asyncio
+import json
+import math
+from typing import Any, TextIO, cast
 
 import anyio
 import anyio.to_thread
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
-from crow.mcp.serving.open_requests import OpenRequests
-from crow.mcp.serving.refusals import refusal
 from crow.mcp.serving.server import CrowServer
+from crow.timeouts import timeout
 
 Received = SessionMessage | Exception
 """What the library takes from a transport; of ours no exceptions come."""
-
 TIME_TO_FINISH = 1.5
 """Seconds that requests get after the end of the input; hosts lose patience after two."""
+Message = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
+Id = str | int | float | None
+
+
+class OpenRequests:
+    """The client's requests that are not answered yet, so that the end of its input does not cut them off."""
+
+    def __init__(self) -> None:
+        self._ids: set[object] = set()
+        self._none_left = asyncio.Event()
+        self._none_left.set()
+
+    def received(self, message: Message) -> None:
+        match message:
+            case JSONRPCRequest(id=id):
+                self._ids.add(id)
+                self._none_left.clear()
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as id}):
+                self._close(id)  # such a request is never answered
+            case _:
+                pass
+
+    def sent(self, message: Message) -> None:
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._close(message.id)
+
+    async def all_answered(self, patience: float) -> None:
+        """Returns when there are none left, or after so many seconds."""
+        try:
+            async with timeout(patience):
+                await self._none_left.wait()
+        except TimeoutError:
+            pass  # whoever serves them cancels them
+
+    def _close(self, id: object) -> None:
+        self._ids.discard(id)
+        if not self._ids:
+            self._none_left.set()
 
 
 async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
@@ -110,3 +157,60 @@ def _files(reader: int, writer: int) -> tuple[TextIO, anyio.AsyncFile[str]]:
     incoming = open(reader, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     outgoing = open(writer, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
     return incoming, anyio.wrap_file(outgoing)
+
+
+# --- what is answered to a line that is no message of the protocol, so that nobody waits for an answer in vain
+
+
+def refusal(line: str) -> str:
+    """An error, as a line, with the id that the line has, where that can be told; empty if none is expected."""
+    if not line.strip():
+        return ""
+    try:
+        raw = json.loads(line)  # which also reads halves of characters: the id may still be found
+    except (ValueError, RecursionError):
+        return _error(None, PARSE_ERROR, "This line is no JSON.")
+    match raw:
+        case {"result": _} | {"error": _} if "method" not in raw:
+            return ""  # an answer to us: its id is one of ours
+        case {"method": str()} if "id" not in raw:
+            return ""  # a notification
+        case dict():
+            return _about_a_request(cast("dict[str, Any]", raw))
+        case list():
+            return _error(None, INVALID_REQUEST, "Several messages in one line are not supported.")
+        case _:
+            return _error(None, INVALID_REQUEST, "This line is no message of JSON-RPC.")
+
+
+def _about_a_request(raw: dict[str, Any]) -> str:
+    id = _usable(raw.get("id"))
+    if _holds_half_a_character(raw):
+        return _error(id, PARSE_ERROR, "This line holds half a character: a surrogate (\\uD800 to \\uDFFF) by itself.")
+    what = "its id is neither a string nor a whole number" if isinstance(id, float) else "its form is wrong"
+    return _error(id, INVALID_REQUEST, f"This line is no request of JSON-RPC: {what}.")
+
+
+def _holds_half_a_character(raw: dict[str, Any]) -> bool:
+    try:
+        json.dumps(raw, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except RecursionError:
+        pass  # then it is the depth that is wrong with it
+    return False
+
+
+def _usable(id: object) -> Id:
+    """As it came, so that whoever waits for it knows it again."""
+    if (
+        isinstance(id, bool)
+        or not isinstance(id, str | int | float)
+        or (isinstance(id, float) and not math.isfinite(id))
+    ):
+        return None
+    return id
+
+
+def _error(id: Id, code: int, message: str) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
