@@ -6,17 +6,16 @@ is. Every file that is taken back is shown as a call of Crow's own, with its dif
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from crow import diff
-from crow.errors import CrowError, WorkspaceError
+from crow.actions import Deed
+from crow.errors import WorkspaceError
 from crow.events import (
     Before,
-    CallDescribed,
     CallOpened,
-    CallSettled,
     CallStarted,
     CommandGiven,
     Event,
@@ -30,8 +29,9 @@ from crow.events import (
     UserSaid,
 )
 from crow.paths import relative_to, shown
-from crow.results import Location, ToolKind, ToolResult
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.changing import digest_of, show_change, worked_out
+from crow.turn.call import Call
 from crow.visible import one_line
 from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
@@ -250,21 +250,40 @@ class _Undo:
     async def _perform(
         self, kind: ToolKind, verb: str, location: Location, result: ToolResult, work: Callable[[], Awaitable[Done]]
     ) -> Done:
-        """Does it as a call of Crow's own, which is settled however it ends."""
+        """Does it as a call of Crow's own. Nobody is asked: whoever calls for an undo wants it."""
         self._calls += 1
-        call_id = f"{self._turn.id}-u{self._calls}"
         title = f"{verb} {relative_to(location.path, self._workspace.roots[0])}"
-        self._journal.append(CallOpened(call_id, "undo", kind, title, own=True))
-        self._journal.append(CallDescribed(call_id, kind, title, (location,)))
-        try:
-            await self._journal.record(CallStarted(call_id))
-            done = await work()
-        except BaseException as error:
-            reason = error.message if isinstance(error, CrowError) else INTERRUPTED
-            self._journal.append(CallSettled(call_id, ToolResult.failed(reason)))
-            raise
-        await self._journal.record(CallSettled(call_id, result))
-        return done
+        action = _FileAction(title, Deed("undo", kind, writes=(location.path,)), (location,), result, work)
+        unfinished = ToolResult.failed(INTERRUPTED)
+        async with Call(f"{self._turn.id}-u{self._calls}", self._journal, unfinished=unfinished) as call:
+            call.open("undo", kind, title)
+            await call.settle(await call.carry_out(action))
+        return action.done
+
+
+class _FileAction(Generic[Done]):
+    """Restoring or removing one file, as the action of a call. `done` is what the work gave."""
+
+    display: tuple[DisplayBlock, ...] = ()
+    done: Done
+
+    def __init__(
+        self,
+        title: str,
+        deed: Deed,
+        locations: tuple[Location, ...],
+        result: ToolResult,
+        work: Callable[[], Awaitable[Done]],
+    ) -> None:
+        self.title = title
+        self.deed = deed
+        self.locations = locations
+        self._result = result
+        self._work = work
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        self.done = await self._work()
+        return self._result
 
 
 def _is_as_before(now: Document | None, before: Before | None) -> bool:

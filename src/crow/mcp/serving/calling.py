@@ -1,4 +1,4 @@
-"""One call of a tool: judged, prepared, judged again, performed, as a session does it, but with nobody to be asked."""
+"""One call of a tool: it goes through the same life as a session's calls, but with nobody to be asked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,9 +8,10 @@ import msgspec
 from crow.actions import Deed
 from crow.events import CallProgressed, Event
 from crow.messages import ToolCall
+from crow.policy.base import Allow, Deny
 from crow.results import TextBlock, ToolResult
-from crow.tools.base import Action, LooksFirst, Tool
-from crow.tools.toolbox import failure
+from crow.tools.base import Action, Look, Tool
+from crow.turn.call import Call
 from crow.workspace.base import Workspace
 from crow.workspace.terminal_text import last_part
 
@@ -36,26 +37,19 @@ async def serve_call(tool: Tool, call: ToolCall, folders: OpenFolders, report: R
     journal = ProgressJournal()
     telling = asyncio.get_running_loop().create_task(journal.tell(report))
     try:
-        action = await _prepared(tool, call, folders)
-        if isinstance(action, str):
-            return ToolResult.refused(action)
-        if reason := folders.judge(action.deed):
-            return ToolResult.refused(reason)
-        return await action.perform(journal)
-    except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
-        return failure(call, error)
+        return await Call(call.id, journal, Unattended(folders.judge)).run(tool, call, folders.workspace)
     finally:
         telling.cancel()
 
 
-async def _prepared(tool: Tool, call: ToolCall, folders: OpenFolders) -> Action | str:
-    """What the call is to do; or why what would have to be looked at for it must not be."""
-    look = await tool.look(call, folders.workspace) if isinstance(tool, LooksFirst) else None
-    if look is None or not isinstance(tool, LooksFirst):
-        return await tool.prepare(call, folders.workspace)
-    if look.path.existed and (reason := folders.judge(look.deed)):
-        return reason
-    return await tool.prepare_after(call, folders.workspace, look)
+class Unattended(msgspec.Struct, frozen=True):
+    """The permission of a call with nobody to be asked: the judge alone decides."""
+
+    judge: Judge
+
+    async def verdict_on(self, call_id: str, action: Action | Look) -> Allow | Deny:
+        reason = self.judge(action.deed)
+        return Deny("crow mcp", reason) if reason else Allow("crow mcp")
 
 
 class ProgressJournal:
