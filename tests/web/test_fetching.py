@@ -17,10 +17,8 @@ import pytest
 import trustme
 
 from crow.errors import WebError
-from crow.web.fetching import FetchLimits, Page, fetch
+from crow.web.fetching import FetchLimits, Page, Unpacker, context_for, fetch
 from crow.web.reach import Reach
-from crow.web.tls import context_for
-from crow.web.unpacking import Unpacker
 from crow.web.urls import Elsewhere, WebUrl, read_url
 from tests.support.website import Website, answer, head, redirect
 

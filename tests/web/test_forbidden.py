@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from crow.errors import WebError
-from crow.web.addresses import is_public
 from crow.web.fetching import FetchLimits, Page, fetch
-from crow.web.reach import Reach
+from crow.web.reach import Reach, is_public
 from crow.web.urls import Elsewhere, read_url
 from tests.support.website import Website, answer, forbidden_listeners, redirect
 from tests.web.connections import watched

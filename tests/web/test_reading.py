@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 from crow.errors import WebError
-from crow.web.charset import decode
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import Job
 from crow.web.fetching import Page
-from crow.web.reading import MOST_HTML, Reading, read_page
+from crow.web.reading import MOST_HTML, Reading, decode_page, read_page
 from crow.web.urls import read_url
 from tests.support.patience import DEADLINE
 from tests.web.pdf_file import pdf
@@ -187,7 +186,7 @@ def test_a_text_hides_nothing_and_keeps_its_joiners():
     ],
 )  # fmt: skip
 def test_charsets(body, content_type, text):
-    assert decode(body, content_type) == text
+    assert decode_page(body, content_type) == text
 
 
 def test_the_zero_bytes_of_utf_16_are_no_binary_data_where_the_server_names_it():

@@ -16,9 +16,8 @@ import pytest
 
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
-from crow.web.search import duckduckgo
-from crow.web.search.base import Found, SearchService
-from crow.web.search.choosing import choose
+from crow.web.search import DUCKDUCKGO_HOST, DuckDuckGo, SearchService, choose
+from crow.web.search_results import Found
 from tests.support.website import Request, Website, answer
 
 KEY = "sk-very-secret-key-123"
@@ -294,25 +293,25 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, results: Any) -> list[dict[str, An
 
 def test_duckduckgo_gives_what_its_library_finds(monkeypatch):
     asked = stand_in(monkeypatch, [{"title": "A", "href": "https://a.example/", "body": "About <b>crows</b>"}])
-    assert asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/", "About crows")]
+    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/", "About crows")]
     assert asked == [{"query": "crows", "max_results": 10, "backend": "duckduckgo"}]
 
 
 def test_an_odd_entry_of_duckduckgo_costs_none_of_the_others(monkeypatch):
     stand_in(monkeypatch, [{"title": "no address"}, {"title": "A", "href": "https://a.example/"}, None])
-    assert asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/")]
+    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/")]
 
 
 def test_duckduckgo_may_find_nothing(monkeypatch):
     stand_in(monkeypatch, Failed("No results found."))
-    assert asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10)) == []
+    assert asyncio.run(DuckDuckGo().search("crows", 10)) == []
 
 
 @pytest.mark.parametrize("results", [Failed("ratelimit"), [{"other": 1}], None])
 def test_duckduckgo_that_does_not_work_is_told_with_a_way_out(monkeypatch, results):
     stand_in(monkeypatch, results)
     with pytest.raises(WebError, match=r"search in the section \[web\]"):
-        asyncio.run(duckduckgo.DuckDuckGo().search("crows", 10))
+        asyncio.run(DuckDuckGo().search("crows", 10))
 
 
 def test_the_library_has_what_is_used_of_it():
@@ -325,4 +324,4 @@ def test_the_library_has_what_is_used_of_it():
 
     assert issubclass(ddgs.exceptions.DDGSException, Exception)
     assert "timeout" in inspect.signature(ddgs.ddgs.DDGS.__init__).parameters
-    assert ddgs.engines.ENGINES["text"]["duckduckgo"].search_url == f"https://{duckduckgo.HOST}/html/"
+    assert ddgs.engines.ENGINES["text"]["duckduckgo"].search_url == f"https://{DUCKDUCKGO_HOST}/html/"

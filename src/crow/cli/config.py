@@ -104,7 +104,7 @@ def _mistakes(text: str, path: str) -> list[str]:
 def _refusals(settings: Settings) -> Iterator[ConfigError]:
     """What would be refused when it is used. Variables count as set: an editor may have others than this shell."""
     from crow.model.endpoint import find
-    from crow.web.search.choosing import choose
+    from crow.web.search import choose
 
     try:
         choose(settings.web, {settings.web.api_key_env: "key"})

@@ -27,10 +27,8 @@ from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.timeouts import timeout
-from crow.web.proxies import proxy_variable
-from crow.web.reach import Reach
-from crow.web.search.base import SearchService
-from crow.web.search.choosing import choose
+from crow.web.reach import Reach, proxy_variable
+from crow.web.search import SearchService, choose
 from crow.web.urls import bracketed, read_url
 
 PLAIN_MARKS = {"fine": "ok  ", "warn": "warn", "failed": "FAIL"}

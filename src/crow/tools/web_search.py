@@ -17,7 +17,8 @@ from crow.visible import one_line
 from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
-    from crow.web.search.base import Found, SearchService
+    from crow.web.search import SearchService
+    from crow.web.search_results import Found
 
 MOST_RESULTS = 10
 LONGEST_SNIPPET = 500
@@ -46,7 +47,7 @@ class WebSearch:
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WebSearchAction":
         arguments, unknown = _reader.read(call)
-        from crow.web.search.choosing import choose
+        from crow.web.search import choose
 
         return WebSearchAction(choose(self._settings, self._environ), arguments.query, unknown)
 

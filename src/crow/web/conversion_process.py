@@ -49,7 +49,7 @@ def _convert(job: Job, content: bytes) -> Converted:
 
             return html_to_markdown(content.decode("utf-8", "replace"), job.url)
         case "plain":
-            from crow.web.html.plain import html_to_plain_text
+            from crow.web.html.plain_text import html_to_plain_text
 
             return html_to_plain_text(content.decode("utf-8", "replace"))
         case "pdf":

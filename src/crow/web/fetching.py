@@ -7,9 +7,11 @@ connects to could not be checked. There are no cookies and no passwords.
 
 import asyncio
 import contextlib
+import functools
 import ssl
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Literal
+import zlib
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from typing import Literal, Protocol
 
 import httpx2
 import msgspec
@@ -18,10 +20,7 @@ import crow
 from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line
-from crow.web.proxies import mind_the_proxy
-from crow.web.reach import Reach, address_for_connecting
-from crow.web.tls import context_for
-from crow.web.unpacking import ENCODINGS, Unpacker, WrongEncoding
+from crow.web.reach import Reach, address_for_connecting, with_proxy_hint
 from crow.web.urls import Elsewhere, WebUrl, follow
 
 MOST_ADDRESSES = 4
@@ -126,6 +125,14 @@ def _client(scheme: str, limits: FetchLimits) -> httpx2.AsyncClient:
     )
 
 
+@functools.cache
+def context_for(scheme: str) -> ssl.SSLContext:
+    """The system's authorities, or those that SSL_CERT_FILE names. Kept: loading them costs memory and time."""
+    if scheme == "https":
+        return httpx2.create_ssl_context(trust_env=True)
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # empty: without one the library would load the authorities
+
+
 async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, deadline: float) -> Page:
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ENCODINGS:
@@ -155,7 +162,7 @@ async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, dea
     )
 
 
-async def _read(response: httpx2.Response, unpacker: Unpacker, pieces: list[bytes], limit: int) -> Cut:
+async def _read(response: httpx2.Response, unpacker: "Unpacker", pieces: list[bytes], limit: int) -> Cut:
     size = packed = 0
     async with contextlib.aclosing(response.aiter_raw()) as arriving:
         async for data in arriving:
@@ -179,14 +186,14 @@ def _failed(url: WebUrl, error: httpx2.HTTPError | httpx2.InvalidURL | None) -> 
         case httpx2.ConnectError() if _is_about_tls(error):
             return WebError(f"The TLS connection to {url.host} failed: {one_line(str(error), 200)}.")
         case httpx2.ConnectError():
-            remedy = mind_the_proxy("", url.scheme, url.host)
+            remedy = with_proxy_hint("", url.scheme, url.host)
             return WebError(f"{url.host} does not take connections on port {url.port}.", remedy=remedy)
         case _:
             return WebError(f"{url.host} did not answer as a web server does: {one_line(str(error).rstrip('.'), 200)}.")
 
 
 def _later(url: WebUrl) -> str:
-    return mind_the_proxy("Try again later.", url.scheme, url.host)
+    return with_proxy_hint("Try again later.", url.scheme, url.host)
 
 
 def _is_about_tls(error: BaseException) -> bool:
@@ -196,3 +203,86 @@ def _is_about_tls(error: BaseException) -> bool:
             return True
         step = step.__cause__ or step.__context__
     return False
+
+
+# --- unpacking what a server sends packed, piece by piece and never much at once
+
+
+ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+PIECE = 1024 * 1024
+"""Bytes that are unpacked at once: what a bomb would unpack to is never all there."""
+
+_GZIP_MARK = b"\x1f\x8b"
+_GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
+
+
+class _Member(Protocol):
+    """One of zlib's objects, whose class has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class WrongEncoding(Exception):
+    """What was sent is not packed as its header says."""
+
+
+class Unpacker:
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._waiting = b""
+        """The first bytes of a member, which say how it is packed, until there are enough of them."""
+        self._member: _Member | None = None
+        self._is_first = True
+        self._has_ended = False
+        """Whether what follows is none of it: some servers fill up with zeros."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self._member is None and not (self._is_first and self._waiting)
+
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        if self._encoding in ("", "identity"):
+            yield data
+            return
+        data, self._waiting = self._waiting + data, b""
+        while data and not self._has_ended:
+            if self._member is not None:
+                data = yield from self._unpack_member(self._member, data)
+            elif len(data) < len(_GZIP_MARK):
+                data, self._waiting = b"", data
+            else:
+                self._begin(data)
+
+    def _unpack_member(self, member: _Member, data: bytes) -> Generator[bytes, None, bytes]:
+        """Gives back what follows it."""
+        try:
+            while unpacked := member.decompress(data, PIECE):
+                yield unpacked
+                data = member.unconsumed_tail
+        except zlib.error as error:
+            raise WrongEncoding from error
+        if member.eof:
+            self._member, self._is_first = None, False
+        return member.unused_data
+
+    def _begin(self, data: bytes) -> None:
+        """A file of gzip may be several, one after the other."""
+        if self._encoding == "deflate" and self._is_first:
+            # Meant is zlib's format, but some servers send what is within it.
+            self._member = zlib.decompressobj(_ZLIB if _has_zlib_header(data) else _RAW)
+        elif self._encoding != "deflate" and data.startswith(_GZIP_MARK):
+            self._member = zlib.decompressobj(_GZIP)
+        elif self._is_first:
+            raise WrongEncoding
+        else:
+            self._has_ended = True
+
+
+def _has_zlib_header(data: bytes) -> bool:
+    return data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0

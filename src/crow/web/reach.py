@@ -5,12 +5,12 @@ look up again, so that a name which changes its answer in between changes nothin
 """
 
 import asyncio
+import ipaddress
+import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from crow.errors import WebError
-from crow.web.addresses import is_public
-from crow.web.proxies import mind_the_proxy
 from crow.web.urls import WebUrl, bracketed
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -73,7 +73,7 @@ class Reach:
         except (OSError, UnicodeError):
             found = []
         if not found:
-            remedy = mind_the_proxy("Check its name, and the network.", url.scheme, url.host)
+            remedy = with_proxy_hint("Check its name, and the network.", url.scheme, url.host)
             raise WebError(f"There is no host {url.host}.", remedy=remedy)
         return found
 
@@ -97,3 +97,84 @@ def _not_public(host_is: str) -> WebError:
 
 def _is_web_port(port: int) -> bool:
     return port in _WEB_PORTS or (port >= LOWEST_FREE_PORT and port not in _OTHER_SERVICES)
+
+
+# --- which IP addresses belong to the public internet
+#
+# IPv4: all but the listed. IPv6: only what is given out for global use, and of that not what stands for an IPv4 address
+# or for nobody. Our own tables, since the standard library's answer depends on its version.
+
+_NOT_PUBLIC_4 = [
+    ipaddress.IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this machine
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # between a provider and its customers; some clouds keep their metadata there
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's own service, in public guise
+        "169.254.0.0/16",  # link-local, with the metadata services of clouds
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays between IPv4 and IPv6
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # measurements
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+]
+_GLOBAL_6 = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_6 = [
+    ipaddress.IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocols' own, with Teredo, which holds an IPv4 address
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which holds an IPv4 address
+        "3fff::/20",  # documentation
+    )
+]
+
+
+def is_public(address: str) -> bool:
+    """Whether everybody on the internet means the same machine by it."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return not any(parsed in network for network in _NOT_PUBLIC_4)
+    if parsed.scope_id is not None or parsed not in _GLOBAL_6:
+        return False
+    return not any(parsed in network for network in _NOT_PUBLIC_6)
+
+
+# --- proxies, which are not used for the web: a person behind one has to learn why nothing is reached
+
+
+def proxy_variable(scheme: str, host: str, environ: Mapping[str, str]) -> str:
+    """The variable that makes other programs ask this host through a proxy; empty if there is none."""
+    is_here = host in ("localhost", "::1") or host.startswith("127.")
+    if is_here or _is_excluded(host, environ.get("no_proxy") or environ.get("NO_PROXY") or ""):
+        return ""
+    names = (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
+    return next((name for name in names if environ.get(name)), "")
+
+
+def _is_excluded(host: str, no_proxy: str) -> bool:
+    """Names with what is below them, addresses, or `*` for all. Networks are not looked into: it is for a hint."""
+    names = [entry.lstrip(".") for entry in no_proxy.lower().replace(",", " ").split()]
+    return any(name == "*" or host == name or host.endswith(f".{name}") for name in names)
+
+
+def with_proxy_hint(remedy: str, scheme: str, host: str) -> str:
+    """The remedy for a host that is not reached, and the likely reason where the network has a proxy.
+
+    Only the variable's name is told: its value may hold a password.
+    """
+    name = proxy_variable(scheme, host, os.environ)
+    if not name:
+        return remedy
+    hint = f"{name} is set, but Crow uses no proxy for the web: where only a proxy leads out, this cannot work."
+    return f"{remedy} {hint}".lstrip()
