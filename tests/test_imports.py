@@ -92,7 +92,7 @@ LATE_IMPORTS = {
     "model.stored_facts": "the same: what sessions learn of windows is stored",
     "session.open": "the tools are loaded for the first request, while the client shows the new session",
     "session.session": "so is the turn",
-    "session.session_commands": "and what undo needs, for the first undo",
+    "session.builtin_commands": "and what undo needs, for the first undo",
     "policy.rules": "what judges a call is loaded for the first call",
     "tools.edit": "what finds the place of an edit is loaded for the first edit",
     "tools.write": "what looks at a new text is loaded for the first write",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.project.instructions import Instructions
+from crow.project.prompt import Instructions
 
 
 @pytest.fixture

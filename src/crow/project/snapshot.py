@@ -24,6 +24,8 @@ MOST_NAMES = 1000
 DEEPEST = 4
 """Folders within folders that are looked at for commands."""
 SKILL_FILE = "SKILL.md"
+LOOK_PATIENCE = 5.0
+"""Seconds for a look at the dates of some files, before the file system is called silent."""
 
 _Stamp = tuple[str, int, int, int]
 

@@ -17,11 +17,9 @@ from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in, skills_listing
-from crow.project.snapshot import OF_PROJECT, OF_USER, Watched
+from crow.project.snapshot import LOOK_PATIENCE, OF_PROJECT, OF_USER, Watched
 from crow.project.watching import Names, Places, Watch
 
-PATIENCE = 5.0
-"""Seconds for a look at the dates of some files."""
 MOST_ROUNDS = 4
 """How often folders are looked at again that change while they begin to be watched."""
 
@@ -68,7 +66,7 @@ class Sources:
         """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
         async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
             try:
-                found = await self._disk.run(self._find, PATIENCE)
+                found = await self._disk.run(self._find, LOOK_PATIENCE)
             except FileSystemSilent as silent:
                 remedy = silent.remedy
                 either = f"The file system of {shown(self._roots[0])}, or that of {shown(self._home)}, does not answer."
@@ -145,7 +143,7 @@ class Sources:
         warning = ""
         if remember:
             try:
-                await self._disk.run(lambda: self._trust.trust(offer.root, offer.digest), PATIENCE)
+                await self._disk.run(lambda: self._trust.trust(offer.root, offer.digest), LOOK_PATIENCE)
             except (ConfigError, FileSystemSilent) as error:
                 warning = f"The project is trusted for this session only: {error}"
         for project in self._projects:

@@ -22,7 +22,7 @@ from crow.events import (
     TurnStarted,
 )
 from crow.messages import StopReason
-from crow.project.instructions import Instructions
+from crow.project.prompt import Instructions
 from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
 from crow.session.journal import SessionJournal
 from crow.session.late_model import LateModel
