@@ -2,8 +2,8 @@
 
 import pytest
 
-from crow.config.amounts import Amount, parse_amount, shown
 from crow.config.load import parse_settings
+from crow.config.settings import Amount, parse_amount, shown_amount
 from crow.errors import ConfigError
 
 
@@ -72,4 +72,4 @@ def test_other_mistakes(table: str, words: str) -> None:
     ],
 )
 def test_how_an_amount_is_shown(value: float, unit: str, words: str) -> None:
-    assert shown(value, unit) == words
+    assert shown_amount(value, unit) == words

@@ -130,7 +130,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a server answers is the subject, not how soon a busy machine lets it."""
-    monkeypatch.setattr("crow.config.probe.TIME_LIMIT", 10)
+    monkeypatch.setattr("crow.config.discovery.PROBE_TIMEOUT", 10)
 
 
 @contextlib.contextmanager

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crow.config.doubts import doubts
-from crow.config.load import parse_settings
+from crow.config.load import doubts, parse_settings
 from tests.config.support import crow, write_config
 
 AN_ADDRESS = "expected an address that begins with http:// or https:// and a host"

@@ -126,7 +126,7 @@ def test_what_another_crow_allows_or_revokes_counts_at_once(home, project):
 
 
 def test_no_grant_is_lost_when_many_write(home, project, monkeypatch):
-    monkeypatch.setattr("crow.config.locking.PATIENCE", DEADLINE)
+    monkeypatch.setattr("crow.config.home.LOCK_TIMEOUT", DEADLINE)
     commands = [f"tool{number} *" for number in range(24)]
 
     def add(command: str) -> None:

@@ -279,8 +279,8 @@ def test_a_damaged_file_trusts_nothing_and_says_so(tmp_path, project, content):
 
 def test_several_crows_remember_at_once_and_lose_nothing(tmp_path):
     code = (
-        "import sys\nfrom crow.config import locking\nfrom crow.project.sources import TrustFile\n"
-        f"locking.PATIENCE = {DEADLINE}\n"
+        "import sys\nfrom crow.config import home\nfrom crow.project.sources import TrustFile\n"
+        f"home.LOCK_TIMEOUT = {DEADLINE}\n"
         "for number in range(10): TrustFile(sys.argv[1]).trust(f'/p/{sys.argv[2]}/{number}', 'digest')"
     )
     home = str(tmp_path / "home")

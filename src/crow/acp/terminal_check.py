@@ -15,8 +15,7 @@ from collections.abc import Generator, Mapping
 import msgspec
 
 from crow.acp.terminal import ClientCommands, TerminalNotOpened
-from crow.config.locking import locked
-from crow.config.versioned_json import Versioned, read_versioned, write_versioned
+from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.timeouts import timeout

@@ -14,11 +14,10 @@ from crow.cli.models import TIME_LIMIT
 from crow.cli.render_screen import BAD, BOLD, GOOD, WARNING, Screen, counted
 from crow.cli.terminal import speaks_utf8
 from crow.config.discovery import Discovery, add_local_servers, from_environment
-from crow.config.doubts import about_rule
-from crow.config.explain import nearest
 from crow.config.home import config_path, home, log_path
-from crow.config.load import load_settings
+from crow.config.load import about_rule, load_settings
 from crow.config.settings import Settings, WebSettings
+from crow.config.toml import nearest
 from crow.config.variables import KNOWN, mistakes
 from crow.errors import ConfigError, StorageFailed, WebError
 from crow.file_system import network_file_system

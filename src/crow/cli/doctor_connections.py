@@ -20,9 +20,9 @@ from crow.cli.process import in_a_folder
 from crow.cli.render_screen import counted
 from crow.config.discovery import Discovery, has_key, how_to_choose, split_model, without_a_model
 from crow.config.hosts import shown_address
-from crow.config.key_variables import variables_of
 from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Settings
 from crow.config.toml import toml_key, toml_string
+from crow.config.variables import variables_of
 from crow.errors import CrowError
 from crow.mcp.using.configured import Origin, Wanted, shown_name
 from crow.model.base import ModelInfo

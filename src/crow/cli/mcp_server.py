@@ -11,9 +11,9 @@ from typing import Any
 from crow.actions import Deed
 from crow.cli.process import log_to_file, serve_until_shutdown
 from crow.config.home import home
-from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Settings
+from crow.config.variables import key_variables
 from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, Offering
 from crow.mcp.serving.file_editor import ADVICE

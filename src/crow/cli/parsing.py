@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn, cast
 
 import msgspec
 
-from crow.config.explain import nearest
+from crow.config.toml import nearest
 
 
 class Parser(argparse.ArgumentParser):

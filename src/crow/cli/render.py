@@ -67,7 +67,7 @@ from crow.cli.render_screen import (
     duration,
     folded,
 )
-from crow.config.amounts import shown as shown_amount
+from crow.config.settings import shown_amount
 from crow.messages import StopReason
 from crow.paths import relative_to
 from crow.visible import one_line

@@ -2,10 +2,14 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from typing import TypeVar
+
+import msgspec
 
 from crow.errors import ConfigError, CrowError
 from crow.paths import shown
@@ -233,3 +237,83 @@ def reason(error: OSError) -> str:
     """What the system said, in its own words, without number and path."""
     said = error.strerror or type(error).__name__
     return said[:1].lower() + said[1:]
+
+
+# --- files that several Crows share: one writer at a time
+
+LOCK_TIMEOUT = 3.0
+"""Seconds to wait for another Crow that is writing: milliseconds, or longer on a busy disk. Never on the event loop."""
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Generator[None]:
+    """Held between reading a file and writing it, so that nothing that another Crow adds is lost. ConfigError."""
+    create_folder(os.path.dirname(path))
+    try:
+        lock = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be locked: {reason(error)}.") from error
+    try:
+        if not wait_for_lock(lock, LOCK_TIMEOUT):
+            raise ConfigError(f"{path} is being written by another Crow that does not finish.")
+        yield
+    finally:
+        os.close(lock)
+
+
+def wait_for_lock(descriptor: int, patience: float) -> bool:
+    """Takes the lock on an open file; false if somebody else holds it for longer than so many seconds."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
+
+
+# --- small JSON files that carry their version: a person or another Crow may have written them, and they are replaced
+# as a whole
+
+LARGEST_JSON = 4 * 1024 * 1024
+
+
+class Versioned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+
+
+Content = TypeVar("Content", bound=Versioned)
+
+
+def read_versioned(path: str, empty: Content, consequence: str) -> Content:
+    """What is in the file; `empty`, which has the version that is wanted, if there is none.
+
+    ConfigError if it cannot be read or is not of that version. `consequence` says what that means for the person.
+    """
+    try:
+        content = read_file(path, LARGEST_JSON + 1)
+    except FileNotFoundError:
+        return empty
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {reason(error)}.", remedy=f"Until it can, {consequence}.") from error
+    try:
+        found = msgspec.json.decode(content[:LARGEST_JSON], type=type(empty))
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        remedy = f"Mend it or delete it; until then {consequence}."
+        raise ConfigError(f"{path} is damaged: {error}.", remedy=remedy) from error
+    if found.version != empty.version:
+        remedy = f"Update Crow, or move the file away; until then {consequence}."
+        raise ConfigError(f"{path} was written by another version of Crow.", remedy=remedy)
+    return found
+
+
+def write_versioned(path: str, content: Versioned) -> None:
+    """ConfigError if it cannot be kept."""
+    try:
+        encoded = msgspec.json.encode(content, order="sorted")
+    except UnicodeEncodeError:
+        raise ConfigError("A path that is no UTF-8 cannot be kept.") from None
+    write_file(path, msgspec.json.format(encoded, indent=1) + b"\n")

@@ -1,5 +1,6 @@
 """What can be configured, and its defaults. The names are fixed: users' files and the documentation rely on them."""
 
+import re
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -40,6 +41,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     currency: str = "USD"
 
 
+KEY_HEADERS = ("authorization", "x-api-key", "api-key")
+
+
 class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: Literal["openai", "anthropic", "scripted"]
     base_url: str = ""
@@ -60,6 +64,12 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record: str = ""
     """For `scripted`: a file that gets every request it was sent, one JSON object a line."""
     models: dict[str, ModelSettings] = {}
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether the configuration itself says how requests are to be allowed."""
+        in_headers = any(name.lower() in KEY_HEADERS for name in self.headers)
+        return bool(self.api_key or self.api_key_env or self.api_key_command) or in_headers
 
 
 class TerminalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,7 +159,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Amounts such as "0.50 USD" or "200k tokens", see `crow.config.amounts`; empty: no limit."""
+    """Amounts such as "0.50 USD" or "200k tokens", see `parse_amount`; empty: no limit."""
 
     turn: str = ""
     session: str = ""
@@ -166,3 +176,49 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permission: PermissionSettings = PermissionSettings()
     limits: Limits = Limits()
     budget: BudgetSettings = BudgetSettings()
+
+
+# --- an amount of money or tokens, as a budget states it: "0.50 USD", "200k tokens"
+
+TOKENS = "tokens"
+
+# A comma parts thousands: before any other number of digits it is a decimal comma, which would make 150 of 1,50.
+_AMOUNT = re.compile(r"((?:[1-9]\d{0,2}(?:,\d{3})+|\d[\d_]*)(?:\.\d+)?) ?([kKM]?) ?(tokens?|[A-Z]{3})", re.ASCII)
+_AMOUNT_FACTORS = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000}
+_LARGEST_AMOUNT = 1e12
+
+
+class Amount(msgspec.Struct, frozen=True):
+    value: float
+    unit: str
+    """A currency's three letters, or `TOKENS`."""
+
+    def __str__(self) -> str:
+        return shown_amount(self.value, self.unit)
+
+
+def parse_amount(key: str, written: str) -> Amount:
+    """ValueError names the key, and says what was expected."""
+    found = _AMOUNT.fullmatch(written.strip())
+    unit = found[3].replace("tokens", "token").replace("token", TOKENS) if found else ""
+    value = float(re.sub("[_,]", "", found[1])) * _AMOUNT_FACTORS[found[2]] if found else 0.0
+    if found is None or (found[2] and unit != TOKENS):
+        comma = " (decimals are written with a point)" if "," in written else ""
+        raise ValueError(f'{key}: expected an amount like "0.50 USD" or "200k tokens"{comma}, found {written[:100]!r}')
+    if not 0 < value <= _LARGEST_AMOUNT:
+        raise ValueError(f"{key}: expected more than nothing, and an amount that can be spent, found {written[:100]!r}")
+    return Amount(value, unit)
+
+
+def amounts_of(settings: BudgetSettings) -> dict[str, tuple[Amount, ...]]:
+    """By `turn`, `session` and `day`. ValueError as above."""
+    written = {"turn": settings.turn, "session": settings.session, "day": settings.day}
+    return {scope: (parse_amount(f"budget.{scope}", text),) for scope, text in written.items() if text}
+
+
+def shown_amount(value: float, unit: str) -> str:
+    """For people: a small sum of money with as many digits as it takes to be something."""
+    if unit == TOKENS:
+        return f"{value:,.0f} {unit}"
+    digits = 2 if value >= 1 or value == 0 or round(value, 2) == round(value, 6) else 4
+    return f"{value:,.{digits}f} {unit}"

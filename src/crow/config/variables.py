@@ -4,14 +4,17 @@ A value that cannot be used is an error, as in the configuration: whoever set it
 asked for, and never know.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
 import msgspec
 
 from crow.config.discovery import MODEL, local_servers, split_model
 from crow.config.load import parse_allowed
-from crow.config.settings import MODES, Mode, Settings
+from crow.config.settings import MODES, Mode, ProviderSettings, Settings, WebSettings
+from crow.config.toml import explain
+from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
 from crow.visible import one_line
 
@@ -30,8 +33,6 @@ def mode_in(environ: Mapping[str, str]) -> Mode | None:
     """The mode that sessions begin with, whatever the configuration says; None if the variable is not set."""
     wanted = environ.get(MODE, "")
     if wanted and wanted not in MODES:
-        from crow.config.explain import explain
-
         raise ConfigError(f"{explain(wanted, Mode, MODE)}.")
     return cast("Mode", wanted) or None
 
@@ -92,3 +93,18 @@ def check_variables(environ: Mapping[str, str]) -> None:
     """ConfigError says what is wrong with the first that cannot be used."""
     for mistake in mistakes(environ):
         raise mistake
+
+
+# --- the variables that hold keys of ours: no command and no server gets to see them
+
+
+def variables_of(provider: ProviderSettings) -> set[str]:
+    """The variables that the provider's key and headers are taken from."""
+    named = {name for value in provider.headers.values() for name in re.findall(r"\$\{(\w+)\}", value)}
+    return named | ({provider.api_key_env} if provider.api_key_env else set[str]())
+
+
+def key_variables(providers: Iterable[ProviderSettings], web: WebSettings) -> set[str]:
+    configured = {web.api_key_env}.union(*map(variables_of, providers))
+    vendors = {name for vendor in VENDORS.values() for name in vendor.key_variables}
+    return {name for name in configured if name} | vendors | {MCP_TOKEN, ALLOW}

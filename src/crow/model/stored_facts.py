@@ -8,9 +8,8 @@ from typing import Annotated
 
 import msgspec
 
+from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.config.hosts import is_nearby
-from crow.config.locking import locked
-from crow.config.versioned_json import Versioned, read_versioned, write_versioned
 from crow.errors import ConfigError, CrowError
 from crow.model.base import ModelInfo
 from crow.model.facts import Facts

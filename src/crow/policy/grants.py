@@ -13,9 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from crow.actions import Deed
-from crow.config.locking import locked
+from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.config.settings import PermissionRule
-from crow.config.versioned_json import Versioned, read_versioned, write_versioned
 from crow.errors import ConfigError
 from crow.paths import is_inside, relative_to, shown
 from crow.policy.base import GLOB_CHARACTERS, Scope, Where

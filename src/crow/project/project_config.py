@@ -9,9 +9,8 @@ from typing import cast
 
 import msgspec
 
-from crow.config.amounts import Amount, amounts_of
 from crow.config.load import parse_settings
-from crow.config.settings import Limits, McpServerSettings, Mode, PermissionRule
+from crow.config.settings import Amount, Limits, McpServerSettings, Mode, PermissionRule, amounts_of
 from crow.config.toml import parse_toml
 from crow.errors import ConfigError
 from crow.paths import shown

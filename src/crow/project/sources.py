@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from crow.config.locking import locked
-from crow.config.versioned_json import Versioned, read_versioned, write_versioned
+from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown

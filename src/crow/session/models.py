@@ -23,10 +23,9 @@ from crow.config.discovery import (
     local_servers,
     split_model,
 )
-from crow.config.key_variables import key_variables
 from crow.config.load import load_settings
 from crow.config.settings import Limits, Mode, ProviderSettings, Settings
-from crow.config.variables import check_variables, mode_in, with_allowed
+from crow.config.variables import check_variables, key_variables, mode_in, with_allowed
 from crow.errors import ConfigError, CrowError, SetupNeeded
 from crow.model import catalog
 from crow.model.base import Model, ModelInfo

@@ -8,8 +8,7 @@ from functools import cached_property
 import msgspec
 
 from crow.actions import Person
-from crow.config.amounts import amounts_of
-from crow.config.settings import McpServerSettings, PermissionRule
+from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.events import Notice, TurnStarted
 from crow.mcp.using.configured import all_wanted

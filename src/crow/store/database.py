@@ -8,8 +8,7 @@ from collections.abc import Generator
 
 import msgspec
 
-from crow.config.home import create_folder
-from crow.config.locking import wait_for_lock
+from crow.config.home import create_folder, wait_for_lock
 from crow.errors import ConfigError, StorageFailed
 from crow.file_system import network_file_system
 from crow.store.base import LayoutOutdated

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from crow.clock import local_day
-from crow.config.amounts import TOKENS
+from crow.config.settings import TOKENS
 from crow.errors import BacklogLost
 from crow.events import (
     CallPreviewed,

@@ -13,7 +13,7 @@ import msgspec
 
 from crow.actions import Person, Question
 from crow.clock import local_day, milliseconds_now
-from crow.config.amounts import TOKENS, Amount, shown
+from crow.config.settings import TOKENS, Amount, shown_amount
 from crow.errors import StorageFailed, TurnCancelled
 from crow.events import BudgetRaised, BudgetScope, Event, Journal, Remark, SubagentDid, UsageReported
 from crow.model.base import ModelInfo
@@ -61,9 +61,9 @@ class Spending:
 
 
 def in_words(totals: Totals) -> str:
-    money = [shown(value, unit) for unit, value in totals.items() if unit != TOKENS]
+    money = [shown_amount(value, unit) for unit, value in totals.items() if unit != TOKENS]
     tokens = totals.get(TOKENS, 0)
-    return ", ".join([*money, *([shown(tokens, TOKENS)] if tokens else [])])
+    return ", ".join([*money, *([shown_amount(tokens, TOKENS)] if tokens else [])])
 
 
 class _Used(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ class _Used(msgspec.Struct, frozen=True):
 
     def sentence(self, state: str) -> str:
         """For the person; `state` says how much of the budget is gone, such as "used up"."""
-        limit, spent = shown(self.limit, self.amount.unit), shown(self.spent, self.amount.unit)
+        limit, spent = shown_amount(self.limit, self.amount.unit), shown_amount(self.spent, self.amount.unit)
         return f"The budget of {_WHOSE[self.scope]}, {limit}, is {state}: {spent} so far."
 
 
