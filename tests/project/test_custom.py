@@ -5,7 +5,7 @@ import os
 import pytest
 
 from crow.project.prompt_files import LONGEST_LISTING, Skill, prompt_files_in, read_command, read_skill, skills_listing
-from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, Watched
+from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, WatchedFolder
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PRO
 def test_what_was_typed_goes_into_its_places_or_to_the_end(body, arguments, expanded):
     command = read_command("/x/a.md", "a.md", body.encode())
     assert command is not None
-    assert command.expanded(arguments) == expanded
+    assert command.expand(arguments) == expanded
 
 
 @pytest.mark.parametrize(
@@ -78,20 +78,20 @@ def test_only_a_change_makes_the_files_be_read_again(tmp_path):
     write(tmp_path / "commands/a.md")
     write(tmp_path / "skills/pdf/SKILL.md", "---\ndescription: PDFs\n---\nbody")
     write(tmp_path / "skills/pdf/other.md")
-    folder = Watched(str(tmp_path), OF_USER)
-    assert folder.look()
+    folder = WatchedFolder(str(tmp_path), OF_USER)
+    assert folder.refresh()
     files = prompt_files_in(folder.now, OF_USER)
     assert [command.name for command in files.commands] == ["a"]
     assert [(found.name, found.description) for found in files.skills] == [("pdf", "PDFs")]
-    assert not folder.look()
+    assert not folder.refresh()
     write(tmp_path / "commands/deep/er/b.md")
-    assert folder.look()
+    assert folder.refresh()
     assert list(folder.now.files) == ["commands/a.md", "commands/deep/er/b.md", "skills/pdf/SKILL.md"]
     (tmp_path / "commands/a.md").unlink()
-    assert folder.look()
+    assert folder.refresh()
     before = folder.now.digest
     write(tmp_path / "commands/deep/er/b.md", "txet")
-    assert folder.look()
+    assert folder.refresh()
     assert folder.now.digest != before
 
 
@@ -106,15 +106,15 @@ def test_a_projects_links_are_not_followed_and_a_users_are(tmp_path):
     (root / ".crow/skills").mkdir()
     (root / ".crow/skills/linked").symlink_to(outside / "skill")
     (root / ".mcp.json").symlink_to(outside / "key.md")
-    project = Watched(str(root), OF_PROJECT)
-    project.look()
+    project = WatchedFolder(str(root), OF_PROJECT)
+    project.refresh()
     assert list(project.now.files) == [".crow/commands/fine.md"]
     assert all("symbolic link" in reason for reason in project.now.left_out)
     assert len(project.now.left_out) == 4
 
     (tmp_path / "commands").symlink_to(outside)
-    users = Watched(str(tmp_path), OF_USER)
-    users.look()
+    users = WatchedFolder(str(tmp_path), OF_USER)
+    users.refresh()
     assert list(users.now.files) == ["commands/key.md", "commands/skill/SKILL.md"]
 
 
@@ -123,8 +123,8 @@ def test_a_linked_crow_folder_of_a_project_brings_nothing(tmp_path):
     write(tmp_path / "elsewhere/config.toml")
     (tmp_path / "root").mkdir()
     (tmp_path / "root/.crow").symlink_to(tmp_path / "elsewhere")
-    project = Watched(str(tmp_path / "root"), OF_PROJECT)
-    project.look()
+    project = WatchedFolder(str(tmp_path / "root"), OF_PROJECT)
+    project.refresh()
     assert project.now.files == {}
 
 
@@ -134,8 +134,8 @@ def test_pipes_huge_files_and_too_many_are_left_out(tmp_path):
     os.mkfifo(commands / "pipe.md")
     for number in range(MOST_FILES + 5):
         write(commands / f"z{number}.md")
-    folder = Watched(str(tmp_path), OF_USER)
-    folder.look()
+    folder = WatchedFolder(str(tmp_path), OF_USER)
+    folder.refresh()
     assert len(folder.now.files) == MOST_FILES - 2
     left_out = "\n".join(folder.now.left_out)
     assert "huge.md: it is larger than 64 kB" in left_out
@@ -150,8 +150,8 @@ def test_a_link_that_leads_back_is_not_followed_round_and_round(tmp_path):
     write(tmp_path / "one/b.md")
     (tmp_path / "one/up").symlink_to(commands)
     (commands / "one").symlink_to(tmp_path / "one")
-    folder = Watched(str(tmp_path), OF_USER)
-    folder.look()
+    folder = WatchedFolder(str(tmp_path), OF_USER)
+    folder.refresh()
     assert list(folder.now.files) == ["commands/a.md", "commands/one/b.md"]
 
 
@@ -159,6 +159,6 @@ def test_a_look_stays_quick_whatever_a_folder_holds(tmp_path):
     deep = tmp_path / "commands"
     for number in range(MOST_FOLDERS + 20):
         write(deep / f"f{number:03}" / "a.md")
-    folder = Watched(str(tmp_path), OF_USER)
-    folder.look()
+    folder = WatchedFolder(str(tmp_path), OF_USER)
+    folder.refresh()
     assert len(folder.now.files) == MOST_FOLDERS - 1

@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 def told(root: Path, home: Path) -> list[str]:
     """The texts, in order: each file holds one line."""
     instructions = Instructions([str(root)], lambda path: path.startswith(str(home)), str(home))
-    instructions.look()
+    instructions.refresh()
     return [line for line in instructions.text().splitlines() if line and not line.startswith("From ")]
 
 
@@ -54,10 +54,10 @@ def test_the_persons_own_may_be_a_link_but_one_of_the_project_into_the_home_is_n
 
 def test_a_change_is_seen_with_the_next_look(project, home):
     instructions = Instructions([str(project)], lambda path: False, str(home))
-    instructions.look()
+    instructions.refresh()
     assert instructions.text() == ""
     (home / "AGENTS.md").write_text("mine")
-    instructions.look()
+    instructions.refresh()
     assert "mine" in instructions.text()
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from crow.project import watching
-from crow.project.snapshot import OF_PROJECT, OF_USER, Watched
+from crow.project.snapshot import OF_PROJECT, OF_USER, WatchedFolder
 from crow.project.watching import Watch
 from tests.support.patience import DEADLINE
 
@@ -16,20 +16,20 @@ class Told:
     def __init__(self, folder, layout=OF_PROJECT):
         self.told = threading.Event()
         self.watch = Watch(self.told.set)
-        self.folder = Watched(str(folder), layout)
-        self.look()
+        self.folder = WatchedFolder(str(folder), layout)
+        self.refresh()
 
-    def look(self):
+    def refresh(self):
         self.told.clear()
-        changed = self.folder.look()
-        while self.watch.follow(self.folder.places()):
-            changed = self.folder.look() or changed
+        changed = self.folder.refresh()
+        while self.watch.follow(self.folder.watch_list()):
+            changed = self.folder.refresh() or changed
         return changed
 
     def tells(self, change):
         change()
         assert self.told.wait(DEADLINE)
-        return self.look()
+        return self.refresh()
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_a_file_behind_a_link(tmp_path):
 def test_what_does_not_matter_is_not_told(told, project):
     (project / "notes.txt").write_text("text")
     told.tells(lambda: (project / ".mcp.json").write_text("{}"))
-    told.look()
-    names = told.folder.places()[str(project)]
+    told.refresh()
+    names = told.folder.watch_list()[str(project)]
     assert names == {".crow", ".mcp.json"}
 
 
@@ -98,7 +98,7 @@ def test_two_watches_of_one_folder_are_told_until_they_are_closed(told, project)
     other = Told(project)
     told.tells((project / ".crow").mkdir)
     assert other.told.wait(DEADLINE)
-    other.look()
+    other.refresh()
     told.watch.close()
     told.told.clear()
     other.tells((project / ".crow" / "commands").mkdir)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from crow.events import CommandInfo, SentLink, SentText
-from crow.session.commands import Commands, Reply, rest_of
+from crow.session.commands import CommandReply, SlashCommands, rest_of
 
 
 class Fake:
@@ -13,7 +13,7 @@ class Fake:
         self.info = CommandInfo(name, "")
 
     async def run(self, arguments, rest, ids):
-        return Reply("")
+        return CommandReply("")
 
 
 class Files:
@@ -25,7 +25,7 @@ class Files:
 
     is_watched = True
 
-    async def look(self):
+    async def refresh(self):
         self.looks += 1
 
     def watch(self, tell):
@@ -65,7 +65,7 @@ class Files:
     ],
 )
 def test_a_command_stands_at_the_very_beginning_of_the_text(text, found):
-    commands = Commands([Fake("help"), Fake("git:re-view_2")])
+    commands = SlashCommands([Fake("help"), Fake("git:re-view_2")])
     command = commands.find([SentText(text)])
     assert (command and (command[0].info.name, command[1])) == found
 
@@ -73,7 +73,7 @@ def test_a_command_stands_at_the_very_beginning_of_the_text(text, found):
 @pytest.mark.rule("R128")
 def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
     link, more = SentLink("file:///a", "a"), SentText("/help too")
-    commands = Commands([Fake("help")])
+    commands = SlashCommands([Fake("help")])
     assert commands.find([SentText("no"), SentText("/help")]) is None
     sent = [link, SentText("/help me"), more]
     assert commands.find(sent) is not None
@@ -83,7 +83,7 @@ def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
 
 def test_commands_are_told_again_only_when_they_have_changed():
     files = Files()
-    commands = Commands([Fake("help")], [files])
+    commands = SlashCommands([Fake("help")], [files])
     assert [info.name for info in asyncio.run(commands.changed()) or ()] == ["help"]
     assert asyncio.run(commands.changed()) is None
     files.names = ["mine"]
@@ -99,7 +99,7 @@ def test_another_look_is_due_when_a_source_tells_of_a_change(monkeypatch):
 
     async def told() -> None:
         files = Files()
-        commands = Commands([], [files])
+        commands = SlashCommands([], [files])
         commands.watch()
         due = asyncio.create_task(commands.due())
         await asyncio.sleep(0)
@@ -115,13 +115,13 @@ def test_another_look_is_due_from_time_to_time_where_nobody_tells_of_changes(mon
     monkeypatch.setattr("crow.session.commands.LOOK_EVERY", 0.01)
     files = Files()
     files.is_watched = False
-    asyncio.run(Commands([], [files]).due())
+    asyncio.run(SlashCommands([], [files]).due())
 
 
 def test_a_built_in_command_comes_before_a_file():
     files = Files()
     files.names = ["help", "mine"]
     built_in = Fake("help")
-    commands = Commands([built_in], [files])
+    commands = SlashCommands([built_in], [files])
     assert commands.find([SentText("/help")]) == (built_in, "")
     assert commands.find([SentText("/mine x")]) is not None

@@ -16,7 +16,7 @@ from crow.model.base import ModelEvent, Said
 from crow.policy.rules import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
-from crow.session.late_model import LateModel
+from crow.session.lazy_model import LazyModel
 from crow.session.models import Models
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
@@ -47,7 +47,7 @@ class Opened:
         journal = SessionJournal(RecentChanges())
         journal.append(UserSaid("t1-m1", (SentText("Hello"),), (Text("Hello"),)))
         journal.subscribe(self.told)
-        self.live = LiveSettings(LateModel(setup.first), Limits())
+        self.live = LiveSettings(LazyModel(setup.first), Limits())
         self.policy = RulePolicy([self._folder], mode=setup.mode)
         self.requests = Requests(self.live, Toolbox([]), journal.history, lambda: "")
         self.options = Options(ContextWindow(self.requests, journal, Purse()), self.policy, setup)

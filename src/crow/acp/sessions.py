@@ -22,8 +22,8 @@ from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFail
 from crow.events import Notice
 from crow.messages import StopReason
 from crow.session.models import SessionSetup
-from crow.session.open import Beginnings, open_session
-from crow.session.persistence import Persistence, StoredArchive, stored_later
+from crow.session.open import FolderSetup, open_session
+from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
 from crow.session.recovery import recover
 from crow.session.replay import replayed
 from crow.session.running import RunningTurn
@@ -218,7 +218,7 @@ class Sessions:
         except StorageFailed as failed:
             log = self._store.create_later(session_id, *folders)
             text = f"Nothing of this session is kept so far. {failed}"
-            return stored_later(self._store, session_id, log), Notice("warning", text)
+            return deferred_persistence(self._store, session_id, log), Notice("warning", text)
         remark = await self._store.remark()
         persistence = Persistence(log, StoredArchive(self._store, session_id, log))
         return persistence, Notice("warning", remark) if remark else None
@@ -237,7 +237,7 @@ class Sessions:
         servers, problems = given_servers(request.mcp_servers or ())
         disk = self._disk(roots[0])
         around = await disk.run(lambda: capabilities.environment(session_id, roots, setup, sink, servers), PATIENCE)
-        read = await disk.run(lambda: Beginnings(session_id, setup, around.workspace.roots, self._home), PATIENCE)
+        read = await disk.run(lambda: FolderSetup(session_id, setup, around.workspace.roots, self._home), PATIENCE)
         session = open_session(session_id, setup, around, persistence, self._home, read)
         for problem in problems:
             session.tell(Notice("warning", problem))

@@ -127,7 +127,7 @@ class VariablesMissing(Exception):
         super().__init__(", ".join(names))
 
 
-def expanded(server: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
+def expand_variables(server: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
     """With values in the place of `${VARIABLE}` and `${VARIABLE:-default}`. VariablesMissing if there is none."""
     missing: dict[str, None] = {}
 
@@ -161,7 +161,7 @@ def shown_server(server: McpServerSettings) -> str:
     return " ".join((*values, *what, *headers))
 
 
-def shown_to_person(offer: ProjectOffer) -> tuple[TextBlock, ...]:
+def trust_display(offer: ProjectOffer) -> tuple[TextBlock, ...]:
     overview = "\n".join([f"Project: {one_line(shown(offer.root), 1000)}", *_overview(offer)])
     return (TextBlock(overview), *_text_blocks(offer))
 

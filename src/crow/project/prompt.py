@@ -126,14 +126,14 @@ class Instructions:
         ]
 
     def text(self) -> str:
-        """The instructions, as `look` found them last."""
+        """The instructions, as `refresh` found them last."""
         return self._text
 
-    async def look_beside(self) -> None:
-        """The same as `look`, beside the event loop. FileSystemSilent if the folder does not answer."""
-        await self._disk.run(self.look, LOOK_PATIENCE)
+    async def refresh_in_thread(self) -> None:
+        """The same as `refresh`, beside the event loop. FileSystemSilent if the folder does not answer."""
+        await self._disk.run(self.refresh, LOOK_PATIENCE)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         found, _ = self._files()
         state = tuple(_state(path) for path in found)
         if state != self._state:

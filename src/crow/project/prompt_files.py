@@ -38,7 +38,7 @@ class CustomCommand(msgspec.Struct, frozen=True):
     body: str
     path: str
 
-    def expanded(self, arguments: str) -> str:
+    def expand(self, arguments: str) -> str:
         """The prompt, with what was typed after the name in its places, or at the end if it has none."""
         words = [next(filter(None, found.groups()), "") for found in _WORD.finditer(arguments)]
 
@@ -69,8 +69,8 @@ class Skill(msgspec.Struct, frozen=True):
     path: str
     """Of its SKILL.md."""
 
-    def called(self, arguments: str) -> str:
-        """The prompt that calling it by name stands for."""
+    def expand(self, arguments: str) -> str:
+        """The prompt that calling the skill by name stands for."""
         asked = f"\n\nWhat the user wants with it: {arguments}" if arguments else ""
         return f"Use the skill {self.name}. Its instructions, from {shown(self.path)}:\n\n{self.body}{asked}"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from crow.config.home import read_file, reason
-from crow.project.watching import Places
+from crow.project.watching import WatchList
 
 LARGEST_FILE = 64 * 1024
 MOST_TO_SHOW = 256 * 1024
@@ -67,7 +67,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         return digest.hexdigest()
 
 
-class Watched:
+class WatchedFolder:
     """A folder's files, read again only when a look at their dates shows a change."""
 
     def __init__(self, base: str, layout: Layout) -> None:
@@ -77,7 +77,7 @@ class Watched:
         self._folders: set[str] = set()
         self.now = Snapshot(base, {})
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Whether anything has changed since the last look."""
         walk = _Walk(self._base, self._layout, [], set())
         paths = list(_paths(walk))
@@ -89,7 +89,7 @@ class Watched:
         self.now = _read(self._base, paths, walk.refused, self._layout)
         return True
 
-    def places(self) -> Places:
+    def watch_list(self) -> WatchList:
         """Where the next change can be seen, as of the last look: the folders, and the names in those above them."""
         folders = {*self._folders, self._layout.commands, self._layout.skills}
         names: dict[str, set[str]] = {}

@@ -16,8 +16,8 @@ from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
 from crow.project.offer import ProjectOffer, read_offer
 from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in, skills_listing
-from crow.project.snapshot import LOOK_PATIENCE, OF_PROJECT, OF_USER, Watched
-from crow.project.watching import Names, Places, Watch
+from crow.project.snapshot import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.watching import Names, Watch, WatchList
 
 MOST_ROUNDS = 4
 """How often folders are looked at again that change while they begin to be watched."""
@@ -28,7 +28,7 @@ _VERSION = 1
 
 class _Project:
     def __init__(self, root: str) -> None:
-        self.watched = Watched(root, OF_PROJECT)
+        self.watched = WatchedFolder(root, OF_PROJECT)
         self.offer = ProjectOffer(root, "")
         self.standing: Literal["trusted", "waiting", "rejected"] = "waiting"
         self.trusted_here = ""
@@ -51,17 +51,17 @@ class Sources:
         self._disk = Disk(roots[0])
         self._turnstile = asyncio.Lock()
         self._watch: Watch | None = None
-        self._user = Watched(home, OF_USER)
+        self._user = WatchedFolder(home, OF_USER)
         self._user_files = PromptFiles()
         self._trust = TrustFile(home)
         self._projects = [_Project(root) for root in roots if not _is_home(root, home)]
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Takes in what has changed. A project that changed is trusted no longer, unless it was trusted like this."""
         self._take(self._find())
 
-    async def look_beside(self) -> None:
+    async def refresh_in_thread(self) -> None:
         """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
         async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
             try:
@@ -94,11 +94,11 @@ class Sources:
 
     def _find(self) -> "_Found":
         everything = [self._user, *(project.watched for project in self._projects)]
-        fresh = {watched for watched in everything if watched.look()}
+        fresh = {watched for watched in everything if watched.refresh()}
         for _ in range(MOST_ROUNDS):
-            if self._watch is None or not self._watch.follow(_places(everything)):
+            if self._watch is None or not self._watch.follow(_watch_list(everything)):
                 break
-            fresh |= {watched for watched in everything if watched.look()}
+            fresh |= {watched for watched in everything if watched.refresh()}
         user = prompt_files_in(self._user.now, OF_USER) if self._user in fresh else None
         changed = [project for project in self._projects if project.watched in fresh]
         offers = [read_offer(project.watched.now) for project in changed]
@@ -167,11 +167,11 @@ class Sources:
             return False
 
 
-def _places(everything: Sequence[Watched]) -> Places:
+def _watch_list(everything: Sequence[WatchedFolder]) -> WatchList:
     """All of them. A folder that is part of two is watched for whatever counts for either."""
     places: dict[str, Names] = {}
     for watched in everything:
-        for place, names in watched.places().items():
+        for place, names in watched.watch_list().items():
             before = places.get(place, frozenset[str]())
             places[place] = None if before is None or names is None else before | names
     return places

@@ -24,7 +24,7 @@ _HEAD = struct.Struct("iIII")
 
 Names = frozenset[str] | None
 """The names in a folder that matter; None for all of them."""
-Places = Mapping[str, Names]
+WatchList = Mapping[str, Names]
 """Folders and files to be watched, by path."""
 
 
@@ -39,7 +39,7 @@ class Watch:
         """What the kernel calls the places."""
         self._latest: object = None
 
-    def follow(self, places: Places) -> bool:
+    def follow(self, places: WatchList) -> bool:
         """Watches these places and no others; a missing one by its nearest parent. A file system may hang in it.
 
         True if some were not watched before: nobody was told of what has changed in them by now.
@@ -70,7 +70,7 @@ class Watch:
                 _shared.replace(self, {})
 
 
-def _added(kernel: "_Inotify", places: Places) -> tuple[dict[int, Names], bool]:
+def _added(kernel: "_Inotify", places: WatchList) -> tuple[dict[int, Names], bool]:
     found: dict[int, Names] = {}
     is_complete = True
     for place, names in places.items():
@@ -92,7 +92,7 @@ def _nearest(kernel: "_Inotify", place: str, names: Names) -> tuple[int, Names]:
     return number, names
 
 
-def _outermost(places: Places) -> Iterable[str]:
+def _outermost(places: WatchList) -> Iterable[str]:
     return (place for place in places if os.path.dirname(place) not in places)
 
 

@@ -16,7 +16,7 @@ from crow.events import CommandInfo, HistoryCleared, Sent, SentText
 from crow.paths import shown, spelled
 from crow.policy.base import Policy
 from crow.project.sources import Sources
-from crow.session.commands import Command, Commands, FileCommands, MoreCommands, Prompt, Reply
+from crow.session.commands import Command, CommandPrompt, CommandReply, CommandSource, FileCommands, SlashCommands
 from crow.session.export import markdown
 from crow.session.options import Options
 from crow.session.persistence import Archive
@@ -54,9 +54,9 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 class Init:
     info = CommandInfo("init", "Looks at the project and writes AGENTS.md, or mends it", "[what matters most]")
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Prompt:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
         wish = f"\nThe user adds: {arguments}\n" if arguments else ""
-        return Prompt((SentText(WRITE_AGENTS_MD + wish), *rest))
+        return CommandPrompt((SentText(WRITE_AGENTS_MD + wish), *rest))
 
 
 class Compact:
@@ -66,8 +66,10 @@ class Compact:
         self._window = window
         self._waiting = waiting
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
-        return Reply(await compact(self._window, ids, self._waiting, focus=arguments, reason="You asked for it."))
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
+        return CommandReply(
+            await compact(self._window, ids, self._waiting, focus=arguments, reason="You asked for it.")
+        )
 
 
 class Clear:
@@ -76,11 +78,11 @@ class Clear:
     def __init__(self, window: ContextWindow) -> None:
         self._window = window
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         ratio = self._window.provider_ratio()
         await self._window.journal.record(HistoryCleared())
         self._window.tell_usage(ratio)
-        return Reply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
+        return CommandReply("The model starts afresh: it knows nothing of what was said above. Files stay as they are.")
 
 
 class Context:
@@ -89,9 +91,9 @@ class Context:
     def __init__(self, window: ContextWindow) -> None:
         self._window = window
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         table = _table(self._window.use(), self._window.requests.info.name)
-        return Reply("\n".join([*table, *await self._spent()]))
+        return CommandReply("\n".join([*table, *await self._spent()]))
 
     async def _spent(self) -> list[str]:
         purse = self._window.purse
@@ -137,7 +139,7 @@ class Export:
         self._folder = folder
         self._disk = Disk(folder)
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         entry = await self._archive.entry()
         past = await self._archive.events()
         path = spelled(arguments or _file_name(entry.title), self._folder)
@@ -150,7 +152,7 @@ class Export:
             return place
 
         path = await self._disk.run(write)
-        return Reply(f"Written to `{one_line(shown(path), 1000)}`.")
+        return CommandReply(f"Written to `{one_line(shown(path), 1000)}`.")
 
 
 def _file_name(title: str) -> str:
@@ -164,11 +166,11 @@ class Rename:
     def __init__(self, title: Title) -> None:
         self._title = title
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         if not arguments:
-            return Reply(f"The title is: {self._title.text or 'Untitled'}\n\n`/rename NEW TITLE` changes it.")
+            return CommandReply(f"The title is: {self._title.text or 'Untitled'}\n\n`/rename NEW TITLE` changes it.")
         await self._title.change(arguments)
-        return Reply(f"The title is now: {self._title.text}")
+        return CommandReply(f"The title is now: {self._title.text}")
 
 
 class Undo:
@@ -179,14 +181,14 @@ class Undo:
         self._window = window
         self._workspace = workspace
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         from crow.session.undo import undo_last_turn  # which brings the tools that change files
 
         past = await self._archive.events(former_texts=True)
         ratio = self._window.provider_ratio()
         told = await undo_last_turn(past, self._window.journal, self._workspace)
         self._window.tell_usage(ratio)
-        return Reply(told)
+        return CommandReply(told)
 
 
 class CommandParts(msgspec.Struct, frozen=True):
@@ -205,7 +207,7 @@ class CommandParts(msgspec.Struct, frozen=True):
     trusting: Trusting
 
 
-def all_commands(parts: CommandParts) -> Commands:
+def all_commands(parts: CommandParts) -> SlashCommands:
     options, archive, window, workspace = parts.options, parts.archive, parts.window, parts.workspace
     built_in: list[Command] = [
         Init(),
@@ -223,18 +225,18 @@ def all_commands(parts: CommandParts) -> Commands:
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
     from_files = FileCommands(parts.sources, parts.trusting, window.journal, taken)
-    return Commands([Help(built_in, from_files, parts.prompts), *built_in], [from_files, parts.prompts])
+    return SlashCommands([Help(built_in, from_files, parts.prompts), *built_in], [from_files, parts.prompts])
 
 
 class Help:
     info = CommandInfo("help", "Lists the commands there are")
 
-    def __init__(self, built_in: Sequence[Command], from_files: FileCommands, of_servers: MoreCommands) -> None:
+    def __init__(self, built_in: Sequence[Command], from_files: FileCommands, of_servers: CommandSource) -> None:
         self._built_in = (self, *built_in)
         self._from_files = from_files
         self._of_servers = of_servers
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         groups = [
             ("Built in", [command.info for command in self._built_in]),
             ("Skills", self._from_files.skill_infos()),
@@ -244,7 +246,7 @@ class Help:
         sections = [_group(title, infos) for title, infos in groups if infos]
         if unused := self._from_files.unused():
             sections.append("**Files that are not used**\n\n" + "\n".join(f"- {text}" for text in unused))
-        return Reply("\n\n".join(sections))
+        return CommandReply("\n\n".join(sections))
 
 
 def _group(title: str, infos: Sequence[CommandInfo]) -> str:

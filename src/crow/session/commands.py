@@ -30,13 +30,13 @@ LOOK_EVERY = 10.0
 _CALLED = re.compile(r"/([\w:-]+|mcp:\S+)(?:\s+(.*))?", re.DOTALL)
 
 
-class Reply(msgspec.Struct, frozen=True):
+class CommandReply(msgspec.Struct, frozen=True):
     """Crow answers by itself, in Markdown."""
 
     text: str
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class CommandPrompt(msgspec.Struct, frozen=True):
     """The model is to answer, to this instead of what the person typed."""
 
     sent: tuple[Sent, ...]
@@ -46,7 +46,7 @@ class Command(Protocol):
     @property
     def info(self) -> CommandInfo: ...
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
         """`arguments` is what follows the name; `rest` are the prompt's other blocks; `ids` are the turn's.
 
         The journal already has the turn's start and what the person typed. A CrowError is said to the person.
@@ -54,10 +54,10 @@ class Command(Protocol):
         ...
 
 
-class MoreCommands(Protocol):
+class CommandSource(Protocol):
     """Commands that come and go while the session lives, such as files and servers' prompts."""
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Takes in what has changed since the last look: a few looks at files' dates if nothing has."""
         ...
 
@@ -79,10 +79,10 @@ class MoreCommands(Protocol):
         ...
 
 
-class Commands:
+class SlashCommands:
     """Those there are in a session, by name."""
 
-    def __init__(self, built_in: Sequence[Command] = (), more: Sequence[MoreCommands] = ()) -> None:
+    def __init__(self, built_in: Sequence[Command] = (), more: Sequence[CommandSource] = ()) -> None:
         self._built_in = {command.info.name: command for command in built_in}
         self._more = tuple(more)
         self._told: tuple[CommandInfo, ...] = ()
@@ -95,7 +95,7 @@ class Commands:
     async def changed(self) -> tuple[CommandInfo, ...] | None:
         """All commands, if they are no longer those that were given last: to be asked around each turn."""
         for source in self._more:
-            await source.look()
+            await source.refresh()
         infos = self.infos()
         if infos == self._told:
             return None
@@ -145,12 +145,11 @@ class FileCommand:
         self.info = CommandInfo(file.name, file.description, hint)
         self.file = file
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Prompt:
-        expand = self.file.expanded if isinstance(self.file, CustomCommand) else self.file.called
-        return Prompt((SentText(expand(arguments)), *rest))
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
+        return CommandPrompt((SentText(self.file.expand(arguments)), *rest))
 
 
-class AfterTrust:
+class UntrustedCommand:
     """A command of a project that is not trusted yet: first the person is asked. After a no it is mere text."""
 
     def __init__(self, command: FileCommand, commands: "FileCommands", trusting: Trusting) -> None:
@@ -158,12 +157,12 @@ class AfterTrust:
         self._commands = commands
         self._trusting = trusting
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
         await self._trusting.prepare(ids)
         command = self._commands.trusted(self.info.name)
         if command is not None:
             return await command.run(arguments, rest, ids)
-        return Prompt((SentText(f"/{self.info.name} {arguments}".rstrip()), *rest))
+        return CommandPrompt((SentText(f"/{self.info.name} {arguments}".rstrip()), *rest))
 
 
 class FileCommands:
@@ -180,10 +179,10 @@ class FileCommands:
         self._refused: set[str] = set()
         """What was said of files that are not used: once is enough."""
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         silent: list[str] = []
         try:
-            await self._sources.look_beside()
+            await self._sources.refresh_in_thread()
         except FileSystemSilent as error:
             silent.append(f"{error.message} Commands, skills and settings are as they were when it last did.")
         for text in (*self.unused(), *silent):
@@ -223,7 +222,7 @@ class FileCommands:
         if (trusted := self.trusted(name)) is not None:
             return trusted
         waiting = self._known([offer.prompt_files for offer in self._sources.waiting()])
-        return AfterTrust(waiting[name], self, self._trusting) if name in waiting else None
+        return UntrustedCommand(waiting[name], self, self._trusting) if name in waiting else None
 
     def trusted(self, name: str) -> Command | None:
         return self._known(self._sources.prompt_files()).get(name)

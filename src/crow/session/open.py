@@ -18,11 +18,11 @@ from crow.project.prompt import SystemPrompt
 from crow.project.sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
 from crow.session.journal import SessionJournal, Sink
-from crow.session.late_model import LateModel
+from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
-from crow.session.servers import Asker, ServerHost, ServerPrompts, Servers
+from crow.session.servers import ServerHost, ServerPrompts, ServerQuestions, Servers
 from crow.session.session import Preparations, Session, SessionParts
 from crow.session.title import Title
 from crow.session.trusted import TrustedProjects
@@ -45,7 +45,7 @@ from crow.workspace.terminal import seen_by_commands
 from crow.workspace.terminals import Terminals, outputs_folder
 
 
-class Beginnings:
+class FolderSetup:
     """What a session reads of its folders at its beginning, made beside the event loop: a file system may hang."""
 
     def __init__(self, id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> None:
@@ -54,7 +54,7 @@ class Beginnings:
         self.prompt = SystemPrompt(
             roots, time.strftime("%Y-%m-%d"), policy.is_secret, home, skills=self.sources.skills_listing
         )
-        self.prompt.instructions.look()
+        self.prompt.instructions.refresh()
         self.warnings = [policy.warning] if policy.warning else []
         self.warnings += self.prompt.instructions.remarks()
 
@@ -73,7 +73,7 @@ class Environment(msgspec.Struct):
 
 
 def open_session(
-    id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, read: Beginnings
+    id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, read: FolderSetup
 ) -> Session:
     assembly = _Assembly(id, setup, environment, persistence, home, read)
     session = Session(id, assembly.session_parts)
@@ -92,7 +92,7 @@ class _Assembly:
         environment: Environment,
         persistence: Persistence,
         home: str,
-        read: Beginnings,
+        read: FolderSetup,
     ) -> None:
         self._id = id
         self._setup = setup
@@ -100,7 +100,7 @@ class _Assembly:
         self._persistence = persistence
         self._home = home
         self._read = read
-        self._live = LiveSettings(LateModel(setup.first), setup.settings.limits)
+        self._live = LiveSettings(LazyModel(setup.first), setup.settings.limits)
         self._patience = patience_in(environment.environ, PATIENCE)
         self._dialog = asyncio.Lock()
         self._told: set[str] = set()
@@ -225,7 +225,7 @@ class _Assembly:
             home=self._home,
             roots=environment.workspace.roots,
             environ=environment.environ,
-            asker=Asker(environment.person, self._dialog, self._journal, self._subagents.task_of),
+            asker=ServerQuestions(environment.person, self._dialog, self._journal, self._subagents.task_of),
             limits=lambda: self._live.limits,
             context_window=lambda: self._live.model.info.context_window,
             journal=self._journal,

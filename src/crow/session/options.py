@@ -11,7 +11,7 @@ from crow.errors import ConfigError, OptionUnknown, SetupNeeded, StorageFailed
 from crow.events import Choice, Event, Notice, OptionChosen, OptionsChanged, SessionOption
 from crow.model.base import Model
 from crow.policy.base import Policy
-from crow.session.late_model import LateModel
+from crow.session.lazy_model import LazyModel
 from crow.session.models import ModelChoice, SessionSetup
 from crow.turn.budget import ContextWindow
 
@@ -91,7 +91,7 @@ class Options:
 
     def warm_up(self) -> None:
         """Loads what the model needs in the background, before the first prompt."""
-        if isinstance(self._live.model, LateModel):
+        if isinstance(self._live.model, LazyModel):
             self._live.model.warm_up()
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -157,11 +157,11 @@ class Options:
             self._journal.append(OptionChosen("thought_level", DEFAULT_LEVEL))
         if self._window.requests.history.entries():
             self._window.tell_usage()  # the window may be another
-        if isinstance(old, LateModel):
+        if isinstance(old, LazyModel):
             await old.retire()
 
     def _use(self, choice: ModelChoice) -> None:
-        self._live.model = LateModel(choice)
+        self._live.model = LazyModel(choice)
         if self._live.thought_level not in choice.info.thought_levels:
             self._live.thought_level = ""
 

@@ -122,7 +122,7 @@ class MemoryArchive:
         raise StorageFailed("This session is not stored, so that nobody adds up what it spends.")
 
 
-class LateLog:
+class DeferredLog:
     """Until the store takes the session nobody waits for it, and its last changes are kept at hand for an undo."""
 
     def __init__(self, log: EventLog) -> None:
@@ -154,10 +154,10 @@ class LateLog:
             self.recent = None
 
 
-class LateArchive:
+class DeferredArchive:
     """What is stored of such a session, once something is; its last changes to files until then."""
 
-    def __init__(self, log: LateLog, stored: Archive) -> None:
+    def __init__(self, log: DeferredLog, stored: Archive) -> None:
         self._log = log
         self._stored = stored
 
@@ -175,9 +175,9 @@ class LateArchive:
         return await self._now.spent_today()
 
 
-def stored_later(store: SessionStore, session_id: str, log: EventLog) -> Persistence:
-    late = LateLog(log)
-    return Persistence(late, LateArchive(late, StoredArchive(store, session_id, log)))
+def deferred_persistence(store: SessionStore, session_id: str, log: EventLog) -> Persistence:
+    late = DeferredLog(log)
+    return Persistence(late, DeferredArchive(late, StoredArchive(store, session_id, log)))
 
 
 def _weight(event: Event) -> int:

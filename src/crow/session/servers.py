@@ -17,7 +17,7 @@ from crow.config.settings import Limits
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent
 from crow.mcp.using.configured import Wanted
-from crow.session.commands import Command, Prompt, Reply
+from crow.session.commands import Command, CommandPrompt, CommandReply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
 from crow.turn.ids import TurnIds
@@ -40,7 +40,7 @@ MOST_TOLD = 20
 LONGEST_TOLD = 500
 
 
-class Asker:
+class ServerQuestions:
     """Brings servers' questions to the person: those of a call one at a time, like every other question of a turn.
 
     What is asked in a call of a subagent is asked about the subagent as a whole: the editor does not know its calls.
@@ -104,7 +104,7 @@ class ServerHost(msgspec.Struct, frozen=True):
     home: str
     roots: Sequence[str]
     environ: Mapping[str, str]
-    asker: Asker
+    asker: ServerQuestions
     limits: Callable[[], Limits]
     context_window: Callable[[], int | None]
     journal: Journal
@@ -240,7 +240,7 @@ class ServerPrompts:
         self._servers = servers
         self._prepare = prepare
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """They come and go by themselves."""
 
     def watch(self, tell: Callable[[], None]) -> None:
@@ -258,13 +258,13 @@ class ServerPrompts:
 
     def find(self, name: str) -> Command | None:
         """Also one that is not there: its server may still be starting."""
-        return self.known(name) or (LatePrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
+        return self.known(name) or (PendingPrompt(name, self, self._prepare) if name.startswith(PREFIX) else None)
 
     def known(self, name: str) -> Command | None:
         return next((command for command in self.commands() if command.info.name == name), None)
 
 
-class LatePrompt:
+class PendingPrompt:
     """A prompt whose server may still be starting: it is looked for once the servers are ready."""
 
     def __init__(self, name: str, prompts: ServerPrompts, prepare: Callable[[TurnIds], Awaitable[None]]) -> None:
@@ -272,12 +272,12 @@ class LatePrompt:
         self._prompts = prompts
         self._prepare = prepare
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
         await self._prepare(ids)
         command = self._prompts.known(self.info.name)
         if command is not None:
             return await command.run(arguments, rest, ids)
-        return Reply(
+        return CommandReply(
             f"There is no prompt `/{one_line(self.info.name, 200)}`, so nothing was sent to the model. "
             "`/mcp` shows the MCP servers, how they are and their prompts."
         )
@@ -288,5 +288,5 @@ class PromptCommand:
         self.info = CommandInfo(prompt.name, prompt.description, prompt.hint)
         self._prompt = prompt
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Prompt:
-        return Prompt((*await self._prompt.expand(arguments), *rest))
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandPrompt:
+        return CommandPrompt((*await self._prompt.expand(arguments), *rest))

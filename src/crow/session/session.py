@@ -23,9 +23,9 @@ from crow.events import (
 )
 from crow.messages import StopReason
 from crow.project.prompt import Instructions
-from crow.session.commands import Command, Commands, Prompt, Reply, rest_of
+from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, rest_of
 from crow.session.journal import SessionJournal
-from crow.session.late_model import LateModel
+from crow.session.lazy_model import LazyModel
 from crow.session.options import Options
 from crow.session.recovery import last_turn_number
 from crow.session.running import RunningTurn
@@ -71,14 +71,14 @@ class Preparations:
         with self._waiting("the preparations of this turn"):
             await self._trusting.prepare(ids)
             with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
-                await self._instructions.look_beside()
+                await self._instructions.refresh_in_thread()
         await self._ask_model_server()
         await self._servers.prepare()
 
     async def _ask_model_server(self) -> None:
         """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
         model = self._window.requests.model
-        if not isinstance(model, LateModel):
+        if not isinstance(model, LazyModel):
             return
         window = model.info.context_window
         await model.ask_server(SERVER_PATIENCE * self._patience)
@@ -92,7 +92,7 @@ class SessionParts(msgspec.Struct, frozen=True):
     journal: SessionJournal
     terminals: Terminals
     options: Options
-    commands: Commands
+    commands: SlashCommands
     servers: Servers
     title: Title
     turn_context: Callable[[], TurnContext]
@@ -267,8 +267,8 @@ class Session:
         except StorageFailed:
             raise
         except CrowError as error:
-            answer = Reply(str(error))
-        if isinstance(answer, Prompt):
+            answer = CommandReply(str(error))
+        if isinstance(answer, CommandPrompt):
             # What the person typed is in the journal already; this is what it stands for.
             self._title.begin_with(sent)
             from crow.turn.loop import run_turn

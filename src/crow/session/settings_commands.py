@@ -9,7 +9,7 @@ from crow.errors import CrowError
 from crow.events import Choice, CommandInfo, Sent, SentText, SessionOption
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
-from crow.session.commands import Prompt, Reply
+from crow.session.commands import CommandPrompt, CommandReply
 from crow.session.options import Options
 from crow.session.servers import Servers
 from crow.turn.ids import TurnIds
@@ -43,15 +43,15 @@ class Choose:
         self._options = options
         self._option = option
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         option = self._now()
         if not arguments:
-            return Reply("\n".join(_listed_choices(option)))
+            return CommandReply("\n".join(_listed_choices(option)))
         if all(choice.value != arguments for choice in option.choices):
             known = ", ".join(f"`{choice.value}`" for choice in option.choices[:MOST_CHOICES])
-            return Reply(f"There is no {self._option} `{one_line(arguments)}`. There is: {known}.")
+            return CommandReply(f"There is no {self._option} `{one_line(arguments)}`. There is: {known}.")
         await self._options.choose(self._option, arguments)
-        return Reply(f"The {self._option} is `{self._now().value}` now.")
+        return CommandReply(f"The {self._option} is `{self._now().value}` now.")
 
     def _now(self) -> SessionOption:
         found = next((option for option in self._options.all() if option.id == self._option), None)
@@ -74,11 +74,13 @@ class Plan:
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply | Prompt:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
         await self._options.choose("mode", "plan")
         if not arguments and not rest:
-            return Reply("The mode is `plan` now: nothing is changed until you agree to a plan or choose another mode.")
-        return Prompt((SentText(arguments), *rest) if arguments else tuple(rest))
+            return CommandReply(
+                "The mode is `plan` now: nothing is changed until you agree to a plan or choose another mode."
+            )
+        return CommandPrompt((SentText(arguments), *rest) if arguments else tuple(rest))
 
 
 def _listed_choices(option: SessionOption) -> Iterator[str]:
@@ -108,19 +110,19 @@ class Permissions:
         self._policy = policy
         self._workspace = workspace
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         verb, _, detail = arguments.partition(" ")
         detail = detail.strip()
         match verb:
             case "":
-                return Reply(await self._policy.beside(self._list))
+                return CommandReply(await self._policy.beside(self._list))
             case "revoke" if detail:
-                return Reply(await self._policy.beside(lambda: self._revoke(detail)))
+                return CommandReply(await self._policy.beside(lambda: self._revoke(detail)))
             case "explain" if detail:
                 deed = await self._deed(detail)
-                return Reply(await self._policy.beside(lambda: self._policy.explain(deed)))
+                return CommandReply(await self._policy.beside(lambda: self._policy.explain(deed)))
             case _:
-                return Reply(PERMISSIONS_USAGE)
+                return CommandReply(PERMISSIONS_USAGE)
 
     def _list(self) -> str:
         rules = self._policy.rules()
@@ -161,14 +163,14 @@ class Mcp:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
 
-    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> Reply:
+    async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply:
         verb, _, name = arguments.partition(" ")
         if verb == "restart" and name.strip():
             self._servers.restart(name.strip())
-            return Reply(f"`{one_line(name.strip(), 100)}` is being started again.")
+            return CommandReply(f"`{one_line(name.strip(), 100)}` is being started again.")
         if arguments:
-            return Reply("`/mcp` shows the servers; `/mcp restart NAME` starts one again.")
-        return Reply("\n".join(self._lines()))
+            return CommandReply("`/mcp` shows the servers; `/mcp restart NAME` starts one again.")
+        return CommandReply("\n".join(self._lines()))
 
     def _lines(self) -> Iterator[str]:
         status = self._servers.status()

@@ -7,7 +7,7 @@ from crow.errors import ConfigError, OptionUnknown
 from crow.events import Notice
 from crow.paths import shown
 from crow.policy.rules import RulePolicy
-from crow.project.offer import ProjectOffer, VariablesMissing, expanded
+from crow.project.offer import ProjectOffer, VariablesMissing, expand_variables
 from crow.project.project_config import is_looser
 from crow.session.options import Options
 from crow.tools.terminal import RunCommand
@@ -67,7 +67,7 @@ class TrustedProjects:
         missing: list[str] = []
         for name, server in offer.servers.items():
             try:
-                servers[name] = expanded(server, self._environ) if name in offer.with_variables else server
+                servers[name] = expand_variables(server, self._environ) if name in offer.with_variables else server
             except VariablesMissing as variables:
                 missing.append(
                     f"The MCP server `{one_line(name, 100)}` (from the project) is not started: `.mcp.json` names "

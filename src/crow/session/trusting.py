@@ -11,7 +11,7 @@ from contextlib import suppress
 from crow.actions import PermissionAnswer, PermissionQuestion, Person
 from crow.errors import FileSystemSilent, TurnCancelled
 from crow.events import CallOpened, CallSettled, Journal, Notice, PermissionAnswered, PermissionAsked
-from crow.project.offer import ProjectOffer, shown_to_person
+from crow.project.offer import ProjectOffer, trust_display
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
@@ -60,7 +60,7 @@ class Trusting:
     async def prepare(self, ids: TurnIds) -> None:
         """At the beginning of each turn: whatever waits to be trusted is asked about, all of it at once."""
         with suppress(FileSystemSilent):  # said when the turn began; nothing has changed, as far as is known
-            await self._sources.look_beside()
+            await self._sources.refresh_in_thread()
         if untrusted := self._sources.waiting():
             await self._ask(untrusted, ids)
         trusted = self._sources.trusted()
@@ -77,7 +77,7 @@ class Trusting:
 
     async def _ask(self, untrusted: Sequence[ProjectOffer], ids: TurnIds) -> None:
         journal, call_id = self._journal, ids.call()
-        display = tuple(block for offer in untrusted for block in shown_to_person(offer))
+        display = tuple(block for offer in untrusted for block in trust_display(offer))
         question = PermissionQuestion(
             call_id, ToolKind.OTHER, TITLE, WHY, display=display, project_scope=ALWAYS, yes=THIS_SESSION
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class LateModel:
+class LazyModel:
     """A model that is created with its first request, so that opening a session costs next to nothing."""
 
     def __init__(self, choice: ModelChoice) -> None:
