@@ -83,7 +83,7 @@ LATE_IMPORTS = {
     "acp.agent": "sessions, and all that is behind them, are loaded while the client reads the first answer",
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "web.pages": "the HTTP library is loaded with the first page",
-    "tools.web_search": "the HTTP library is loaded with the first search",
+    "tools.web": "the HTTP library is loaded with the first search",
     "web.conversion_process": "only the library for this page is loaded",
     "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
     "model.stored_facts": "the same: what sessions learn of windows is stored",

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from crow.tools.leave_plan import PLAN_MODE
+from crow.tools.ask import PLAN_MODE
 from tests.support.disks import fill_up
 from tests.support.editor import NOTICES, SILENCE, chose
 from tests.support.patience import DEADLINE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crow.tools.leave_plan import PLAN_MODE
+from crow.tools.ask import PLAN_MODE
 from tests.support.editor import NOTHING, Later, chose
 from tests.support.scripts import DONE, call, edit, reply, run, say
 

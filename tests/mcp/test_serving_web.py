@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crow.tools.web_fetch import PAGE
+from crow.tools.web import PAGE
 from tests.mcp.hosts import RawServer, serving_http, text_of
 from tests.support.patience import DEADLINE
 from tests.support.website import Website, answer, redirect

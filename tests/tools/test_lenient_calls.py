@@ -14,7 +14,7 @@ from crow.tools.base import ArgumentReader, BadArguments, arguments_for, read_ca
 from crow.tools.edit import EditArguments
 from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json, read_nearly
-from crow.tools.lenient.tool_names import near, resolve
+from crow.tools.lenient.names import near, resolve
 from crow.tools.plan import PlanArguments
 from crow.tools.read import Read, ReadArguments
 from crow.tools.schemas import schema_of

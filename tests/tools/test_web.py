@@ -13,9 +13,7 @@ from crow.errors import WebError
 from crow.messages import ToolCall
 from crow.results import ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments
-from crow.tools.web_fetch import PAGE, FetchAction, WebFetch
-from crow.tools.web_redirects import HostVerdict, Redirects
-from crow.tools.web_search import WebSearch, WebSearchAction
+from crow.tools.web import PAGE, FetchAction, HostVerdict, Redirects, WebFetch, WebSearch, WebSearchAction
 from crow.web.urls import read_url
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal

@@ -20,9 +20,7 @@ from crow.mcp.serving.file_editor import ADVICE
 from crow.mcp.serving.server import CrowServer
 from crow.policy.rules import judge_in
 from crow.results import ToolKind
-from crow.tools.web_fetch import WebFetch
-from crow.tools.web_redirects import HostVerdict, JudgeHost
-from crow.tools.web_search import WebSearch
+from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import LocalCommands, seen_by_commands
 from crow.workspace.terminals import outputs_folder

@@ -27,9 +27,9 @@ from crow.session.session import Preparations, Session, SessionParts
 from crow.session.title import Title
 from crow.session.trusted import TrustedProjects
 from crow.session.trusting import Trusting
+from crow.tools.ask import LeavePlan
 from crow.tools.background import ends_to_tell
 from crow.tools.base import Tool
-from crow.tools.leave_plan import LeavePlan
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox

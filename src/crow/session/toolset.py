@@ -19,9 +19,7 @@ from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen
 from crow.tools.terminal import RunCommand
-from crow.tools.web_fetch import WebFetch
-from crow.tools.web_redirects import HostVerdict
-from crow.tools.web_search import WebSearch
+from crow.tools.web import HostVerdict, WebFetch, WebSearch
 from crow.tools.write import Write
 from crow.workspace.terminals import Terminals
 

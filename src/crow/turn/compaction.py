@@ -11,7 +11,7 @@ from crow import events
 from crow.errors import ContextOverflow
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from crow.tokens import tokens_of, tokens_of_text
-from crow.tools.small_set import SMALL_WINDOW
+from crow.tools.toolbox import SMALL_WINDOW
 from crow.turn.budget import ContextWindow, Room
 from crow.turn.history_messages import PRUNED
 from crow.turn.ids import TurnIds

@@ -8,9 +8,8 @@ from crow.config.settings import Limits, Mode
 from crow.events import HistorySimplified, ModeTold
 from crow.messages import ToolSpec
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage
-from crow.tools.leave_plan import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
-from crow.tools.small_set import SMALL_WINDOW, small_set
-from crow.tools.toolbox import Toolbox
+from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
+from crow.tools.toolbox import SMALL_WINDOW, Toolbox, small_set
 from crow.turn.history import History
 
 

@@ -11,9 +11,8 @@ import msgspec
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.results import ToolKind
 from crow.tools.base import Action, BadArguments, Tool
-from crow.tools.lenient.argument_names import squeezed
 from crow.tools.lenient.json_repair import Unreadable, read_json
-from crow.tools.lenient.tool_names import spellings
+from crow.tools.lenient.names import spellings, squeezed
 from crow.tools.lenient.values import is_fields
 from crow.visible import one_line
 from crow.workspace.base import Workspace

@@ -5,9 +5,8 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from crow.tools.lenient.argument_names import ALIASES, FOLDER_NAMES, ITEM_ALIASES, LABELS, WRAPPERS, squeezed
 from crow.tools.lenient.json_repair import json_in
-from crow.tools.lenient.tool_names import means
+from crow.tools.lenient.names import ALIASES, FOLDER_NAMES, ITEM_ALIASES, LABELS, WRAPPERS, means, squeezed
 from crow.tools.lenient.values import Json, as_truth, is_fields, is_items, listed, number_of, whole_number
 from crow.visible import one_line
 

@@ -6,8 +6,8 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from crow.tools.lenient.argument_names import VALUES, squeezed
 from crow.tools.lenient.json_repair import json_in
+from crow.tools.lenient.names import VALUES, squeezed
 
 Json = dict[str, Any]
 
