@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +23,7 @@ from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
-from crow.session.servers import ServerHost, ServerPrompts, ServerQuestions, Servers
+from crow.session.servers import ServerPrompts, ServerQuestions, Servers
 from crow.session.session import Preparations, Session, SessionParts
 from crow.session.title import Title
 from crow.session.trusted import TrustedProjects
@@ -44,9 +45,12 @@ from crow.workspace.processes import Keeper
 from crow.workspace.terminal import seen_by_commands
 from crow.workspace.terminals import Terminals, outputs_folder
 
+if TYPE_CHECKING:
+    from crow.mcp.using.hub import Hub
+
 
 class FolderSetup:
-    """What a session reads of its folders at its beginning, made beside the event loop: a file system may hang."""
+    """What a session reads of its folders when it is opened, made beside the event loop: a file system may hang."""
 
     def __init__(self, id: str, setup: SessionSetup, roots: Sequence[str], home: str) -> None:
         self.policy = policy = _policy(id, setup, roots, home)
@@ -73,9 +77,9 @@ class Environment(msgspec.Struct):
 
 
 def open_session(
-    id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, read: FolderSetup
+    id: str, setup: SessionSetup, environment: Environment, persistence: Persistence, home: str, folder: FolderSetup
 ) -> Session:
-    assembly = _Assembly(id, setup, environment, persistence, home, read)
+    assembly = _Assembly(id, setup, environment, persistence, home, folder)
     session = Session(id, assembly.session_parts)
     for notice in assembly.begin():
         session.tell(notice)
@@ -92,14 +96,14 @@ class _Assembly:
         environment: Environment,
         persistence: Persistence,
         home: str,
-        read: FolderSetup,
+        folder: FolderSetup,
     ) -> None:
         self._id = id
         self._setup = setup
         self._environment = environment
         self._persistence = persistence
         self._home = home
-        self._read = read
+        self._folder = folder
         self._live = LiveSettings(LazyModel(setup.first), setup.settings.limits)
         self._patience = patience_in(environment.environ, PATIENCE)
         self._dialog = asyncio.Lock()
@@ -130,14 +134,14 @@ class _Assembly:
         notices = self._trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
         notices += self._options.restore(past)
         doubts = self._purse.doubts(self._live.model.info)
-        return notices + [Notice("warning", text) for text in (*self._read.warnings, *doubts)]
+        return notices + [Notice("warning", text) for text in (*self._folder.warnings, *doubts)]
 
     def turn_context(self) -> TurnContext:
         """What a turn that begins now may know."""
         return TurnContext(
             requests=self._requests,
             workspace=self._environment.workspace,
-            policy=self._read.policy,
+            policy=self._folder.policy,
             person=self._environment.person,
             journal=self._journal,
             purse=self._purse,
@@ -179,7 +183,7 @@ class _Assembly:
 
     @cached_property
     def _requests(self) -> Requests:
-        policy = self._read.policy
+        policy = self._folder.policy
         tools = Toolbox(self._session_tools(), self._servers)
         tools.add(Task(self._subagents.subagent_for, lambda: policy.mode))
         tools.add(LeavePlan(lambda: policy.mode, lambda mode: self._options.choose("mode", mode)))
@@ -190,7 +194,7 @@ class _Assembly:
         return ContextWindow(self._requests, self._journal, self._purse)
 
     def _system_prompt(self) -> str:
-        info, prompt = self._live.model.info, self._read.prompt
+        info, prompt = self._live.model.info, self._folder.prompt
         window = info.context_window
         return prompt.short_text(window) if window and has_small_window(info) else prompt.text()
 
@@ -198,7 +202,7 @@ class _Assembly:
         from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
 
         yield from session_tools(
-            *(self._environment.person, self._environment.environ, self._read.policy),
+            *(self._environment.person, self._environment.environ, self._folder.policy),
             *(self._terminals, self._run_command, self._setup.settings.web),
         )
 
@@ -206,37 +210,46 @@ class _Assembly:
 
     @cached_property
     def _options(self) -> Options:
-        return Options(self._window, self._read.policy, self._setup)
+        return Options(self._window, self._folder.policy, self._setup)
 
     @cached_property
     def _projects(self) -> TrustedProjects:
         seen = seen_by_commands(self._environment.environ, self._setup.key_variables)
-        return TrustedProjects(self._live, self._purse, self._read.policy, self._options, self._run_command, seen)
+        return TrustedProjects(self._live, self._purse, self._folder.policy, self._options, self._run_command, seen)
 
     @cached_property
     def _trusting(self) -> Trusting:
-        return Trusting(self._read.sources, self._projects, self._journal, self._environment.person, self._dialog)
+        return Trusting(self._folder.sources, self._projects, self._journal, self._environment.person, self._dialog)
 
     @cached_property
     def _servers(self) -> Servers:
+        handed_over, configured = self._environment.servers, self._setup.settings.mcp_servers
+        return Servers(
+            lambda: all_wanted(handed_over, configured, self._projects.servers),
+            self._hub,
+            self._journal,
+            self._waiting,
+        )
+
+    def _hub(self) -> "Hub":
+        from crow.mcp.using.connection import Around  # the library behind it is loaded for servers only
+        from crow.mcp.using.hub import Hub
+
         environment = self._environment
-        host = ServerHost(
+        around = Around(
             keeper=environment.keeper,
             home=self._home,
             roots=environment.workspace.roots,
             environ=environment.environ,
             asker=ServerQuestions(environment.person, self._dialog, self._journal, self._subagents.task_of),
             limits=lambda: self._live.limits,
-            context_window=lambda: self._live.model.info.context_window,
-            journal=self._journal,
-            waiting=self._waiting,
+            tell=self._journal.append,
         )
-        configured = self._setup.settings.mcp_servers
-        return Servers(lambda: all_wanted(environment.servers, configured, self._projects.servers), host)
+        return Hub(around, lambda: self._live.model.info.context_window)
 
     @cached_property
     def _preparations(self) -> Preparations:
-        instructions = self._read.prompt.instructions
+        instructions = self._folder.prompt.instructions
         return Preparations(self._trusting, self._servers, instructions, self._window, self._waiting, self._patience)
 
     @property
@@ -245,13 +258,13 @@ class _Assembly:
             window=self._window,
             waiting=self._waiting,
             workspace=self._environment.workspace,
-            policy=self._read.policy,
+            policy=self._folder.policy,
             options=self._options,
             archive=self._persistence.archive,
             servers=self._servers,
             prompts=ServerPrompts(self._servers, self._preparations.make),
             title=self._title,
-            sources=self._read.sources,
+            sources=self._folder.sources,
             trusting=self._trusting,
         )
 

@@ -9,11 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from crow.actions import Filled, Form, Link, Person
-from crow.config.settings import Limits
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent
 from crow.mcp.using.configured import Wanted
@@ -24,7 +22,6 @@ from crow.turn.ids import TurnIds
 from crow.turn.subagent.subagents import named
 from crow.turn.waits import Wait
 from crow.visible import one_line
-from crow.workspace.processes import Keeper
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub, ServerStatus
@@ -97,27 +94,23 @@ class ServerQuestions:
         return Filled("decline")
 
 
-class ServerHost(msgspec.Struct, frozen=True):
-    """What the servers of a session are started with, and what they may ask and report."""
-
-    keeper: Keeper
-    home: str
-    roots: Sequence[str]
-    environ: Mapping[str, str]
-    asker: ServerQuestions
-    limits: Callable[[], Limits]
-    context_window: Callable[[], int | None]
-    journal: Journal
-    waiting: Callable[[str], Wait]
-    """Names a wait to the person."""
-
-
 class Servers:
-    """`wanted` gives the servers by name: with any turn, trusted projects may bring more of them, or other ones."""
+    """`wanted` gives the servers by name: with any turn, trusted projects may bring more of them, or other ones.
 
-    def __init__(self, wanted: Callable[[], Mapping[str, Wanted]], host: ServerHost) -> None:
+    `make_hub` is called once the library is loaded. `waiting` names a wait to the person.
+    """
+
+    def __init__(
+        self,
+        wanted: Callable[[], Mapping[str, Wanted]],
+        make_hub: "Callable[[], Hub]",
+        journal: Journal,
+        waiting: Callable[[str], Wait],
+    ) -> None:
         self.wanted = wanted
-        self._host = host
+        self._make_hub = make_hub
+        self._journal = journal
+        self._waiting = waiting
         self._hub: Hub | None = None
         self._loading: asyncio.Task[None] | None = None
         self._prompts_changed: Callable[[], None] = lambda: None
@@ -137,10 +130,10 @@ class Servers:
         self.start()
         if self._loading is None:
             return
-        with self._host.waiting(_named(list(self.wanted()))):
+        with self._waiting(_named(list(self.wanted()))):
             await asyncio.shield(self._loading)
         if self._hub is not None and (names := self._hub.unsettled()):
-            with self._host.waiting(_named(names)):
+            with self._waiting(_named(names)):
                 await self._hub.settled()
 
     async def close(self) -> None:
@@ -153,12 +146,12 @@ class Servers:
     async def _load(self) -> None:
         try:
             await asyncio.to_thread(_import_hub)
-            self._hub = _make_hub(self._host)
+            self._hub = self._make_hub()
             self._hub.on_change = self._tell_prompts_changed
         except Exception:
             logger.exception("the MCP library cannot be loaded")
             text = "MCP servers cannot be used: the library for them could not be loaded. The log has the details."
-            self._host.journal.append(Notice("error", text))
+            self._journal.append(Notice("error", text))
             return
         self._hub.use(self.wanted())
 
@@ -215,22 +208,6 @@ def _import_hub() -> None:
     from crow.mcp.using.failures import silence_library
 
     silence_library()
-
-
-def _make_hub(host: ServerHost) -> "Hub":
-    from crow.mcp.using.connection import Around
-    from crow.mcp.using.hub import Hub
-
-    around = Around(
-        keeper=host.keeper,
-        home=host.home,
-        roots=host.roots,
-        environ=host.environ,
-        asker=host.asker,
-        limits=host.limits,
-        tell=host.journal.append,
-    )
-    return Hub(around, host.context_window)
 
 
 class ServerPrompts:
