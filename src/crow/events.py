@@ -494,6 +494,35 @@ class SubagentDid(Event, frozen=True, tag="subagent_did"):
     what: SubagentEvent
 
 
+AnyEvent = (
+    SubagentEvent
+    | SubagentDid
+    | ArgumentsGrew
+    | CallPreviewed
+    | PermissionAsked
+    | PermissionAnswered
+    | CallProgressed
+    | FileChanging
+    | FileWritten
+    | BackgroundEnded
+    | CommandGiven
+    | CrowSaid
+    | HistoryCleared
+    | TurnUndone
+    | OptionChosen
+    | OptionsChanged
+    | CommandsChanged
+    | TitleChanged
+    | StillWaiting
+    | PlanChanged
+    | BudgetRaised
+    | Notice
+    | Retrying
+    | Remark
+)
+"""Every event there is. Whoever has to handle each of them matches over this, closed with `assert_never`."""
+
+
 class Journal(Protocol):
     """The one place where things happen in a session.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from crow.acp import wire
 from crow.acp.shown_calls import MOMENT
 from crow.acp.sink import UpdateSink
 from crow.events import (
+    AnyEvent,
     CallOpened,
     CallPreviewed,
     CallProgressed,
@@ -368,3 +369,10 @@ def test_so_does_one_that_is_replayed():
     updates = replay(PastPrompt("p1", ()), first, second, PastRemark("n1", "Cancelled."), PastPrompt("p2", ()), first)
     said = "".join(update["content"]["text"] for update in updates)
     assert said == "I look.\n\nDone.\n\n> Cancelled.\n\nI look."
+
+
+def test_every_event_is_among_those_that_the_matches_are_closed_over() -> None:
+    def below(kind: type[Event]) -> set[type[Event]]:
+        return {kind}.union(*(below(further) for further in kind.__subclasses__()))
+
+    assert {kind for kind in below(Event) if kind.__module__ == "crow.events"} - {Event} == set(get_args(AnyEvent))

@@ -8,7 +8,7 @@ instead of filling our memory.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, assert_never
 
 import msgspec
 
@@ -180,6 +180,8 @@ class Connection:
                 self._take_notice(message)
             case Response():
                 self._settle(message)
+            case _:
+                assert_never(message)
 
     def _serve(self, request: Request) -> None:
         call = Call(request.id)

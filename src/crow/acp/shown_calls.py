@@ -7,6 +7,7 @@ on each update tells what is new.
 
 import asyncio
 from collections.abc import Callable
+from typing import assert_never
 
 from crow import events
 from crow.acp import translate, wire
@@ -161,6 +162,8 @@ class ShownCalls:
                 call.has_content = True
                 content = translate.tool_content(event.display)
                 self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=content))
+            case _:
+                assert_never(event)
 
     def _describe(self, call: _Call, event: events.CallDescribed) -> None:
         """A second description is sent even if it says nothing new: something else may stand in the call's place."""

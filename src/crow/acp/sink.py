@@ -8,6 +8,7 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 
 import asyncio
 from collections.abc import Iterable
+from typing import assert_never, cast
 
 from msgspec.structs import replace
 
@@ -27,6 +28,43 @@ LONGEST_HOLD = 0.016
 """Seconds that a delta waits for the next one: as long as it takes to earn a chunk, which is a frame of a screen."""
 BREATH = 32
 """Updates of a replay after which others get their turn."""
+
+_Delta = events.TextDelta | events.ThoughtDelta
+_Told = (
+    events.Notice
+    | events.StillWaiting
+    | events.TurnStarted
+    | events.TurnEnded
+    | events.PlanChanged
+    | events.CompactionStarted
+    | events.CompactionEnded
+    | events.UsageReported
+    | events.SubagentDid
+    | events.OptionsChanged
+    | events.TitleChanged
+    | events.CrowSaid
+    | events.CommandsChanged
+)
+"""What a client is told of, besides text and calls."""
+_NotTold = (
+    events.UserSaid
+    | events.CommandGiven
+    | events.ModeTold
+    | events.ThoughtSealed
+    | events.ProviderDataKept
+    | events.PermissionAnswered
+    | events.FileChanging
+    | events.FileWritten
+    | events.ReplyEnded
+    | events.HistoryCleared
+    | events.TurnUndone
+    | events.OutputsPruned
+    | events.HistorySimplified
+    | events.OptionChosen
+    | events.BudgetRaised
+)
+"""What a client is not told of: it comes from the client, another event says it, or it is only for the model or the
+store."""
 
 
 class TextPace:
@@ -72,7 +110,7 @@ class UpdateSink:
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
         self._loop = asyncio.get_running_loop()
-        self._delta: events.TextDelta | events.ThoughtDelta | None = None
+        self._delta: _Delta | None = None
         self._texts: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pace = TextPace(self._loop.time())
@@ -85,21 +123,23 @@ class UpdateSink:
         await self._connection.room()
 
     def take(self, event: events.Event) -> None:
-        if isinstance(event, events.TextDelta | events.ThoughtDelta):
+        if isinstance(event, _Delta):
             self._calls.show_held()
             self._grow(self._on_a_line_of_its_own(event))
             return
         self._flush()
-        if isinstance(event, CallEvent):
-            self._calls.take(event)
-        elif not isinstance(event, events.ArgumentsGrew):
-            if not isinstance(event, events.UsageReported):  # shown beside the text: it can overtake no call
-                self._calls.show_held()
-            self._take_other(event)
+        if isinstance(event, events.ArgumentsGrew):
+            return  # previews show what arrives
+        other = cast("events.AnyEvent", event)
+        if isinstance(other, CallEvent):
+            self._calls.take(other)
+            return
+        if not isinstance(other, events.UsageReported):  # shown beside the text: it can overtake no call
+            self._calls.show_held()
+        if not isinstance(other, _NotTold | _Delta | events.ArgumentsGrew):
+            self._tell_of(other)
 
-    def _on_a_line_of_its_own(
-        self, event: events.TextDelta | events.ThoughtDelta
-    ) -> events.TextDelta | events.ThoughtDelta:
+    def _on_a_line_of_its_own(self, event: _Delta) -> _Delta:
         """Many clients join all text of a turn, whichever message it belongs to."""
         if event.message_id == self._message_id or isinstance(event, events.ThoughtDelta):
             return event
@@ -122,7 +162,7 @@ class UpdateSink:
         begins_in_line, self._in_line = self._in_line, isinstance(item, PastMessage) and not item.text.endswith("\n")
         return replace(item, text=f"\n\n{item.text}") if begins_in_line else item
 
-    def _take_other(self, event: events.Event) -> None:
+    def _tell_of(self, event: _Told) -> None:
         match event:
             case events.Notice():
                 self._tell(event)
@@ -138,21 +178,21 @@ class UpdateSink:
                 self._tell_plan(event)
             case events.CompactionStarted() | events.CompactionEnded():
                 self._tell_of_compaction(event)
-            case _:
-                self._tell_state(event)
-
-    def _tell_state(self, event: events.Event) -> None:
-        match event:
-            case events.UsageReported() | events.SubagentDid(what=events.UsageReported()):
-                self._spending.apply(event)
-                self.tell_usage()
+            case events.UsageReported() | events.SubagentDid():
+                self._count(event)
             case events.OptionsChanged():
                 self._tell_options(event.options)
             case events.TitleChanged():
                 self._send(translate_session.title(event, milliseconds_now()))
+            case events.CrowSaid() | events.CommandsChanged():
+                self._send_all(translate.updates(event))
             case _:
-                for update in translate.updates(event):
-                    self._send(update)
+                assert_never(event)
+
+    def _count(self, event: events.UsageReported | events.SubagentDid) -> None:
+        if isinstance(event, events.UsageReported) or isinstance(event.what, events.UsageReported):
+            self._spending.apply(event)
+            self.tell_usage()
 
     # --- a session that was there before
 
@@ -206,7 +246,7 @@ class UpdateSink:
         else:
             self._tell(translate.compaction_as_notice(event))
 
-    def _grow(self, event: events.TextDelta | events.ThoughtDelta) -> None:
+    def _grow(self, event: _Delta) -> None:
         if self._delta is not None and self._delta.message_id != event.message_id:
             self._flush()
         self._delta = event
@@ -253,13 +293,16 @@ class UpdateSink:
     def _tell_plan(self, plan: events.PlanChanged) -> None:
         if plan.entries != self._plan:
             self._plan = plan.entries
-            for update in translate.updates(plan):
-                self._send(update)
+            self._send_all(translate.updates(plan))
 
     def _tell_held(self) -> None:
         held, self._held = self._held, []
         for notice in held:
             self._tell(notice)
+
+    def _send_all(self, updates: Iterable[wire.Update]) -> None:
+        for update in updates:
+            self._send(update)
 
     def _send(self, update: wire.Update) -> None:
         params = wire.SessionNotification(session_id=self._session_id, update=update)

@@ -106,8 +106,8 @@ def message(
         yield kind(content=wire.TextContent(text=piece), message_id=message_id)
 
 
-def updates(event: events.Event) -> Iterator[wire.Update]:
-    """What the client is told of an event, apart from text, calls and notices, which depend on time and client."""
+def updates(event: events.PlanChanged | events.CrowSaid | events.CommandsChanged) -> Iterator[wire.Update]:
+    """What the client is told of an event of which it is always told the same."""
     match event:
         case events.PlanChanged():
             yield wire.Plan(
@@ -123,7 +123,7 @@ def updates(event: events.Event) -> Iterator[wire.Update]:
         case events.CommandsChanged():
             yield wire.AvailableCommandsUpdate(available_commands=[_command(command) for command in event.commands])
         case _:
-            pass  # the client learns of it in another way, or not at all
+            assert_never(event)
 
 
 def preview(event: events.CallPreviewed) -> wire.Update:

@@ -23,6 +23,7 @@ from crow.acp.wire import (
     Plan,
     RequestPermissionRequest,
     SessionInfoUpdate,
+    TerminalToolContent,
     ToolCall,
     ToolCallFields,
     ToolCallUpdate,
@@ -362,8 +363,10 @@ class Renderer:
                             self._code("  │ ", line, CODE)
                     elif not code:
                         self._details(text_lines([item]), most=20)
-                case _:
+                case TerminalToolContent():
                     pass  # we offer no terminals, so there is none to look into
+                case _:
+                    assert_never(item)
 
     def hint(self, text: str) -> None:
         """Shown where the answer will stand, until it does."""

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from crow.acp.wire import (
+    AudioContent,
     ContentBlock,
     ContentToolContent,
     DiffToolContent,
     EmbeddedResource,
+    ImageContent,
     Plan,
     ResourceLink,
     TextContent,
@@ -27,8 +29,10 @@ def in_words(content: ContentBlock) -> str:
             return one_line(f"[{content.title or content.name}]({content.uri})")
         case EmbeddedResource():
             return one_line(f"[{content.resource.uri}]")
-        case _:
+        case ImageContent() | AudioContent():
             return one_line(f"[{content.mime_type}]")
+        case _:
+            assert_never(content)
 
 
 def text_lines(content: list[ToolContent]) -> list[str]:

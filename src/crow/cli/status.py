@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from typing import TYPE_CHECKING
 
 from crow import __version__
@@ -18,11 +17,11 @@ from crow.errors import ConfigError, CrowError
 if TYPE_CHECKING:
     import argparse  # only for the types
 
-LOG_IN = ("crow login", "choose a provider and a model")
-DEMO = ("crow demo", "see it work first; needs no key")
-CONNECT = ("crow setup EDITOR", "connect zed, jetbrains, neovim, emacs, toad or vscode")
-TRY = ('crow run "hello"', "try it here")
-CHECK = ("crow doctor", "check everything")
+LOG_IN = ("login", "choose a provider and a model")
+DEMO = ("demo", "see it work first; needs no key")
+CONNECT = ("setup EDITOR", "connect zed, jetbrains, neovim, emacs, toad or vscode")
+TRY = ('run "hello"', "try it here")
+CHECK = ("doctor", "check everything")
 
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
@@ -38,7 +37,7 @@ def main(arguments: "argparse.Namespace | None" = None) -> int:
         found = asyncio.run(_discover(settings))
     except ConfigError as error:
         _line("config", f"broken. {error}")
-        _next_steps(("mend it", "then run crow again"), CHECK)
+        _next_steps(CHECK, before=("mend it", "then run crow again"))
         return 1
     problem = _problem(found)
     _line("model", _model(found, problem))
@@ -100,10 +99,12 @@ def _line(name: str, text: str) -> None:
     print(f"  {name:<9}{text}")
 
 
-def _next_steps(*steps: tuple[str, str]) -> None:
+def _next_steps(*commands: tuple[str, str], before: tuple[str, str] | None = None) -> None:
+    """Commands of Crow with their purposes; before them, something that is no command."""
     crow = shown_command(os.environ)
-    named = [(re.sub(r"^crow\b", lambda _: crow, command), purpose) for command, purpose in steps]
-    width = max(20, *(len(command) + 3 for command, _ in named))
+    steps = [(f"{crow} {command}", purpose) for command, purpose in commands]
+    steps = [before, *steps] if before else steps
+    width = max(20, *(len(step) + 3 for step, _ in steps))
     print("\nNext:")
-    for command, purpose in named:
-        print(f"  {command:<{width}}{purpose}")
+    for step, purpose in steps:
+        print(f"  {step:<{width}}{purpose}")
