@@ -79,4 +79,4 @@ def test_whoever_needs_the_store_is_told_of_its_silence_and_nothing_is_lost(crow
 def test_crow_ends_when_its_client_leaves(crow, hung_disk):
     with hung_disk(crow.home):
         crow.start_prompt("two")
-        crow.close()
+        assert crow.close() == 0

@@ -308,7 +308,7 @@ def test_a_job_in_the_background_is_not_stopped_by_its_question(tmp_path: Path) 
     project = set_up(tmp_path, LOOK_OUTSIDE, HELLO)
     shell = Shell(tmp_path, f"set -m; {CROW} run --cwd {project} hello < /dev/null & wait $!; echo ended $?")
     shell.expect("ended 3")
-    shell.close()
+    assert shell.close() == 0
 
 
 # --- what is left to be answered

@@ -113,9 +113,15 @@ def test_another_look_is_due_when_a_source_tells_of_a_change(monkeypatch):
 def test_another_look_is_due_from_time_to_time_where_nobody_tells_of_changes(monkeypatch):
     monkeypatch.setattr("crow.session.commands.SETTLED", 0.0)
     monkeypatch.setattr("crow.session.commands.LOOK_EVERY", 0.01)
-    files = Files()
-    files.is_watched = False
-    asyncio.run(SlashCommands([], [files]).due())
+
+    async def first_due(*sources: Files) -> list[bool]:
+        looks = [asyncio.create_task(SlashCommands([], [source]).due()) for source in sources]
+        await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+        return [look.done() for look in looks]
+
+    watched, unwatched = Files(), Files()
+    unwatched.is_watched = False
+    assert asyncio.run(first_due(watched, unwatched)) == [False, True]
 
 
 def test_a_built_in_command_comes_before_a_file():

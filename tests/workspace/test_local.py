@@ -407,7 +407,12 @@ def test_two_writers_of_one_file_do_not_mix(tmp_path):
         writer.start()
     for writer in writers:
         writer.join()
-    assert all(line.count("\n") == 0 for line in path.read_text().splitlines())
+    lines = path.read_text().splitlines()
+    assert set(lines) <= {f"{name}{number}" for name in "abc" for number in range(20)}, "a part of a line"
+    assert len(set(lines)) == len(lines), "a line that was written twice"
+    for name in "abc":
+        own = [int(line[1:]) for line in lines if line.startswith(name)]
+        assert own == sorted(own)
     assert [item.name for item in tmp_path.iterdir()] == ["a"]
 
 
