@@ -1,6 +1,6 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,args,diff,sessions] [--crow PATH]
+python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions] [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -20,7 +20,7 @@ from acp_client import cpu_seconds
 from stages import Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ("start", "unhurried", "stream", "turns", "memory", "parallel", "args", "diff", "sessions")
+STAGES = ("start", "unhurried", "stream", "turns", "memory", "parallel", "stop", "args", "diff", "sessions")
 
 CONFIG = """
 model = "bench/fake"
@@ -121,6 +121,9 @@ ROWS = [
     ("list5000_at_once_ms", "first page of 5,000 sessions, asked right after `initialize`", "ms", None, None),
     ("list5000_first_ms", "the same of a new process, half a second later", "ms", 20, None),
     ("list5000_ms", "the same, asked once more", "ms", 20, None),
+    ("cancel_text_ms", "a cancel in the text → the prompt's answer", "ms", 1000, None),
+    ("cancel_command_ms", "a cancel in a running command → the prompt's answer", "ms", 1000, None),
+    ("exit_ms", "the end of input → the end of the process", "ms", 2000, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
 ]
 

@@ -430,6 +430,35 @@ class Bench:
         finally:
             c.close()
 
+    def stop(self, agent, m):
+        """From a cancel to the prompt's answer, in the text and in a command; from the end of input to the end."""
+        c = self.spawn(agent, m)
+        try:
+            sid = self.session(c)
+            for name, prompt, kind in (
+                ("cancel_text_ms", "bench:slow:600:100", "agent_message_chunk"),
+                ("cancel_command_ms", "bench:shell:sleep 600", "tool_call_update"),
+            ):
+                seen = len(c.messages)
+                _, q = c.start_prompt(sid, prompt)
+                self.until(lambda seen=seen, kind=kind: any(row[4] == kind for row in c.messages[seen:]))
+                t = time.monotonic()
+                c.notify("session/cancel", {"sessionId": sid})
+                m[name] = (c.finish(q, LIMIT)[0] - t) * 1000
+            t = time.monotonic()
+            c.proc.stdin.close()
+            c.proc.wait(LIMIT)
+            m["exit_ms"] = (time.monotonic() - t) * 1000
+        finally:
+            c.close()
+
+    def until(self, condition):
+        end = time.monotonic() + LIMIT
+        while not condition():
+            if time.monotonic() > end:
+                raise TimeoutError
+            time.sleep(0.005)
+
 
 STAGES = ("start", "stream", "turns", "memory", "parallel", "args", "diff", "diff9k")
 

@@ -1,10 +1,8 @@
 """The diff engine: applied to the old text it gives the new one, whatever the two are, and at a bounded cost."""
 
-import difflib
 import random
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from crow import diff
 from crow.diff import Change, Statistics, changes, compare_lines, display, hunks, split_lines, statistics, unified
 from crow.results import DiffBlock
+from tests.support.work import lines_run
 
 
 def applied(old: str, new: str) -> str:
@@ -227,17 +226,11 @@ def cases() -> dict[str, tuple[list[str], list[str]]]:
     }
 
 
-def test_any_change_to_a_large_file_costs_a_tenth_of_what_difflib_needs_for_a_small_one():
-    everything = cases()
-    start = time.process_time()
-    difflib.SequenceMatcher(None, *everything["1 % changed"], autojunk=False).get_opcodes()
-    allowed = (time.process_time() - start) / 10
-    for name, (old_lines, new_lines) in everything.items():
+def test_any_change_to_a_large_file_costs_some_steps_for_each_of_its_lines():
+    """The standard library's takes seven thousand for each where one line in a hundred has changed."""
+    for name, (old_lines, new_lines) in cases().items():
         old, new = "".join(old_lines), "".join(new_lines)
-        start = time.process_time()
-        changes(old, new)
-        spent = time.process_time() - start
-        assert spent < allowed, f"{name}: {spent:.3f} s of {allowed:.3f} s"
+        assert lines_run(lambda: changes(old, new)) < 50 * LINES, name  # noqa: B023 -- called at once
         assert applied(old, new) == new, name
 
 

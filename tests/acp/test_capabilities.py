@@ -96,9 +96,8 @@ def test_a_cancelled_command_is_gone_whoever_runs_it(open_editor, capabilities):
     prompt = zed.start_prompt("go")
     zed.wait_until(lambda: any(call["status"] == "in_progress" for call in zed.thread.calls.values()), "the start")
     process = _written(zed)
-    sent = zed.cancel()
+    zed.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
-    assert prompt.seconds_after(sent) < 1
     eventually(lambda: processes_of(process) == [])
 
 

@@ -5,15 +5,10 @@ import json
 import os
 import random
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.support.editor import Editor
-from tests.support.patience import eventually
 
 SEED = int(os.environ.get("CROW_HOSTILE_SEED", "20260901"))
 LINES = int(os.environ.get("CROW_HOSTILE_LINES", "10000"))
@@ -324,19 +319,6 @@ def test_a_line_that_comes_byte_by_byte(open_editor):
     assert answer.answer()["protocolVersion"] == 1
 
 
-def memory_rests(crow: Editor) -> bool:
-    """Crow has read all that it will, and holds what it will hold."""
-    before = crow.memory(), read_by(crow)
-    time.sleep(0.1)
-    return read_by(crow) > 0 and before == (crow.memory(), read_by(crow))
-
-
-def read_by(crow: Editor) -> int:
-    """Bytes that Crow has read from anywhere."""
-    counters = Path(f"/proc/{crow.process.pid}/io").read_text()
-    return int(counters.splitlines()[0].removeprefix("rchar: "))
-
-
 @pytest.mark.rule("R9", "R7")
 def test_a_client_that_asks_and_does_not_read_costs_bounded_memory(open_editor):
     """Its answers pile up to a limit; then Crow stops reading, and nothing is lost once the client reads again."""
@@ -347,7 +329,7 @@ def test_a_client_that_asks_and_does_not_read_costs_bounded_memory(open_editor):
     lines = [json.dumps({"jsonrpc": "2.0", "id": a.id, "method": a.method}).encode() + b"\n" for a in answers]
     sender = threading.Thread(target=lambda: crow.send_bytes(b"".join(lines)))
     sender.start()
-    eventually(lambda: memory_rests(crow), "Crow stops reading")
+    crow.wait_until_it_rests()
     assert sender.is_alive(), "Crow took all of it"
     assert crow.memory() < 150 * MEBIBYTE
     crow.read_on()

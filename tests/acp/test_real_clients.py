@@ -17,7 +17,6 @@ import acp
 from acp import schema
 from tests.acp.test_judge import SdkClient
 from tests.support.editor import CONFIG, clean_environment
-from tests.support.patience import calm_clock
 from tests.support.scripts import DONE, edit, reply, run
 from tests.support.terminals import Terminals
 from tests.support.warm import CROW, warm
@@ -102,10 +101,7 @@ def converse(folder: Path, script: str, client: SdkEditor, offer: str, cancel: b
                 await client.until(lambda: "in_progress" in client.statuses())
                 if offer != "nothing":
                     await client.waiting.wait()
-                began = calm_clock()
                 await connection.cancel(session_id=session.session_id)
-                await prompt
-                assert calm_clock() - began < 1
             answer = await prompt
             await client.until(lambda: len(client.terminals.released) == len(client.terminals.created))
             return answer

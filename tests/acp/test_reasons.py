@@ -60,9 +60,8 @@ def test_a_turn_can_be_cancelled_while_the_reason_is_asked_for(open_editor):
     crow = opened(open_editor, SILENCE)
     prompt = crow.start_prompt("go")
     form = crow.wait_for_call("elicitation/create")
-    moment = crow.cancel()
+    crow.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
-    assert prompt.seconds_after(moment) < 3
     withdrawn = [m["params"]["requestId"] for m in crow.received if m.get("method") == "$/cancel_request"]
     assert withdrawn == [form["id"]]
 

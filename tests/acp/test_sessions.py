@@ -1,6 +1,5 @@
 """Sessions: opening, closing, several at once, and the order in which the client learns of things."""
 
-import contextlib
 import itertools
 import socket
 from typing import Any
@@ -85,9 +84,8 @@ def test_eight_sessions_interleave_and_one_cancelled_does_not_touch_the_others(o
     assert len(set(sessions)) == 8
     prompts = [crow.start_prompt("go", session=session) for session in sessions]
     crow.wait_for_text("c", sessions[3])
-    moment = crow.cancel(sessions[3])
+    crow.cancel(sessions[3])
     assert prompts[3].answer() == {"stopReason": "cancelled"}
-    assert prompts[3].seconds_after(moment) < 1
     for number, prompt in enumerate(prompts):
         if number != 3:
             assert prompt.answer() == {"stopReason": "end_turn"}
@@ -121,14 +119,13 @@ LONG = "".join(f"{number:07d} " for number in range(500_000))
 
 
 def stalled(open_editor) -> tuple[Editor, Pending]:
-    """A client that has stopped reading in the middle of a reply of four megabytes, for a second and a half."""
+    """A client that has stopped reading in the middle of a reply of four megabytes, until Crow waits for it."""
     crow = open_editor(script=f'[[reply]]\nevents = [{{ text = "Ready. " }}, {{ text = "{LONG}" }}]', cold=True)
     crow.new_session()
     prompt = crow.start_prompt("go")
     crow.wait_for_text("Ready.")
     crow.stop_reading()
-    with contextlib.suppress(AssertionError):
-        crow.wait_until(lambda: False, "nothing", deadline=1.5)
+    crow.wait_until_it_rests()
     return crow, prompt
 
 

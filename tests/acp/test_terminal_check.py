@@ -141,9 +141,8 @@ def test_a_turn_can_be_cancelled_while_the_client_is_silent(open_editor):
     crow = opened(open_editor, answers={"terminal/create": lambda params: SILENCE})
     prompt = crow.start_prompt("go")
     crow.wait_for_call("terminal/create")
-    moment = crow.cancel()
+    crow.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
-    assert prompt.seconds_after(moment) < 3
 
 
 def test_without_a_terminal_after_all_commands_run_on_this_machine_and_the_person_is_told(open_editor):

@@ -177,7 +177,7 @@ def is_alive(pid: int) -> bool:
 
 
 def are_gone(pids: list[int]) -> None:
-    eventually(lambda: not any(is_alive(pid) for pid in pids), f"the end of {pids}", within=5)
+    eventually(lambda: not any(is_alive(pid) for pid in pids), f"the end of {pids}")
 
 
 def children_of(pid: int) -> set[int]:

@@ -60,7 +60,7 @@ def test_it_ends_with_everything_that_its_commands_started(way: str, folder: Pat
     _, complained = server.process.communicate(timeout=DEADLINE)
     assert complained == b""
     assert server.process.returncode == {"end of input": 0, "SIGTERM": 128 + 15, "SIGKILL": -9}[way]
-    eventually(lambda: not alive(pids), within=5)
+    eventually(lambda: not alive(pids))
 
 
 def test_calls_that_are_piped_in_are_done_and_answered(folder: Path):
@@ -134,7 +134,7 @@ def test_over_http_commands_end_with_their_client(folder: Path):
 
     with serving_http(folder, "--terminal") as server:
         pids = asyncio.run(come_and_go(server))
-        eventually(lambda: not alive(pids), within=5)
+        eventually(lambda: not alive(pids))
 
 
 def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(folder: Path):
@@ -146,7 +146,7 @@ def test_over_http_commands_end_with_a_client_that_asks_for_nothing_any_more(fol
             await other.call_tool("terminal", {"command": SLEEPER, "background": True, "cwd": "other"})
             kept = both_pids(folder / "other")
             gone = await _leave_without_a_word(server, folder)
-            await asyncio.to_thread(lambda: eventually(lambda: not alive(gone), within=10))
+            await asyncio.to_thread(lambda: eventually(lambda: not alive(gone)))
             assert alive(kept) == kept
 
     program = crow_with("crow.mcp.serving.http", IDLE_TIMEOUT=0.5)
@@ -184,7 +184,7 @@ def test_over_http_commands_of_clients_without_a_session_end_with_the_server(fol
         asyncio.run(come_and_go(server))
         pids = both_pids(folder)
         assert alive(pids) == pids
-    eventually(lambda: not alive(pids), within=5)
+    eventually(lambda: not alive(pids))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -196,7 +196,7 @@ def test_a_cancelled_call_ends_its_command_and_all_that_it_started(way: str, era
         assert alive(pids) == pids
         call.cancel()
         await asyncio.wait([call])
-        await asyncio.to_thread(lambda: eventually(lambda: not alive(pids), within=5))
+        await asyncio.to_thread(lambda: eventually(lambda: not alive(pids)))
         after = await client.call_tool("terminal", {"command": "echo still here"})
         assert after.content[0].text == "still here\n[exit code 0]"
         return pids

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support import judge
-from tests.support.patience import DEADLINE, calm_clock
+from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import quick_to_read
 from tests.support.terminals import Terminal, Terminals, UnknownTerminal
 from tests.support.warm import (
@@ -123,7 +123,6 @@ class Pending:
         self.method = method
         self.sent = time.monotonic()
         self.answered: float | None = None
-        self._calmly_answered: float | None = None
         self.message: Json | None = None
 
     @property
@@ -137,16 +136,8 @@ class Pending:
         assert self.answered is not None
         return self.answered - self.sent
 
-    def seconds_after(self, moment: float) -> float:
-        """Seconds from a moment of `calm_clock` to the answer."""
-        self.wait()
-        assert self._calmly_answered is not None
-        return self._calmly_answered - moment
-
     def settle(self, message: Json) -> None:
         self.message, self.answered = message, time.monotonic()
-        if self.method == "session/prompt":  # others come by the ten thousand, and nobody promised when
-            self._calmly_answered = calm_clock()
 
     def wait(self, deadline: float = DEADLINE) -> Json:
         self._editor.wait_until(lambda: self.done, f"the answer to {self.method}", deadline)
@@ -227,6 +218,7 @@ class Editor:
         self._reading = threading.Event()
         self._reading.set()
         self._status: int | None = None
+        self._looked_at: tuple[str, int] | None = None
         again = (folder / "stderr.txt").exists()  # another editor with the same home
         self._stderr = (folder / (f"stderr-{id(self):x}.txt" if again else "stderr.txt")).open("w+b")
         self._start(folder, environment or {}, stdio, cold=cold)
@@ -260,11 +252,8 @@ class Editor:
         blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in content]
         return {"sessionId": session or self.session_id, "prompt": blocks}
 
-    def cancel(self, session: str = "") -> float:
-        """Sends session/cancel; the moment of `calm_clock` when it was sent."""
-        now = calm_clock()
+    def cancel(self, session: str = "") -> None:
         self.notify("session/cancel", {"sessionId": session or self.session_id})
-        return now
 
     def request(self, method: str, params: Any = NOTHING) -> Any:
         return self.start(method, params).answer()
@@ -405,6 +394,14 @@ class Editor:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("Crow is gone")
+
+    def wait_until_it_rests(self) -> None:
+        """Waits until Crow neither reads nor writes nor takes memory: everything that it would do now is done."""
+        eventually(self._is_the_same_as_before, "Crow rests", every=0.1)
+
+    def _is_the_same_as_before(self) -> bool:
+        before, self._looked_at = self._looked_at, (Path(f"/proc/{self.process.pid}/io").read_text(), self.memory())
+        return before == self._looked_at
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -22,7 +22,7 @@ from crow.workspace.local import LocalWorkspace
 from crow.workspace.processes import Keeper, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminals import Terminals
-from tests.support.patience import DEADLINE, calm_clock
+from tests.support.patience import DEADLINE
 from tests.support.recording import RecordingJournal
 
 
@@ -235,11 +235,9 @@ def test_a_cancelled_call_leaves_no_process(tmp_path):
         line = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.1; done"
         running = asyncio.create_task(session.run(line))
         await session.changed.wait()
-        cancelled = calm_clock()
         running.cancel()
         await asyncio.wait([running])
         assert running.cancelled()
-        assert calm_clock() - cancelled < 2
         await eventually(lambda: not session.processes())
 
     in_a_session(tmp_path, story)
@@ -389,9 +387,7 @@ def test_background_commands_end_with_the_session(tmp_path):
         for _ in range(3):
             await session.run("trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done", background=True)
         assert len(session.processes()) >= 3
-        begun = calm_clock()
         await session.terminals.close()
-        assert calm_clock() - begun < 3
         await eventually(lambda: not session.processes())
 
     in_a_session(tmp_path, story)

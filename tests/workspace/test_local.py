@@ -22,7 +22,7 @@ from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import ResolvedPath
 from tests.support.folders import open_to_others
-from tests.support.patience import DEADLINE, calm_clock, eventually
+from tests.support.patience import DEADLINE, eventually
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs to become someone else")
 
@@ -434,12 +434,10 @@ def test_a_cancelled_write_is_whole_or_did_not_happen(tmp_path, monkeypatch, ste
         before = await workspace.read_document(ResolvedPath(str(path)))
         task = asyncio.create_task(workspace.write_document(ResolvedPath(str(path)), "new", before))
         await asyncio.to_thread(reached.wait)
-        began = calm_clock()
         task.cancel()
         asyncio.get_running_loop().call_later(0.1, go_on.set)
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert calm_clock() - began < 2
 
     asyncio.run(run())
     assert [item.name for item in tmp_path.iterdir()] == ["a"]
@@ -450,10 +448,12 @@ def test_a_write_that_hangs_does_not_hold_up_the_cancelling(tmp_path, monkeypatc
     path = tmp_path / "a"
     path.write_text("old")
     reached, go_on = threading.Event(), threading.Event()
+    ended: list[int] = []
 
     def hang(fd: int) -> None:
         reached.set()
         go_on.wait(DEADLINE)
+        ended.append(fd)
 
     async def run() -> None:
         monkeypatch.setattr(atomic.os, "fsync", hang)
@@ -464,11 +464,10 @@ def test_a_write_that_hangs_does_not_hold_up_the_cancelling(tmp_path, monkeypatc
             )
         )
         await asyncio.to_thread(reached.wait)
-        began = calm_clock()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert calm_clock() - began < 1
+        assert not ended, "the cancel waited for the disk"
         go_on.set()
 
     asyncio.run(run())

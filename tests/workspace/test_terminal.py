@@ -21,7 +21,8 @@ from crow.workspace.base import TerminalExit
 from crow.workspace.keeper import Request, decode_request, encode_request
 from crow.workspace.processes import MARK, Keeper, Supervised, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal, find_shell
-from tests.support.patience import DEADLINE, calm_clock
+from tests.support.patience import DEADLINE
+from tests.support.work import counted
 
 
 class Machine:
@@ -232,19 +233,14 @@ def test_where_the_file_cannot_be_written_the_output_says_so(tmp_path):
 def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
     async def story(machine: Machine) -> None:
         async with opened(machine, "yes") as terminal:
-            longest, spent = 0.0, time.process_time()
-            for _ in range(100):
-                before = calm_clock()
-                await asyncio.sleep(0.01)
-                terminal.glimpse()
-                longest = max(longest, calm_clock() - before)
-            spent = time.process_time() - spent
+            with counted() as work:
+                while (await terminal.output()).end < 2_000_000:  # the command is not held up either
+                    await asyncio.sleep(0.01)
+                    terminal.glimpse()
             await terminal.kill()
             output = await terminal.output()
-            assert output.end > 2_000_000  # the command was not held up either
             assert output.text.startswith("y\ny\n")
-            assert longest < 0.5
-            assert spent < 1.0
+            assert work.lines < output.end / 20
             assert sum(file.stat().st_size for file in machine.outputs.iterdir()) <= 100_000_000
 
     on_this_machine(tmp_path, story)
@@ -300,10 +296,10 @@ def test_cuts_are_at_lines_and_characters():
 
 
 def test_hostile_text_is_read_in_linear_time():
-    for hostile in ("\x1b[" + "0" * 300_000, "\x1b[0" * 100_000, "\x1b]" * 150_000, "\b" * 300_000, "\r" * 300_000):
-        before = time.process_time()
-        texts.plain(hostile)
-        assert time.process_time() - before < 2
+    """A pattern that goes back would not come to an end."""
+    for hostile in ("\x1b[", "\x1b[0", "\x1b]", "\b", "\r", "a\b"):
+        assert texts.plain(hostile * 150_000 + "\nread") == "\nread"
+    assert set(texts.plain("\x1b[" + "0" * 300_000)) == {"0"}, "no sequence is so long"
 
 
 def test_characters_that_arrive_in_halves_are_whole(tmp_path):
@@ -518,13 +514,11 @@ def test_nothing_is_left_when_the_agent_itself_is_killed(tmp_path, way):
         keepers = programs_below(agent.pid)
         if way != "exit":
             agent.send_signal(signal.Signals[way])
-        died = calm_clock()
         agent.wait(DEADLINE)
         assert agent.stdout.read() == ""  # nobody else holds the agent's output
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == len(LEAVES_SOMETHING)
     asyncio.run(eventually(lambda: not any(is_alive(pid) for pid in [*pids, *keepers]) and not marked(mark)))
-    assert calm_clock() - died < 5
 
 
 def programs_below(pid: int) -> list[int]:
