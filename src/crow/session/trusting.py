@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from crow.actions import PermissionAnswer, PermissionQuestion, Person
-from crow.errors import FileSystemSilent, TurnCancelled
-from crow.events import CallOpened, CallSettled, Journal, Notice, PermissionAnswered, PermissionAsked
+from crow.errors import FileSystemSilent
+from crow.events import Journal, Notice
 from crow.project.offer import ProjectOffer, trust_display
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
+from crow.turn.call import Call, ask_person
 from crow.turn.ids import TurnIds
 
 TITLE = "Trust what this project brings?"
@@ -76,25 +77,19 @@ class Trusting:
             self._tell(await self._projects.choose_model(self._unchosen.pop(0)))
 
     async def _ask(self, untrusted: Sequence[ProjectOffer], ids: TurnIds) -> None:
-        journal, call_id = self._journal, ids.call()
+        """Asks as a call of Crow's own. Nothing has to be recorded as begun: nothing of the project is used yet."""
+        call_id = ids.call()
         display = tuple(block for offer in untrusted for block in trust_display(offer))
         question = PermissionQuestion(
             call_id, ToolKind.OTHER, TITLE, WHY, display=display, project_scope=ALWAYS, yes=THIS_SESSION
         )
-        result = ToolResult.refused(UNANSWERED)
-        journal.append(CallOpened(call_id, "trust", ToolKind.OTHER, TITLE, own=True))
-        try:
+        async with Call(call_id, self._journal, unfinished=ToolResult.refused(UNANSWERED)) as call:
+            call.open("trust", ToolKind.OTHER, TITLE)
             async with self._dialog:
-                journal.append(PermissionAsked(call_id, WHY, display))
-                answer = await self._person.permit(question)
-            await journal.record(PermissionAnswered(call_id, answer.allowed, answer.choice))
-            result = await self._answered(untrusted, answer)
-        finally:
-            journal.append(CallSettled(call_id, result))
+                answer = await ask_person(self._journal, self._person, question)
+            await call.settle(await self._answered(untrusted, answer))
 
     async def _answered(self, untrusted: Sequence[ProjectOffer], answer: PermissionAnswer) -> ToolResult:
-        if answer.choice == "cancelled":
-            raise TurnCancelled
         if not answer.allowed:
             for offer in untrusted:
                 self._sources.reject(offer)

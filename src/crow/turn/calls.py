@@ -1,8 +1,8 @@
-"""The tool calls of one reply: followed while they arrive, judged, run, and settled, however the turn goes on."""
+"""The tool calls of one reply: followed while they arrive, run, and settled, however the turn goes on."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from types import TracebackType
@@ -12,32 +12,38 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.errors import StorageFailed, TurnCancelled
-from crow.messages import ToolCall, json_object
-from crow.policy.base import Allow, Deny
-from crow.results import LOOKING, HiddenOutput, TextBlock, ToolResult
-from crow.tools.base import (
-    Action,
-    AnnouncesItself,
-    Delegates,
-    FitsOutput,
-    Interruptible,
-    Look,
-    LooksFirst,
-    NamesItsWait,
-    Tool,
-)
-from crow.tools.toolbox import failure
-from crow.turn.arriving import ArrivingCall
+from crow.messages import ToolCall
+from crow.policy.base import Allow
+from crow.results import LOOKING, HiddenOutput, ToolResult
+from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, ReadCall, Tool
 from crow.turn.budget import OutputRoom, fitted_output
+from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext
-from crow.turn.permission import Refusal, verdict_on
-from crow.turn.waits import HeardJournal
-from crow.visible import one_line
+from crow.turn.partial_call import PartialCall
 
-INTERRUPTED = "Interrupted by the user before it was done."
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."
 ANNOUNCED = ToolResult(ok=True, text="The user sees it.", display=(HiddenOutput(),))
-"""Of a call that does nothing but show something, which was shown before the turn broke off."""
+"""The result of a call that does nothing but show something, which was shown before the turn broke off."""
+
+
+class ModelCall(Call):
+    """A call of the model's: `partial` has its arguments, and its output is cut to what the window has room for."""
+
+    def __init__(self, partial: PartialCall, context: TurnContext, room: OutputRoom) -> None:
+        permission = PolicyPermission(context.policy, context.person, context.journal, context.dialog)
+        super().__init__(partial.id, context.journal, permission, waiting=context.waiting)
+        self.partial = partial
+        self._room = room
+
+    async def perform(self, action: Action) -> ToolResult:
+        most = self._room.claim(self.id)
+        if isinstance(action, FitsOutput) and most is not None:
+            action.fit(most)
+        return fitted_output(await super().perform(action), action.deed.kind, most)
+
+    def cut_short(self, why: str) -> ToolResult:
+        """The result of a call that was left before it had one."""
+        return ANNOUNCED if self.partial.is_announced else self.interrupted(why, self.partial.changes)
 
 
 class CallBatch:
@@ -46,13 +52,7 @@ class CallBatch:
     def __init__(self, context: TurnContext) -> None:
         self._context = context
         self._journal = context.journal
-        self._calls: dict[str, ArrivingCall] = {}
-        self._judged: dict[str, Action | Look] = {}
-        """What each call would do, from the moment on in which somebody may be asked about it."""
-        self._performed: dict[str, Action] = {}
-        self._notes: dict[str, str] = {}
-        """What the model is told of how the arguments of its calls were read."""
-        self._settled: set[str] = set()
+        self._calls: dict[str, ModelCall] = {}
         self._room = OutputRoom(context.window)
         self.outcomes: list[tuple[ToolCall, ToolResult]] = []
         """What was run, and what came of it, in the order in which it ended."""
@@ -65,7 +65,7 @@ class CallBatch:
     @property
     def written(self) -> int:
         """Characters of the arguments that have arrived."""
-        return sum(call.written for call in self._calls.values())
+        return sum(call.partial.written for call in self._calls.values())
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,32 +74,30 @@ class CallBatch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         why = INTERRUPTED if isinstance(error, asyncio.CancelledError | TurnCancelled) else CUT_OFF
-        left = [call_id for call_id in self._calls if call_id not in self._settled]
+        left = [(call, call.cut_short(why)) for call in self._calls.values() if not call.is_settled]
         try:
-            # All in one step: a cancel that comes now finds nothing left to be settled.
             with contextlib.suppress(StorageFailed):  # told by whoever ends the turn
-                await self._settle({call_id: self._cut_short(call_id, why) for call_id in left})
+                await self._settle(left)
         finally:
             self._journal.append(events.ReplyEnded())
 
     def follow(self, event: events.Event) -> None:
-        match event:
-            case events.ArgumentsGrew():
-                news = self._calls[event.call_id].grow(event.fragment, anew=event.anew)
-                if news is not None:
-                    self._journal.append(news)
-            case events.CallOpened():
-                if self._calls:  # with the next call, the arguments of the last are usually complete
-                    self._preview(next(reversed(self._calls)))
-                tool = self._context.tools.find(event.tool)
-                self._calls[event.call_id] = ArrivingCall(
-                    event.call_id, event.tool, tool, self._context.workspace, may_announce=self._may_announce(tool)
-                )
-            case _:
-                pass
+        """Follows the calls in the reply; what else is in it is none of theirs."""
+        if isinstance(event, events.ArgumentsGrew):
+            news = self._calls[event.call_id].partial.grow(event.fragment, anew=event.anew)
+            if news is not None:
+                self._journal.append(news)
+        elif isinstance(event, events.CallOpened):
+            if self._calls:  # with the next call, the arguments of the last are usually complete
+                self._preview(next(reversed(self._calls.values())))
+            tool = self._context.tools.find(event.tool)
+            arriving = PartialCall(
+                event.call_id, event.tool, tool, self._context.workspace, may_announce=self._may_announce(tool)
+            )
+            self._calls[event.call_id] = ModelCall(arriving, self._context, self._room)
 
-    def _preview(self, call_id: str) -> None:
-        if (preview := self._calls[call_id].last_preview()) is not None:
+    def _preview(self, call: ModelCall) -> None:
+        if (preview := call.partial.last_preview()) is not None:
             self._journal.append(preview)
 
     def _may_announce(self, tool: Tool) -> bool:
@@ -109,24 +107,22 @@ class CallBatch:
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
         calls = [self._read(call) for call in self._calls.values()]
-        for company, group in groupby(calls, self._company):
+        for company, group in groupby(calls, lambda read: self._company(read.call)):
             if company:
-                await _all_of([partial(self._run, call) for call in group])
+                await _all_of([partial(self._run, read) for read in group])
             else:
-                for call in group:
-                    await self._run(call)
+                for read in group:
+                    await self._run(read)
 
-    def _read(self, arrived: ArrivingCall) -> ToolCall:
+    def _read(self, call: ModelCall) -> ReadCall:
         """The call as it will be judged and run. The model gets back what it wrote, if that was an object."""
-        read = arrived.read()
-        if (preview := arrived.preview_of(read)) is not None:
+        read = call.partial.read()
+        if (preview := call.partial.preview_of(read)) is not None:
             self._journal.append(preview)
-        call = read.call
-        read_as = call.arguments if call.arguments != read.returned else ""
-        self._journal.append(events.CallRequested(call.id, call.name, read.returned, read_as=read_as))
-        if read.note:
-            self._notes[call.id] = read.note
-        return call
+        arguments = read.call.arguments
+        read_as = arguments if arguments != read.returned else ""
+        self._journal.append(events.CallRequested(call.id, read.call.name, read.returned, read_as=read_as))
+        return read
 
     def _company(self, call: ToolCall) -> str:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
@@ -137,85 +133,19 @@ class CallBatch:
         # Those that only look cannot get in each other's way. What a server says of its tools is no promise.
         return "looks" if tool.kind in LOOKING and call.name in tools else ""
 
-    async def _run(self, call: ToolCall) -> None:
-        try:
-            result = await self._result_of(call)
-        except (TurnCancelled, StorageFailed):
-            raise
-        except Exception as error:  # noqa: BLE001 -- the edge of a tool: its failure is a result, not ours
-            result = failure(call, error)
-        if (note := self._notes.get(call.id)) is not None:
-            result = replace(result, text=f"{result.text}\n{note}")
-        self.outcomes.append((call, result))
-        await self._settle({call.id: result})
+    async def _run(self, read: ReadCall) -> None:
+        call = self._calls[read.call.id]
+        result = await call.run(self._context.tools.find(read.call.name), read.call, self._context.workspace)
+        if read.note:
+            result = replace(result, text=f"{result.text}\n{read.note}")
+        self.outcomes.append((read.call, result))
+        await self._settle([(call, result)])
         self._room.release(call.id)
 
-    async def _result_of(self, call: ToolCall) -> ToolResult:
-        """Prepare, judge, ask if need be, perform: in this order, and nothing is done before it was allowed."""
-        action = await allowed_action(self._context, call, self._judged)
-        if isinstance(action, Refusal):
-            return action.as_result()
-        await self._journal.record(events.CallStarted(call.id))
-        most = self._room.claim(call.id)
-        if isinstance(action, FitsOutput) and most is not None:
-            action.fit(most)
-        self._performed[call.id] = action
-        return fitted_output(await perform(self._context, call.id, action), action.deed.kind, most)
-
-    def _cut_short(self, call_id: str, why: str) -> ToolResult:
-        if self._calls[call_id].is_announced:
-            return ANNOUNCED
-        action = self._performed.get(call_id)
-        if isinstance(action, Interruptible):
-            return action.interrupted(why)
-        judged = self._judged.get(call_id)
-        # What would be changed stays to be seen, as it does after a no.
-        display = self._calls[call_id].changes if judged is None else judged.display
-        if not display:
-            return ToolResult.failed(why)
-        brief = "interrupted" if why == INTERRUPTED else ""
-        return ToolResult(ok=False, text=why, message=why, display=(*display, TextBlock(why, prose=True)), brief=brief)
-
-    async def _settle(self, results: Mapping[str, ToolResult]) -> None:
-        """Settles the calls with these ids."""
-        for call_id, result in results.items():
-            self._settled.add(call_id)
+    async def _settle(self, results: Sequence[tuple[Call, ToolResult]]) -> None:
+        for _, result in results:
             self.last_words = result.says or self.last_words
-        if results:
-            await self._journal.record(*(events.CallSettled(call_id, result) for call_id, result in results.items()))
-
-
-async def allowed_action(context: TurnContext, call: ToolCall, judged: dict[str, Action | Look]) -> Action | Refusal:
-    """What the call is to do, once the policy or the person has said yes to it; until then it is among `judged`."""
-    tool = context.tools.find(call.name)
-    look = await tool.look(call, context.workspace) if isinstance(tool, LooksFirst) else None
-    if look is not None and look.path.existed:
-        judged[call.id] = look
-        verdict = await verdict_on(context, call, look)
-        if isinstance(verdict, Deny):
-            return Refusal(verdict, look)
-    with context.waiting(_named(tool.title(json_object(call.arguments) or {})), call.id):
-        if look is not None and isinstance(tool, LooksFirst):
-            action = await tool.prepare_after(call, context.workspace, look)
-        else:
-            action = await tool.prepare(call, context.workspace)
-    context.journal.append(events.CallDescribed(call.id, action.deed.kind, action.title, action.locations))
-    judged[call.id] = action
-    verdict = await verdict_on(context, call, action)
-    return Refusal(verdict, action) if isinstance(verdict, Deny) else action
-
-
-async def perform(context: TurnContext, call_id: str, action: Action) -> ToolResult:
-    """Does it, and names the wait for it if that is long."""
-    what = action.waits_for if isinstance(action, NamesItsWait) else _named(action.title)
-    if what is None:
-        return await action.perform(context.journal)
-    with context.waiting(what, call_id) as wait:
-        return await action.perform(HeardJournal(context.journal, wait))
-
-
-def _named(title: str) -> str:
-    return f"“{one_line(title, 120)}”"
+        await settle_all(self._journal, results)
 
 
 async def _all_of(work: Iterable[Callable[[], Awaitable[None]]]) -> None:

@@ -14,7 +14,7 @@ from crow.tools.edit import Edit
 from crow.tools.plan import Plan
 from crow.tools.search import Search
 from crow.tools.seen import Seen
-from crow.turn.arriving import ENVELOPE, EVERY, MOST_TRIES, SMALL, ArrivingCall, last_piece
+from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 
@@ -43,9 +43,9 @@ class Clock:
         return self.now
 
 
-def arriving(folder: Path) -> tuple[ArrivingCall, Clock]:
+def arriving(folder: Path) -> tuple[PartialCall, Clock]:
     clock = Clock()
-    return ArrivingCall("t1-c1", "write", Writer(), LocalWorkspace([str(folder)]), clock), clock
+    return PartialCall("t1-c1", "write", Writer(), LocalWorkspace([str(folder)]), clock), clock
 
 
 def test_a_name_is_shown_only_when_it_is_complete(tmp_path):
@@ -120,7 +120,7 @@ def test_when_all_has_arrived_the_title_is_told_if_it_was_not_known(tmp_path):
 
 def test_a_growing_edit_is_a_diff_while_it_is_small_and_then_its_new_text(tmp_path):
     clock = Clock()
-    call = ArrivingCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call = PartialCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
     call.grow('{"path": "a.py", "edits": [{"old": "one')
     clock.now += EVERY
     preview = call.grow('", "new": "1')
@@ -135,7 +135,7 @@ def test_a_growing_edit_is_a_diff_while_it_is_small_and_then_its_new_text(tmp_pa
 
 
 def test_a_plan_is_told_as_soon_as_it_is_complete_and_only_once(tmp_path):
-    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), may_announce=True)
+    call = PartialCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), may_announce=True)
     assert call.grow('{"entries": [{"content": "look"}') is None
     assert call.grow(', {"content": "mend"}') is None
     assert call.grow("]}") == PlanChanged((PlanEntry("look"), PlanEntry("mend")))
@@ -143,7 +143,7 @@ def test_a_plan_is_told_as_soon_as_it_is_complete_and_only_once(tmp_path):
 
 
 def test_a_plan_that_somebody_must_allow_first_is_not_told(tmp_path):
-    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]))
+    call = PartialCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]))
     assert call.grow('{"entries": []}') is None
 
 
@@ -156,7 +156,7 @@ def test_a_plan_without_end_is_not_looked_at_for_ever(tmp_path):
             looked += 1
             return super().announce(call)
 
-    call = ArrivingCall("t1-c1", "plan", Counting(), LocalWorkspace([str(tmp_path)]), may_announce=True)
+    call = PartialCall("t1-c1", "plan", Counting(), LocalWorkspace([str(tmp_path)]), may_announce=True)
     call.grow('{"entries": [{"content": "')
     for _ in range(2000):
         assert call.grow("}") is None
@@ -165,7 +165,7 @@ def test_a_plan_without_end_is_not_looked_at_for_ever(tmp_path):
 
 def test_the_folder_of_a_search_is_no_place(tmp_path):
     tool = Search(lambda path: False)
-    call = ArrivingCall("t1-c1", "search", tool, LocalWorkspace([str(tmp_path)]))
+    call = PartialCall("t1-c1", "search", tool, LocalWorkspace([str(tmp_path)]))
     preview = call.grow('{"pattern": "x", "path": "src"}') or call.last_preview()
     assert isinstance(preview, CallPreviewed)
     assert preview.locations == ()
@@ -173,7 +173,7 @@ def test_the_folder_of_a_search_is_no_place(tmp_path):
 
 def test_other_names_and_shapes_of_arguments_are_shown_as_what_they_mean(tmp_path):
     clock = Clock()
-    call = ArrivingCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call = PartialCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
     call.grow('{"file_path": "src/app.py", "old_string": "a", ')
     clock.now += EVERY
     preview = call.grow('"new_string": "b')
@@ -187,7 +187,7 @@ def test_other_names_and_shapes_of_arguments_are_shown_as_what_they_mean(tmp_pat
 
 
 def test_a_plan_that_is_nearly_json_is_not_announced_before_its_end(tmp_path):
-    call = ArrivingCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), Clock(), may_announce=True)
+    call = PartialCall("t1-c1", "plan", Plan(), LocalWorkspace([str(tmp_path)]), Clock(), may_announce=True)
     assert call.grow('{"entries": [{"content": "one"}') is None
     assert call.grow(', {"content": "two"}]}') == PlanChanged((PlanEntry("one"), PlanEntry("two")))
 

@@ -1,4 +1,4 @@
-"""A call whose arguments are still arriving: what can already be shown of it, and how often.
+"""A partial call, whose arguments are still arriving: what can already be shown of it, and how often.
 
 The whole text while it is small, then its end with the number of lines; at most twenty times a second, and only
 when something changed. However slowly a long argument arrives, what is sent for it stays a small part of it: a
@@ -36,7 +36,7 @@ MOST_TRIES = 200
 """How often it is tried whether the arguments of what announces itself are complete: a plan has 50 entries at most."""
 
 
-class ArrivingCall:
+class PartialCall:
     def __init__(
         self,
         call_id: str,
@@ -48,8 +48,8 @@ class ArrivingCall:
         may_announce: bool = False,
     ) -> None:
         """`may_announce`: what the tool shows needs nobody's permission."""
+        self.id = call_id
         self.name = name
-        self._id = call_id
         self._tool = tool
         self._growing = tool.growing if isinstance(tool, ShowsGrowth) else None
         self._tries = MOST_TRIES if may_announce else 0
@@ -82,7 +82,7 @@ class ArrivingCall:
 
     def read(self) -> ReadCall:
         """The call, once its arguments are complete."""
-        return read_call_of(ToolCall(self._id, self.name, self.arguments), self._tool)
+        return read_call_of(ToolCall(self.id, self.name, self.arguments), self._tool)
 
     def grow(self, fragment: str, *, anew: bool = False) -> events.Event | None:
         """What is to be told now; None if it is too early, or nothing new. `anew`: what came before is forgotten."""
@@ -104,7 +104,7 @@ class ArrivingCall:
         if not arguments:
             return None
         title, locations = self._tool.title(arguments), self._locations(arguments)
-        return self._changed(events.CallPreviewed(self._id, title, locations, self._shown.display))
+        return self._changed(events.CallPreviewed(self.id, title, locations, self._shown.display))
 
     def _announcement(self, tool: AnnouncesItself) -> events.Event | None:
         if self._tries <= 0 or self._arrived > LARGEST_ANNOUNCED:
@@ -112,7 +112,7 @@ class ArrivingCall:
         self._tries -= 1
         if json_object(self.arguments) is None:  # what is only nearly JSON may go on
             return None
-        told = tool.announce(ToolCall(self._id, self.name, self.arguments))
+        told = tool.announce(ToolCall(self.id, self.name, self.arguments))
         if told is not None:
             self._tries = 0
             self.is_announced = True
@@ -161,7 +161,7 @@ class ArrivingCall:
             return None
         display = self._display(grown, SMALL if allowance >= SMALL else GLIMPSE)
         changed = tuple(Location(block.path) for block in display if isinstance(block, DiffBlock))[:1]
-        return events.CallPreviewed(self._id, self._tool.title(known), self._locations(known) or changed, display)
+        return events.CallPreviewed(self.id, self._tool.title(known), self._locations(known) or changed, display)
 
     def _under_known_names(self, arrived: dict[str, Any]) -> dict[str, Any]:
         """Other names that a model has for the tool's arguments are understood here, too."""
