@@ -146,21 +146,59 @@ def test_the_wheel_has_both_commands_and_its_types(tmp_path: Path) -> None:
 PACKAGES = sorted(path.parent for path in (ROOT / "src" / "crow").rglob("__init__.py"))
 
 
+SOURCES = sorted(PACKAGES[0].rglob("*.py"))
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
+EXAMPLES = {"conftest.py", "src/deep/x.py", "src/*.py", "nest.py"}
+"""Names of files that are a user's, not ours."""
+
+
+def lost_files(text: str, beside: Path) -> list[str]:
+    """The Python files that a text names and that are nowhere."""
+    places = (PACKAGES[0], ROOT, ROOT / "tests", beside.parent, *PACKAGES)
+    named = set(re.findall(r"`([\w/*]+\.py)`", text)) - EXAMPLES
+    return sorted(name for name in named if not any(list(place.glob(name)) for place in places))
+
+
+def lost_modules(text: str) -> list[str]:
+    """The modules, and the names in them, that a text calls by their whole name and that are nowhere."""
+    return sorted(name for name in set(re.findall(r"`(crow(?:\.\w+)+)`", text)) if not is_there(name.split(".")))
+
+
+def is_there(names: list[str]) -> bool:
+    path = (ROOT / "src").joinpath(*names)
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    files = [parent.with_suffix(".py") for parent in path.parents if parent.with_suffix(".py").is_file()]
+    defined = rf"(?m)^ *(?:(?:async )?def |class )?{names[-1]}\b *[(:=]"
+    return any(re.search(defined, file.read_text()) for file in files)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_names_files_and_modules_that_exist(path: Path) -> None:
+    assert lost_files(path.read_text(), path) + lost_modules(path.read_text()) == []
+
+
+def test_the_code_names_files_and_modules_that_exist() -> None:
+    lost = {path: lost_files(path.read_text(), path) + lost_modules(path.read_text()) for path in SOURCES}
+    assert {str(path.relative_to(ROOT)): names for path, names in lost.items() if names} == {}
+
+
+def test_a_name_that_is_lost_is_found() -> None:
+    text = "`acp/gone.py`, `gone.py`, `crow.acp.gone`, `crow.events.Gone`, `crow.gone.deeper`"
+    assert lost_files(text, ROOT / "README.md") == ["acp/gone.py", "gone.py"]
+    assert lost_modules(text) == ["crow.acp.gone", "crow.events.Gone", "crow.gone.deeper"]
+    assert lost_modules("`crow.acp`, `crow.events`, `crow.events.Notice`") == []
+
+
 @pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda package: "/".join(package.parts[-2:]))
-def test_a_map_of_a_room_names_its_files_and_no_others(package: Path) -> None:
-    """A room whose docstring names no file has no map: the table in docs/architecture.md is enough for it."""
+def test_a_room_names_only_files_that_it_has(package: Path) -> None:
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
-    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
-    folders = {path.name for path in package.iterdir() if path.is_dir()}
     named = {*re.findall(r"`([a-z_]+)`", text), *re.findall(r"\b([a-z_]+)\.py\b", text)}
-    assert named - modules - folders == set()
-    drawn = re.findall(r"[a-z_]+", " ".join(line for line in text.splitlines() if "──" in line))
-    assert not named & modules or modules - named - set(drawn) == set()
+    assert named - {path.stem for path in package.iterdir()} == set()
 
 
-def test_the_files_that_the_architecture_names_exist() -> None:
+def test_the_architecture_names_every_room_and_every_file_of_the_vocabulary() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
-    named = re.findall(r"`([\w/*]+\.py)`", text)
-    assert {path.name for path in PACKAGES[0].glob("*.py")} - {"__init__.py", *named} == set()
-    places = (PACKAGES[0], ROOT, *PACKAGES)
-    assert [name for name in named if not any(list(place.glob(name)) for place in places)] == []
+    named = {*re.findall(r"`(\w+\.py)`", text), *re.findall(r"`(\w+)/`", text)}
+    rooms = {path.parent.name for path in PACKAGES[0].glob("*/__init__.py")}
+    assert (rooms | {path.name for path in PACKAGES[0].glob("*.py")}) - {"__init__.py", *named} == set()
