@@ -168,9 +168,9 @@ def is_there(names: list[str]) -> bool:
     path = (ROOT / "src").joinpath(*names)
     if path.is_dir() or path.with_suffix(".py").is_file():
         return True
-    files = [parent.with_suffix(".py") for parent in path.parents if parent.with_suffix(".py").is_file()]
+    modules = [(ROOT / "src").joinpath(*names[:length]).with_suffix(".py") for length in range(2, len(names))]
     defined = rf"(?m)^ *(?:(?:async )?def |class )?{names[-1]}\b *[(:=]"
-    return any(re.search(defined, file.read_text()) for file in files)
+    return any(re.search(defined, module.read_text()) for module in modules if module.is_file())
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
