@@ -14,7 +14,7 @@ import pytest
 
 from crow.errors import CrowError, StorageFailed
 from crow.events import Before, CallStarted, FileChanging, TextDelta, TurnStarted
-from crow.store.pending import Pending
+from crow.store.records import Pending
 from crow.store.store import open_store
 from tests.support.disks import fill_up
 from tests.support.folders import open_to_others

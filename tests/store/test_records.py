@@ -17,8 +17,7 @@ from crow.events import (
 )
 from crow.results import Location, TextBlock, ToolResult
 from crow.store.base import PASSING
-from crow.store.pending import Pending
-from crow.store.records import STORED, events_of, row_of
+from crow.store.records import STORED, Pending, events_of, row_of
 from tests.support.store import ONE_OF_EACH, every_event, say, with_store
 
 

@@ -29,8 +29,7 @@ from crow.events import (
 from crow.messages import AssistantMessage, Image, Message, StopReason, Text, ToolMessage, UserMessage
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.store.base import PASSING
-from crow.store.pending import Pending
-from crow.store.records import events_of
+from crow.store.records import Pending, events_of
 from crow.turn.history import INTERRUPTED, SUMMED_UP, UNANSWERED, History
 from crow.turn.history_messages import PRUNED
 from tests.support.histories import assert_valid

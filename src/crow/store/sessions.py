@@ -18,9 +18,8 @@ from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.store.layout import delete_from_copies, remove_session
 from crow.store.owners import Owner, ask_to_stop, lives, process_of
-from crow.store.pending import Pending
 from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
-from crow.store.records import FORMER_TEXT_TAG
+from crow.store.records import FORMER_TEXT_TAG, Pending
 
 OWNERS_NAME = "owners"
 EMPTY_FOR = 24 * 60 * 60 * 1000

@@ -15,8 +15,8 @@ from crow.store.owners import STOP
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
-    from crow.store.pending import Pending
     from crow.store.queries import Queries
+    from crow.store.records import Pending
     from crow.store.sessions import SessionRows
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class _Store:
         return self._handle(session_id, await self._run(lambda sessions: sessions.create(session_id, cwd, roots)))
 
     def create_later(self, session_id: str, cwd: str, roots: Sequence[str]) -> EventLog:
-        from crow.store.pending import Pending
+        from crow.store.records import Pending
 
         handle = self._handle(session_id, Pending(0, 0, 0))
         handle.to_create = (cwd, roots)
