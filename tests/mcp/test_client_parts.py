@@ -6,8 +6,8 @@ import pytest
 from mcp_types import Tool
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.configured import Origin, all_wanted, tool_name
-from crow.mcp.using.forms import flat
+from crow.mcp.using.configured import Origin, configured_servers, tool_name
+from crow.mcp.using.forms import validated_form
 from crow.mcp.using.program import environment_for
 from crow.mcp.using.tool import resources_digest, tool_digest
 from crow.messages import ToolSpec
@@ -79,7 +79,7 @@ def test_a_tool_that_is_listed_more_than_once_is_one_tool(tmp_path):
 
 def test_the_editors_servers_come_first_and_a_projects_last():
     one, two, three = (McpServerSettings(command=name) for name in "123")
-    wanted = all_wanted({"a": one}, {"a": two, "b": two}, {"a": three, "b": three, "c": three})
+    wanted = configured_servers({"a": one}, {"a": two, "b": two}, {"a": three, "b": three, "c": three})
     assert {name: (server.origin, server.settings) for name, server in wanted.items()} == {
         "a": (Origin.EDITOR, one),
         "b": (Origin.CONFIG, two),
@@ -92,7 +92,7 @@ def test_the_editors_servers_come_first_and_a_projects_last():
     [None, {}, {"properties": {}}, {"properties": {"a": {"type": "object"}}}, {"properties": {"a": 5}}],
 )
 def test_what_is_no_form_is_not_shown_as_one(schema):
-    assert flat(schema) is None
+    assert validated_form(schema) is None
 
 
 def test_a_session_without_servers_never_loads_the_library(tmp_path):

@@ -13,8 +13,8 @@ from crow.actions import Filled, Form, Link
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
 from crow.mcp.using import startup
-from crow.mcp.using.configured import Origin, Wanted
-from crow.mcp.using.connection import Around, Connection, State
+from crow.mcp.using.configured import ConfiguredServer, Origin
+from crow.mcp.using.connection import ConnectionContext, ServerConnection, State
 from crow.workspace.processes import Keeper
 from tests.mcp.guests import (
     are_gone,
@@ -121,17 +121,19 @@ class Nobody:
 
 @asynccontextmanager
 async def connected(
-    server: dict[str, Any], folder: Path, told: list[str], on_change: Callable[[Connection], None]
-) -> AsyncGenerator[Connection]:
+    server: dict[str, Any], folder: Path, told: list[str], on_change: Callable[[ServerConnection], None]
+) -> AsyncGenerator[ServerConnection]:
     """The life of a server, without a session around it."""
     keeper = Keeper()
 
     def tell(notice: Notice) -> None:
         told.append(notice.title)
 
-    around = Around(keeper, str(folder), [str(folder)], os.environ, Nobody(), lambda: Limits(mcp_start=50), tell)
+    around = ConnectionContext(
+        keeper, str(folder), [str(folder)], os.environ, Nobody(), lambda: Limits(mcp_start=50), tell
+    )
     settings = McpServerSettings(command=server["command"], args=server["args"])
-    connection = Connection(Wanted("flaky", Origin.EDITOR, settings), "flaky", around, on_change)
+    connection = ServerConnection(ConfiguredServer("flaky", Origin.EDITOR, settings), "flaky", around, on_change)
     connection.start()
     try:
         yield connection
@@ -147,7 +149,7 @@ def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_p
     async def live() -> None:
         is_down = asyncio.Event()
 
-        def look(connection: Connection) -> None:
+        def look(connection: ServerConnection) -> None:
             if connection.cause:
                 is_down.set()
 
@@ -168,7 +170,7 @@ def test_one_that_fails_again_and_again_is_given_up_and_comes_back_when_it_is_as
     async def live() -> None:
         given_up = asyncio.Event()
 
-        def look(connection: Connection) -> None:
+        def look(connection: ServerConnection) -> None:
             if connection.state is State.FAILED:
                 given_up.set()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.forms import LONGEST_LABEL, can_be_opened, flat, words
+from crow.mcp.using.forms import LONGEST_LABEL, can_be_opened, validated_form, words
 
 
 def form(**field: Any) -> dict[str, Any]:
@@ -26,25 +26,25 @@ GOOD: list[dict[str, Any]] = [
 @pytest.mark.rule("R131")
 @pytest.mark.parametrize("field", GOOD, ids=str)
 def test_a_field_that_the_protocol_knows_is_passed_on_as_it_is(field: dict[str, Any]):
-    assert flat(form(**field)) == form(**field)
+    assert validated_form(form(**field)) == form(**field)
 
 
 def test_titles_of_values_are_written_as_the_protocol_has_them():
     older = {"type": "string", "enum": ["r", "w"], "enumNames": ["Rye", "Wheat\u202e"], "default": "w"}
     choices = [{"const": "r", "title": "Rye"}, {"const": "w", "title": "Wheat⟨U+202E⟩"}]
-    assert flat(form(**older)) == form(type="string", oneOf=choices, default="w")
+    assert validated_form(form(**older)) == form(type="string", oneOf=choices, default="w")
 
 
 @pytest.mark.parametrize("names", [["Rye"], ["Rye", 5], "Rye", None, {}], ids=str)
 def test_titles_that_do_not_fit_the_values_are_left_out(names: Any):
     plain = {"type": "string", "enum": ["r", "w"]}
-    assert flat(form(**plain, enumNames=names)) == form(**plain)
+    assert validated_form(form(**plain, enumNames=names)) == form(**plain)
 
 
 def test_a_value_without_a_title_is_its_own():
     choices = [{"const": "x"}, {"const": "y", "title": "The y"}]
     titled = [{"const": "x", "title": "x"}, {"const": "y", "title": "The y"}]
-    assert flat(form(type="string", oneOf=choices)) == form(type="string", oneOf=titled)
+    assert validated_form(form(type="string", oneOf=choices)) == form(type="string", oneOf=titled)
 
 
 BAD: list[dict[str, Any]] = [
@@ -73,15 +73,15 @@ BAD: list[dict[str, Any]] = [
 @pytest.mark.rule("R131")
 @pytest.mark.parametrize("field", BAD, ids=str)
 def test_a_form_with_a_wrong_field_is_none(field: dict[str, Any]):
-    assert flat(form(**field)) is None
+    assert validated_form(form(**field)) is None
 
 
 def test_what_the_protocol_does_not_know_is_left_out():
-    assert flat({**form(type="string", extra={"x": 1}), "extra": 1}) == form(type="string")
+    assert validated_form({**form(type="string", extra={"x": 1}), "extra": 1}) == form(type="string")
 
 
 def test_labels_are_short_and_hide_nothing():
-    made = flat(form(type="string", title="x\u202e\n" + "y" * 1000, description="one\ntwo\x1b"))
+    made = validated_form(form(type="string", title="x\u202e\n" + "y" * 1000, description="one\ntwo\x1b"))
     assert made is not None
     field = made["properties"]["a"]
     assert field["title"].startswith("x⟨U+202E⟩⏎y")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.serving.clients import Offering
+from crow.mcp.serving.clients import ServerOptions
 from crow.mcp.serving.server import CrowServer
 from mcp import Client
 from tests.mcp.hosts import done, edit, refused, text_of
@@ -20,7 +20,7 @@ def with_server(folder: Path, talk: Callable[[Client], Awaitable[None]]) -> None
     """A conversation with the server in this process: the same code but for the pipes."""
 
     async def run() -> None:
-        server = CrowServer(Offering(folder=str(folder), judge_in=lambda roots, outputs: lambda deed: ""))
+        server = CrowServer(ServerOptions(folder=str(folder), judge_in=lambda roots, outputs: lambda deed: ""))
         async with Client(server.protocol) as client:
             await talk(client)
         await server.close()

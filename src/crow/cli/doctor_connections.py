@@ -24,7 +24,7 @@ from crow.config.settings import Limits, McpServerSettings, ProviderSettings, Se
 from crow.config.toml import toml_key, toml_string
 from crow.config.variables import variables_of
 from crow.errors import CrowError
-from crow.mcp.using.configured import Origin, Wanted, shown_name
+from crow.mcp.using.configured import ConfiguredServer, Origin, shown_name
 from crow.model.base import ModelInfo
 from crow.model.endpoint import find
 from crow.visible import one_line
@@ -258,14 +258,14 @@ def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: 
 
 
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
-    from crow.mcp.using.connection import Around
+    from crow.mcp.using.connection import ConnectionContext
     from crow.mcp.using.failures import silence_library
     from crow.mcp.using.hub import Hub
     from crow.workspace.processes import Keeper
 
     silence_library()
     keeper = Keeper()
-    around = Around(
+    around = ConnectionContext(
         keeper=keeper,
         home=home,
         roots=(os.getcwd() if in_a_folder() else home,),
@@ -276,7 +276,7 @@ async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: s
     )
     hub = Hub(around, lambda: None)
     try:
-        hub.use({name: Wanted(name, Origin.CONFIG, settings) for name, settings in servers.items()})
+        hub.use({name: ConfiguredServer(name, Origin.CONFIG, settings) for name, settings in servers.items()})
         await hub.settled()
         return hub.status()
     finally:

@@ -219,12 +219,12 @@ def _test_servers(name: str | None) -> int:
 
 def _log_out(name: str) -> int:
     from crow.mcp.using.failures import ServerFailed
-    from crow.mcp.using.login import Tokens
+    from crow.mcp.using.login import TokenStorage
 
     folder = home(os.environ)
     url, name = _server(name, folder).url, _shown(name)
     try:
-        was_there = Tokens(folder, url).delete()
+        was_there = TokenStorage(folder, url).delete()
     except ServerFailed as failed:
         raise CrowError(f"Not logged out of {name}: {failed.message}.") from None
     if was_there:

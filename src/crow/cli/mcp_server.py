@@ -15,7 +15,7 @@ from crow.config.load import load_settings
 from crow.config.settings import Settings
 from crow.config.variables import key_variables
 from crow.mcp.serving.calling import Judge
-from crow.mcp.serving.clients import CommandRunner, Offering
+from crow.mcp.serving.clients import CommandRunner, ServerOptions
 from crow.mcp.serving.file_editor import ADVICE
 from crow.mcp.serving.server import CrowServer
 from crow.policy.rules import judge_in
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
 
     async def serve_and_leave() -> int:
         keeper = Keeper()
-        server = CrowServer(_offering(arguments, settings, folder, keeper))
+        server = CrowServer(_options(arguments, settings, folder, keeper))
 
         async def close() -> None:
             await server.close()
@@ -48,13 +48,13 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
     return asyncio.run(serve_and_leave())
 
 
-def _offering(arguments: argparse.Namespace, settings: Settings, crow_home: str, keeper: Keeper) -> Offering:
+def _options(arguments: argparse.Namespace, settings: Settings, crow_home: str, keeper: Keeper) -> ServerOptions:
     roots: Sequence[str] = arguments.root
     judge = partial(
         judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
     )
     judge_host = _judge_of_hosts(judge(roots=(), outputs=""))
-    return Offering(
+    return ServerOptions(
         folder=_start_folder(),
         roots=tuple(os.path.realpath(root) for root in roots),
         judge_in=judge,

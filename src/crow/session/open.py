@@ -12,7 +12,7 @@ from crow.actions import Person
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.events import Notice, TurnStarted
-from crow.mcp.using.configured import all_wanted
+from crow.mcp.using.configured import configured_servers
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import SystemPrompt
@@ -225,18 +225,18 @@ class _Assembly:
     def _servers(self) -> Servers:
         handed_over, configured = self._environment.servers, self._setup.settings.mcp_servers
         return Servers(
-            lambda: all_wanted(handed_over, configured, self._projects.servers),
+            lambda: configured_servers(handed_over, configured, self._projects.servers),
             self._hub,
             self._journal,
             self._waiting,
         )
 
     def _hub(self) -> "Hub":
-        from crow.mcp.using.connection import Around  # the library behind it is loaded for servers only
+        from crow.mcp.using.connection import ConnectionContext  # the library behind it is loaded for servers only
         from crow.mcp.using.hub import Hub
 
         environment = self._environment
-        around = Around(
+        around = ConnectionContext(
             keeper=environment.keeper,
             home=self._home,
             roots=environment.workspace.roots,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from crow.actions import Filled, Form, Link, Person
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent
-from crow.mcp.using.configured import Wanted
+from crow.mcp.using.configured import ConfiguredServer
 from crow.session.commands import Command, CommandPrompt, CommandReply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
@@ -102,7 +102,7 @@ class Servers:
 
     def __init__(
         self,
-        wanted: Callable[[], Mapping[str, Wanted]],
+        wanted: Callable[[], Mapping[str, ConfiguredServer]],
         make_hub: "Callable[[], Hub]",
         journal: Journal,
         waiting: Callable[[str], Wait],

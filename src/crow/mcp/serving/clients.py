@@ -58,7 +58,7 @@ class CommandRunner(msgspec.Struct, frozen=True):
     """The seconds that a command has by default."""
 
 
-class Offering(msgspec.Struct, frozen=True):
+class ServerOptions(msgspec.Struct, frozen=True):
     """What the server was started with."""
 
     folder: str
@@ -74,16 +74,16 @@ class Offering(msgspec.Struct, frozen=True):
 
 
 class ServedClient:
-    def __init__(self, offering: Offering) -> None:
-        self._offering = offering
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
         self._edits = PastEdits()
         seen = Seen()
-        web_tools = offering.web_tools() if offering.web_tools is not None else ()
+        web_tools = options.web_tools() if options.web_tools is not None else ()
         tools: list[Tool] = [FileEditor(seen, self._edits), *web_tools]
         self._terminals: Terminals | None = None
         self._outputs = ""
-        if offering.commands is not None:
-            runner = offering.commands()
+        if options.commands is not None:
+            runner = options.commands()
             self._terminals, self._outputs = Terminals(runner.commands), runner.outputs
             tools += [
                 RunCommand(self._terminals, runner.timeout, ADVICE),
@@ -133,7 +133,7 @@ class ServedClient:
 
     def open(self, roots: Sequence[str]) -> OpenFolders:
         workspace = ServedWorkspace(roots, self._edits, self._outputs)
-        return OpenFolders(workspace, self._offering.judge_in(workspace.roots, self._outputs))
+        return OpenFolders(workspace, self._options.judge_in(workspace.roots, self._outputs))
 
     async def close(self) -> None:
         if self._terminals is not None:
@@ -143,13 +143,13 @@ class ServedClient:
 class ServedClients:
     """By the id of their session; those that have none share one state, since nobody can tell them apart."""
 
-    def __init__(self, offering: Offering) -> None:
-        self.offering = offering
+    def __init__(self, options: ServerOptions) -> None:
+        self.options = options
         self._clients: dict[str, ServedClient] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def find(self, session_id: str) -> ServedClient:
-        client = self._clients.pop(session_id, None) or ServedClient(self.offering)
+        client = self._clients.pop(session_id, None) or ServedClient(self.options)
         self._clients[session_id] = client  # at the end: the least recent one comes first
         if len(self._clients) > MOST_CLIENTS:
             self.forget(next(iter(self._clients)))

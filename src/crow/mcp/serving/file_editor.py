@@ -45,8 +45,8 @@ _VERBS: dict[str, str] = {
 
 HIGHEST_LINE = 2**31
 """No file has more."""
-_ABOUT_PATH = "absolute, or relative to the first of the host's folders"
-_ABOUT_RANGE = "first and last line, or name in a folder, counted from 1; -1 as the last means the end"
+_PATH_DESCRIPTION = "absolute, or relative to the first of the host's folders"
+_RANGE_DESCRIPTION = "first and last line, or name in a folder, counted from 1; -1 as the last means the end"
 
 ADVICE = Advice(
     read_first="View it first.",
@@ -71,8 +71,10 @@ There need not be a tool that runs commands, and there is none that searches fil
 
 class FileEditorArguments(msgspec.Struct, frozen=True):
     command: Annotated[Command, msgspec.Meta(description="what is done with the file")]
-    path: Annotated[str, msgspec.Meta(min_length=1, description=_ABOUT_PATH)]
-    view_range: Annotated[list[int], msgspec.Meta(min_length=2, max_length=2, description=_ABOUT_RANGE)] | None = None
+    path: Annotated[str, msgspec.Meta(min_length=1, description=_PATH_DESCRIPTION)]
+    view_range: (
+        Annotated[list[int], msgspec.Meta(min_length=2, max_length=2, description=_RANGE_DESCRIPTION)] | None
+    ) = None
     file_text: Annotated[str, msgspec.Meta(description="for `create`")] | None = None
     old_str: Annotated[str, msgspec.Meta(description="for `str_replace`")] | None = None
     new_str: Annotated[str, msgspec.Meta(description="for `str_replace` (left out: nothing) and `insert`")] | None = (

@@ -18,9 +18,9 @@ from crow.mcp.serving.calling import serve_call
 from crow.mcp.serving.clients import (
     CallParams,
     Context,
-    Offering,
     ServedClient,
     ServedClients,
+    ServerOptions,
     ask_for_roots,
     cannot_be_asked,
     existing_folders,
@@ -52,9 +52,9 @@ _TITLES = {
 
 
 class CrowServer:
-    def __init__(self, offering: Offering) -> None:
-        self._offering = offering
-        self.clients = ServedClients(offering)
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        self.clients = ServedClients(options)
         self._running: set[asyncio.Task[Any]] = set()
         self._calls = 0
         self._closing = False
@@ -81,7 +81,7 @@ class CrowServer:
     # --- what clients ask for
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[described(tool) for tool in self._client(ctx).tools.values()])
+        return types.ListToolsResult(tools=[tool_definition(tool) for tool in self._client(ctx).tools.values()])
 
     async def _call_tool(self, ctx: Context, params: CallParams) -> types.CallToolResult | types.InputRequiredResult:
         client = self._client(ctx)
@@ -91,12 +91,12 @@ class CrowServer:
         try:
             folders = await self._folders(ctx, params, client)
         except WorkspaceError as error:
-            return answer(ToolResult.failed(str(error)))
+            return call_result(ToolResult.failed(str(error)))
         if folders is None:
             return roots_question()
         if self._closing:
             raise MCPError(types.CONNECTION_CLOSED, "The server is ending.")
-        return answer(await self._to_its_end(self._run(ctx, params, client, folders)))
+        return call_result(await self._to_its_end(self._run(ctx, params, client, folders)))
 
     async def _roots_changed(self, ctx: Context, params: types.NotificationParams | None) -> None:
         self._client(ctx).roots_changed()
@@ -111,10 +111,10 @@ class CrowServer:
         return None if named is None else existing_folders(named)
 
     async def _named_folders(self, ctx: Context, params: CallParams, client: ServedClient) -> tuple[str, ...] | None:
-        if self._offering.roots:
-            return self._offering.roots
+        if self._options.roots:
+            return self._options.roots
         if not offers_roots(ctx):
-            return start_folder(self._offering.folder)
+            return start_folder(self._options.folder)
         if cannot_be_asked(ctx):
             return roots_in(params)
         return await client.roots(lambda: ask_for_roots(ctx))
@@ -172,7 +172,7 @@ async def _ended_within(seconds: float, tasks: Sequence[asyncio.Task[Any]]) -> N
 # --- tools and their results as the protocol has them
 
 
-def described(tool: Tool) -> types.Tool:
+def tool_definition(tool: Tool) -> types.Tool:
     name = tool.spec.name
     return types.Tool(
         name=name,
@@ -198,7 +198,7 @@ def _annotations(tool: Tool) -> types.ToolAnnotations:
     )
 
 
-def answer(result: ToolResult) -> types.CallToolResult:
+def call_result(result: ToolResult) -> types.CallToolResult:
     """Without structured content: several hosts show the model that instead of the text, which says more."""
     content: list[types.ContentBlock] = [types.TextContent(text=result.text)]
     content += [types.ImageContent(data=image.data, mime_type=image.mime_type) for image in result.images]

@@ -176,14 +176,14 @@ def refusal(line: str) -> str:
         case {"method": str()} if "id" not in raw:
             return ""  # a notification
         case dict():
-            return _about_a_request(cast("dict[str, Any]", raw))
+            return _request_error(cast("dict[str, Any]", raw))
         case list():
             return _error(None, INVALID_REQUEST, "Several messages in one line are not supported.")
         case _:
             return _error(None, INVALID_REQUEST, "This line is no message of JSON-RPC.")
 
 
-def _about_a_request(raw: dict[str, Any]) -> str:
+def _request_error(raw: dict[str, Any]) -> str:
     id = _usable(raw.get("id"))
     if _holds_half_a_character(raw):
         return _error(id, PARSE_ERROR, "This line holds half a character: a surrogate (\\uD800 to \\uDFFF) by itself.")

@@ -30,7 +30,9 @@ class Origin(enum.StrEnum):
     PROJECT = "the project"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ConfiguredServer(msgspec.Struct, frozen=True):
+    """A server that a session is to use, with the name that whoever configured it gave it."""
+
     name: str
     origin: Origin
     settings: McpServerSettings
@@ -41,21 +43,21 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def shown_name(server: str) -> str:
-    """As a person and the model read it."""
+    """The name of a server as a person and the model read it."""
     return one_line(server, 100)
 
 
-def all_wanted(
+def configured_servers(
     editor: Mapping[str, McpServerSettings],
     config: Mapping[str, McpServerSettings],
     project: Mapping[str, McpServerSettings],
-) -> dict[str, Wanted]:
-    """By name. The editor's list is authoritative for its names; a project never takes the place of the user's own."""
-    wanted: dict[str, Wanted] = {}
+) -> dict[str, ConfiguredServer]:
+    """All servers by name. The editor's list is authoritative for its names; a project replaces none of the user's."""
+    configured: dict[str, ConfiguredServer] = {}
     for origin, servers in ((Origin.EDITOR, editor), (Origin.CONFIG, config), (Origin.PROJECT, project)):
         for name, settings in servers.items():
-            wanted.setdefault(name, Wanted(name, origin, settings))
-    return wanted
+            configured.setdefault(name, ConfiguredServer(name, origin, settings))
+    return configured
 
 
 # --- the names of servers, tools and prompts for the model, in rules and in files
@@ -66,7 +68,7 @@ def _sanitised(name: str) -> str:
 
 
 def server_names(servers: Iterable[str]) -> dict[str, str]:
-    """By server. Of those whose names are the same once sanitised, the first has the plain one, the others a hash."""
+    """The names by server. Where two are the same once sanitised, the first has the plain one, the other a hash."""
     names: dict[str, str] = {}
     for server in servers:
         name = server_name(server)
@@ -87,7 +89,10 @@ def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
 
 
 def server_name(server: str) -> str:
-    """Neither has it `__` inside nor `_` at its end: a rule for `mcp__docs__*` is not about a server `docs__evil`."""
+    """The server's part of tool names, without `__` inside and `_` at its end.
+
+    A rule for `mcp__docs__*` must not cover a server `docs__evil`.
+    """
     name = re.sub("__+", "_", _sanitised(server))
     if len(name) <= LONGEST_SERVER_NAME and not name.endswith("_"):
         return name

@@ -24,17 +24,24 @@ from mcp_types import (
 from crow import __version__
 from crow.config.settings import Limits
 from crow.events import Notice
-from crow.mcp.using.configured import Wanted, place_of_key
-from crow.mcp.using.elicitation import Addresses, Answering, AskedIn, Asker, RunningCalls, left_at_once
+from crow.mcp.using.configured import ConfiguredServer, place_of_key
+from crow.mcp.using.elicitation import (
+    AskedIn,
+    Asker,
+    RunningCalls,
+    ServerRequestHandler,
+    UrlElicitations,
+    abandoned_on_cancel,
+)
 from crow.mcp.using.failures import (
-    AddressesFirst,
-    Forgotten,
     KeyRefused,
     LoginNeeded,
     NotCalled,
     ServerFailed,
-    Telling,
+    ServerNotices,
+    SessionExpired,
     TimedOut,
+    UrlElicitationRequired,
     as_failure,
     first_of,
     is_lost,
@@ -44,7 +51,7 @@ from crow.mcp.using.login import log_in_through, with_stored_tokens
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.program import StderrLog, start_program, stderr_path
 from crow.mcp.using.remote import Remote, is_authorised
-from crow.mcp.using.startup import Expected, Retries
+from crow.mcp.using.startup import Retries, StartupWait
 from crow.mcp.using.stdio import Stdio
 from crow.timeouts import timeout
 from crow.workspace.processes import Keeper
@@ -52,7 +59,7 @@ from mcp import Client, MCPError
 
 logger = logging.getLogger(__name__)
 
-GOODBYES = (2.0, 0.5, 0.5)
+CLOSE_TIMEOUTS = (2.0, 0.5, 0.5)
 """Seconds to end in. Each time that was not enough, what is still waited for is cut off."""
 
 T = TypeVar("T")
@@ -70,7 +77,7 @@ class State(enum.StrEnum):
 
 
 AT_REST = (State.FAILED, State.TIMED_OUT, State.STARTING_AGAIN)
-"""Nothing of it runs, until it is started again."""
+"""States in which no part of the server runs, until it is started again."""
 
 
 _NOT_YET = {
@@ -79,7 +86,7 @@ _NOT_YET = {
 }
 
 
-class Around(msgspec.Struct, frozen=True):
+class ConnectionContext(msgspec.Struct, frozen=True):
     """What every server of a session is given."""
 
     keeper: Keeper
@@ -91,54 +98,62 @@ class Around(msgspec.Struct, frozen=True):
     tell: Callable[[Notice], None]
 
 
-class Connection:
-    """`known_as` is the server's name in those of its tools, in rules and in files: no other server has it.
+class ServerConnection:
+    """The connection to one server, and to its successor whenever it is started again.
+
+    `known_as` is the server's name in those of its tools, in rules and in files: no other server has it.
 
     `on_change` is called when what the server offers has changed, and when its state has.
     """
 
     def __init__(
-        self, wanted: Wanted, known_as: str, around: Around, on_change: "Callable[[Connection], None]"
+        self,
+        server: ConfiguredServer,
+        known_as: str,
+        context: ConnectionContext,
+        on_change: "Callable[[ServerConnection], None]",
     ) -> None:
-        self.wanted = wanted
+        self.server = server
         self.known_as = known_as
         self.state = State.STARTING
         self._down: ServerFailed | None = None
         """Why it is not ready."""
-        self._around = around
+        self._context = context
         self._on_change = on_change
-        self._telling = Telling(wanted, around.tell)
-        self._errors = StderrLog(stderr_path(around.home, known_as))
+        self._notices = ServerNotices(server, context.tell)
+        self._errors = StderrLog(stderr_path(context.home, known_as))
         self._stdio: Stdio | None = None
         self._client: Client | None = None
         self._mode: Literal["legacy", "auto"] = "legacy"
         self._calls = RunningCalls(lambda: self.answers_in)
-        self._answering = Answering(wanted.name, around.roots, around.asker, self._calls, self._telling.warn)
-        self._addresses = Addresses(wanted.name, around.asker)
+        self._requests = ServerRequestHandler(
+            server.name, context.roots, context.asker, self._calls, self._notices.warn
+        )
+        self._url_elicitations = UrlElicitations(server.name, context.asker)
         self._unauthorised = False
         self._was_ready = False
         self._is_awaited = False
         """The person knows that it is not ready, and is told when it is."""
-        self._expected = Expected(lambda: self._start_limit, self._go_on_without_it)
+        self._startup = StartupWait(lambda: self._start_limit, self._go_on_without_it)
         self._lost = asyncio.Event()
         self._left = asyncio.Event()
-        """Nothing of its last life is left."""
+        """The server of the last start has ended."""
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.has = Inventory(self._lost, self._telling.warn)
+        self.inventory = Inventory(self._lost, self._notices.warn)
 
     @property
     def name(self) -> str:
-        return self.wanted.name
+        return self.server.name
 
     @property
     def shown_name(self) -> str:
-        return self.wanted.shown_name
+        return self.server.shown_name
 
     @property
     def shown_state(self) -> State:
-        """One that is lost, or is to be started again, is not ready any more, though it is still ending."""
+        """For a person: a server that is lost, or restarted, is not ready any more, though it is still ending."""
         return State.STARTING_AGAIN if self.state is State.READY and self._lost.is_set() else self.state
 
     @property
@@ -161,20 +176,20 @@ class Connection:
     # --- for whoever uses it
 
     def start(self) -> None:
-        self._expected.begin()
+        self._startup.begin()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
         """Returns when it is ready, has failed, or has been waited for as long as a prompt may wait."""
-        await self._expected.settled()
+        await self._startup.settled()
 
     @property
     def is_settled(self) -> bool:
-        return self._expected.is_settled
+        return self._startup.is_settled
 
     def restart(self) -> None:
         self._is_awaited = True
-        self._expected.begin()
+        self._startup.begin()
         self._wake.set()
         if self.state is State.READY:
             self._end(ServerFailed("it is started again"))
@@ -184,10 +199,10 @@ class Connection:
 
     async def close(self) -> None:
         """Ends it, and everything that it started, whether or not it says goodbye."""
-        self._expected.settle()
+        self._startup.settle()
         if self._task is None:
             return
-        for seconds in GOODBYES:
+        for seconds in CLOSE_TIMEOUTS:
             self._task.cancel()
             ended, _ = await asyncio.wait([self._task], timeout=seconds)
             if ended:
@@ -215,22 +230,22 @@ class Connection:
 
         try:
             return await self.ask(call, asked_in)
-        except AddressesFirst as wanted:
-            await self._addresses.visit(wanted, asked_in)
+        except UrlElicitationRequired as wanted:
+            await self._url_elicitations.visit(wanted, asked_in)
             return await self.ask(call, asked_in)
         finally:
             is_over = True
 
     @property
     def answers_in(self) -> float:
-        limit = self.wanted.settings.mcp_call
-        return self._around.limits().mcp_call if limit is None else limit
+        limit = self.server.settings.mcp_call
+        return self._context.limits().mcp_call if limit is None else limit
 
     async def ask(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
         """Anything, within the limit of a call. `asked_in`: where the server's own questions belong meanwhile."""
         try:
             return await self._ask_once(question, asked_in)
-        except Forgotten:
+        except SessionExpired:
             return await self._ask_once(question, asked_in)
 
     async def _ask_once(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
@@ -239,7 +254,7 @@ class Connection:
         try:
             async with timeout(self.answers_in) as clock:
                 with self._calls.running(asked_in, clock):
-                    return await left_at_once(question(client))
+                    return await abandoned_on_cancel(question(client))
         except TimeoutError:
             raise ServerFailed(f"it did not answer within {self.answers_in:g} s") from None
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
@@ -265,7 +280,7 @@ class Connection:
             if isinstance(failure, LoginNeeded):
                 self._end(failure)
             return failure
-        if isinstance(failure := as_failure(error), Forgotten):
+        if isinstance(failure := as_failure(error), SessionExpired):
             self._end(failure)
             return failure
         if is_lost(first) or (isinstance(first, MCPError) and self._lost.is_set()):
@@ -319,20 +334,20 @@ class Connection:
         self._left.clear()
         self._failure = None
         self._unauthorised = False
-        limit = self._start_limit + self._around.limits().mcp_late
+        limit = self._start_limit + self._context.limits().mcp_late
         clock = timeout(limit)
         try:
             async with clock, self._connected() as client:
-                await self.has.take(client)
+                await self.inventory.take(client)
                 clock.reschedule(None)
                 self._become_ready(client)
-                await self.has.follow(client, lambda: self.answers_in, lambda: self._on_change(self))
+                await self.inventory.follow(client, lambda: self.answers_in, lambda: self._on_change(self))
         except Exception as error:  # noqa: BLE001 -- the edge of a library: whatever it is, it costs this server alone
             if clock.expired():
                 failure = TimedOut(limit, self._remark())
             elif self._can_be_newer(error):
                 if not self.is_settled:
-                    self._expected.begin()
+                    self._startup.begin()
                 return await self._live()
             else:
                 failure = self._not_let_in() if self._is_kept_out(first_of(error)) else self._why(error)
@@ -354,8 +369,8 @@ class Connection:
         return self._unauthorised or isinstance(error, LoginNeeded)
 
     def _not_let_in(self) -> ServerFailed:
-        place = place_of_key(self.wanted.settings)
-        return KeyRefused(place) if place else self._telling.login_needed()
+        place = place_of_key(self.server.settings)
+        return KeyRefused(place) if place else self._notices.login_needed()
 
     def _can_be_newer(self, error: Exception) -> bool:
         """A server may speak only a version of the protocol that begins differently."""
@@ -371,8 +386,8 @@ class Connection:
         async with Client(
             self._transport(),
             mode=self._mode,
-            elicitation_callback=self._answering.elicit,
-            list_roots_callback=self._answering.roots,
+            elicitation_callback=self._requests.elicit,
+            list_roots_callback=self._requests.roots,
             message_handler=self._hear,
             client_info=Implementation(name="crow", title="Crow", version=__version__),
             cache=None,
@@ -380,15 +395,15 @@ class Connection:
             yield client
 
     def _transport(self) -> Transport:
-        settings = self.wanted.settings
-        guard = MessageGuard(asyncio.get_running_loop().time, self.has.leave_out)
+        settings = self.server.settings
+        guard = MessageGuard(asyncio.get_running_loop().time, self.inventory.leave_out)
         if settings.url:
-            auth = None if is_authorised(settings) else with_stored_tokens(self._around.home, settings.url)
+            auth = None if is_authorised(settings) else with_stored_tokens(self._context.home, settings.url)
             return Remote(settings, auth, guard, self._note_unauthorised, self._end)
-        around = self._around
-        folder, environ = around.roots[0], around.environ
+        context = self._context
+        folder, environ = context.roots[0], context.environ
         self._stdio = Stdio(
-            lambda: start_program(around.keeper, settings, folder, environ),
+            lambda: start_program(context.keeper, settings, folder, environ),
             self._errors,
             guard,
             self._end,
@@ -398,20 +413,20 @@ class Connection:
 
     def _remark(self) -> str:
         """What may explain why it does not answer; empty for one over HTTP, which says nothing beside its messages."""
-        return self._stdio.talk.remark() if self._stdio is not None else ""
+        return self._stdio.output.remark() if self._stdio is not None else ""
 
     async def _log_in(self) -> bool:
         """Through the person's client, where it can show an address. Whether it worked."""
-        asker = self._around.asker
+        asker = self._context.asker
         if not asker.can_visit:
             return False
         self._change(State.WAITING_FOR_LOGIN)
         if self.is_settled:
             self._go_on_without_it()
         try:
-            await log_in_through(asker, self.wanted, self.known_as, self._around.home)
+            await log_in_through(asker, self.server, self.known_as, self._context.home)
         except ServerFailed as failed:
-            self._telling.warn(f"The login did not work: {failed.message}.")
+            self._notices.warn(f"The login did not work: {failed.message}.")
             return False
         self._change(State.STARTING)
         return True
@@ -421,9 +436,9 @@ class Connection:
     async def _hear(self, message: object) -> None:
         match message:
             case ToolListChangedNotification() | PromptListChangedNotification():
-                self.has.has_changed()
+                self.inventory.has_changed()
             case ElicitCompleteNotification():
-                self._addresses.complete(message.params.elicitation_id)
+                self._url_elicitations.complete(message.params.elicitation_id)
             case _:
                 pass
 
@@ -434,7 +449,7 @@ class Connection:
 
     def _note_ending(self) -> None:
         if not self._wake.is_set():  # else it is started again, and that is waited for
-            self._expected.settle_soon()
+            self._startup.settle_soon()
 
     def _note_unauthorised(self, now: bool) -> None:
         self._unauthorised = now
@@ -443,20 +458,20 @@ class Connection:
         self._client = client
         self._unauthorised = False
         if self._is_awaited:
-            self._telling.is_ready_now(was_ready=self._was_ready)
+            self._notices.is_ready_now(was_ready=self._was_ready)
         self._was_ready = True
         self._is_awaited = False
-        self._expected.settle()
+        self._startup.settle()
         self._change(State.READY)
 
     def _go_down(self, failure: ServerFailed, *, given_up: bool, first: bool) -> None:
         self._is_awaited = True
         self._down = failure
         if first:
-            self._telling.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
+            self._notices.has_failed(failure, was_ready=self._was_ready, given_up=given_up)
         elif given_up:
-            self._telling.is_given_up(failure, was_ready=self._was_ready)
-        self._expected.settle()
+            self._notices.is_given_up(failure, was_ready=self._was_ready)
+        self._startup.settle()
         if not given_up:
             self._change(State.STARTING_AGAIN)
         else:
@@ -465,9 +480,9 @@ class Connection:
     def _go_on_without_it(self) -> None:
         self._is_awaited = True
         if self.state is State.WAITING_FOR_LOGIN:
-            self._telling.waits_for_login()
+            self._notices.waits_for_login()
         else:
-            self._telling.is_late(self._start_limit, self._remark())
+            self._notices.is_late(self._start_limit, self._remark())
 
     def _change(self, state: State) -> None:
         self.state = state
@@ -477,5 +492,5 @@ class Connection:
 
     @property
     def _start_limit(self) -> float:
-        limit = self.wanted.settings.mcp_start
-        return self._around.limits().mcp_start if limit is None else limit
+        limit = self.server.settings.mcp_start
+        return self._context.limits().mcp_start if limit is None else limit

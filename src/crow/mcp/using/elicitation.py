@@ -24,8 +24,8 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from crow.actions import Filled, Form, Link
-from crow.mcp.using.failures import Address, AddressesFirst, ServerFailed
-from crow.mcp.using.forms import can_be_opened, flat, labels, words
+from crow.mcp.using.failures import RequiredUrl, ServerFailed, UrlElicitationRequired
+from crow.mcp.using.forms import can_be_opened, labels, validated_form, words
 from crow.results import ToolKind
 from crow.timeouts import Timeout
 from crow.visible import hidden_characters, one_line, remark_on
@@ -96,7 +96,7 @@ class RunningCalls:
         return tuple(self._running)
 
     @contextmanager
-    def standing_still(self) -> Generator[None]:
+    def clocks_paused(self) -> Generator[None]:
         """While the person is asked, the clock of no call runs."""
         self._questions += 1
         self._set_clocks(None)
@@ -113,7 +113,7 @@ class RunningCalls:
                 call.clock.reschedule(end)
 
 
-async def unless_over(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | None:
+async def until_calls_end(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | None:
     """What comes of the work; None if all these calls were over before, and the work is cancelled."""
     working = asyncio.ensure_future(work)
     ending = asyncio.gather(*(call.over.wait() for call in calls))
@@ -125,7 +125,7 @@ async def unless_over(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | N
         ending.cancel()
 
 
-async def left_at_once(work: Awaitable[T]) -> T:
+async def abandoned_on_cancel(work: Awaitable[T]) -> T:
     """Cancelling does not wait for the work's end: to tell a server so, the library waits for one that never reads."""
     working = asyncio.ensure_future(work)
     try:
@@ -166,7 +166,7 @@ class Asker(Protocol):
         ...
 
 
-class Answering:
+class ServerRequestHandler:
     """For one server, whose calls are `calls`; `warn` tells the person.
 
     A question ends with its call, however that ends; and each with the connection, which the library sees to. While
@@ -190,7 +190,7 @@ class Answering:
         )
 
     async def elicit(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        with self._calls.standing_still():
+        with self._calls.clocks_paused():
             match params:
                 case ElicitRequestFormParams():
                     return await self._form(params)
@@ -198,7 +198,7 @@ class Answering:
                     return await self._address(params)
 
     async def _form(self, params: ElicitRequestFormParams) -> ElicitResult | ErrorData:
-        schema = flat(params.requested_schema)
+        schema = validated_form(params.requested_schema)
         if schema is None:
             return _NO_FORM
         text = self._said(params.message, labels(params.requested_schema))
@@ -229,7 +229,7 @@ class Answering:
         calls = self._calls.now()
         if calls:
             place = calls[0].asked_in if len(calls) == 1 else AskedIn()
-            return await unless_over(question(place), calls)
+            return await until_calls_end(question(place), calls)
         if self._waiting >= MOST_WAITING:
             return declined
         self._waiting += 1
@@ -258,7 +258,7 @@ def question_of(server: str, message: str) -> str:
 # --- pages to open before a call is answered
 
 
-class Addresses:
+class UrlElicitations:
     """Addresses that one server wants opened before it answers a call: an error names them, and the call is made again.
 
     The person agrees to open each, and the server says when that is done, or the person does: not every server tells.
@@ -275,7 +275,7 @@ class Addresses:
         if link_id in self._open:
             self._open[link_id].set()
 
-    async def visit(self, wanted: AddressesFirst, asked_in: AskedIn) -> None:
+    async def visit(self, wanted: UrlElicitationRequired, asked_in: AskedIn) -> None:
         """Returns when the call can be made again; ServerFailed says why it cannot."""
         if not self._asker.can_visit or not wanted.addresses or not _can_all_be_opened(wanted.addresses):
             raise ServerFailed(wanted.message)
@@ -283,7 +283,7 @@ class Addresses:
             if not await self._visit(address, asked_in):
                 raise ServerFailed(f"it wants {address.url} to be opened first, which was declined")
 
-    async def _visit(self, address: Address, asked_in: AskedIn) -> bool:
+    async def _visit(self, address: RequiredUrl, asked_in: AskedIn) -> bool:
         completed = self._open.setdefault(address.id, asyncio.Event())
         try:
             text = question_of(self._server, address.message)
@@ -293,7 +293,7 @@ class Addresses:
         finally:
             self._open.pop(address.id, None)
 
-    async def _is_done(self, address: Address, asked_in: AskedIn, completed: asyncio.Event) -> bool:
+    async def _is_done(self, address: RequiredUrl, asked_in: AskedIn, completed: asyncio.Event) -> bool:
         """Whether it is, by whoever says so first."""
         text = question_of(self._server, f"Are you done at {address.url}?")
         form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind)
@@ -309,5 +309,5 @@ class Addresses:
             asked.cancel()
 
 
-def _can_all_be_opened(addresses: Sequence[Address]) -> bool:
+def _can_all_be_opened(addresses: Sequence[RequiredUrl]) -> bool:
     return all(can_be_opened(address.url) for address in addresses)

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from crow.config.hosts import shown_address
 from crow.errors import CrowError
 from crow.events import Notice, Remark
-from crow.mcp.using.configured import Origin, Wanted, bare_address
+from crow.mcp.using.configured import ConfiguredServer, Origin, bare_address
 from crow.visible import one_line
 from mcp import MCPError
 
 LONGEST = 500
-MOST_ADDRESSES = 5
+MOST_URLS = 5
 ACCEPTED = 202
 FORBIDDEN = 403
 NOT_FOUND = 404
@@ -61,33 +61,33 @@ class KeyRefused(ServerFailed):
 
 
 class NotCalled(ServerFailed):
-    """Nothing was sent to it."""
+    """Nothing was sent to the server."""
 
 
-class Forgotten(ServerFailed):
-    """It does not know our session any more, and has not looked at what was asked in it."""
+class SessionExpired(ServerFailed):
+    """The server does not know our session any more, and has not looked at what was asked in it."""
 
     def __init__(self) -> None:
         super().__init__("it has forgotten this session")
 
 
-class Address(msgspec.Struct, frozen=True):
+class RequiredUrl(msgspec.Struct, frozen=True):
     url: str
     message: str
     id: str
 
 
-class AddressesFirst(ServerFailed):
-    """It answers a call when the person has been there."""
+class UrlElicitationRequired(ServerFailed):
+    """The server answers a call when the person has opened these URLs."""
 
-    def __init__(self, addresses: tuple[Address, ...]) -> None:
+    def __init__(self, addresses: tuple[RequiredUrl, ...]) -> None:
         named = ", ".join(one_line(address.url, 500) for address in addresses)
         super().__init__(f"it wants you to open {named} first" if named else "it wants you to open an address first")
         self.addresses = addresses
 
 
 class TimedOut(ServerFailed):
-    """It took longer to start than it may."""
+    """The server took longer to start than it may."""
 
     def __init__(self, seconds: float, remark: str) -> None:
         super().__init__(f"it has not answered within {seconds:g} s.{remark}", lasting=True)
@@ -101,7 +101,7 @@ def first_of(error: BaseException) -> BaseException:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the library says so: servers use the same code for anything."""
+    """Whether the library says that the connection is lost: servers use the same code for anything."""
     return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED and error.message.startswith(_LOST)
 
 
@@ -113,7 +113,7 @@ def as_failure(error: BaseException) -> ServerFailed:
         case MCPError() if is_lost(error):
             return ServerFailed("the connection was closed")
         case MCPError() if error.code == URL_ELICITATION_REQUIRED:
-            return AddressesFirst(_addresses(error.data))
+            return UrlElicitationRequired(_required_urls(error.data))
         case MCPError() if isinstance(error.data, ServerFailed):
             return error.data
         case MCPError() if error.message == MALFORMED:
@@ -154,7 +154,7 @@ def fault_of(response: httpx2.Response) -> ServerFailed | None:
         told = f"it redirects to {where}, which is not followed: check the url"
         return ServerFailed(told, lasting=True, for_model="it redirects to another address, which is not followed")
     if response.status_code == NOT_FOUND and SESSION in response.request.headers:
-        return Forgotten()
+        return SessionExpired()
     if response.status_code in (FORBIDDEN, NOT_FOUND):
         return ServerFailed(f"it answered with HTTP status {response.status_code}: check the url", lasting=True)
     if not response.is_success:
@@ -166,29 +166,29 @@ def fault_of(response: httpx2.Response) -> ServerFailed | None:
     return ServerFailed(f"it answered with {what}, not MCP: check the url", lasting=True)
 
 
-def _addresses(data: object) -> tuple[Address, ...]:
+def _required_urls(data: object) -> tuple[RequiredUrl, ...]:
     try:
-        wanted = ElicitationRequiredErrorData.model_validate(data).elicitations[:MOST_ADDRESSES]
+        wanted = ElicitationRequiredErrorData.model_validate(data).elicitations[:MOST_URLS]
     except ValidationError:
         return ()
-    return tuple(Address(one.url, one.message, one.elicitation_id or one.url) for one in wanted)
+    return tuple(RequiredUrl(one.url, one.message, one.elicitation_id or one.url) for one in wanted)
 
 
 # --- what the person and the model are told
 
 
-class Telling:
+class ServerNotices:
     """The notices about one server: which one it is, who configured it, what is the matter, what can be done."""
 
-    def __init__(self, wanted: Wanted, tell: Callable[[Notice], None]) -> None:
-        self._wanted = wanted
+    def __init__(self, server: ConfiguredServer, tell: Callable[[Notice], None]) -> None:
+        self._server = server
         self._tell = tell
 
     def login_needed(self) -> LoginNeeded:
-        if self._wanted.origin is Origin.CONFIG:
-            return LoginNeeded(self._wanted.shown_name)
+        if self._server.origin is Origin.CONFIG:
+            return LoginNeeded(self._server.shown_name)
         # Another server of this name may stand in the configuration, so the editor's is named by its address.
-        return LoginNeeded(one_line(bare_address(self._wanted.settings.url), 500), is_address=True)
+        return LoginNeeded(one_line(bare_address(self._server.settings.url), 500), is_address=True)
 
     def is_ready_now(self, *, was_ready: bool) -> None:
         self._say("info", f"The MCP server {self._shown} is ready now.", was_ready)
@@ -196,7 +196,7 @@ class Telling:
     def has_failed(self, failure: ServerFailed, *, was_ready: bool, given_up: bool) -> None:
         verb = "has stopped" if was_ready else "cannot be used"
         if isinstance(failure, TimedOut):
-            next_step = f" {self._by_hand}" if self._wanted.settings.url else f" It was ended. {self._by_hand}"
+            next_step = f" {self._by_hand}" if self._server.settings.url else f" It was ended. {self._by_hand}"
         else:
             next_step = "" if given_up else " It is started again."
         text = f"The MCP server {self._shown} {verb}: {failure.message.rstrip('.')}.{next_step}"
@@ -226,19 +226,19 @@ class Telling:
 
     @property
     def _shown(self) -> str:
-        return f"`{self._wanted.shown_name}` (from {self._wanted.origin})"
+        return f"`{self._server.shown_name}` (from {self._server.origin})"
 
     @property
     def _by_hand(self) -> str:
-        return f"`/mcp restart {self._wanted.shown_name}` tries again."
+        return f"`/mcp restart {self._server.shown_name}` tries again."
 
 
-def gave_no(what: str, wanted: Wanted, failed: ServerFailed) -> str:
+def gave_no(what: str, server: ConfiguredServer, failed: ServerFailed) -> str:
     """A sentence for the model about something that was asked of a server."""
-    return f"The MCP server `{wanted.shown_name}` gave no {what}: {failed.for_model.rstrip('.')}."
+    return f"The MCP server `{server.shown_name}` gave no {what}: {failed.for_model.rstrip('.')}."
 
 
 def silence_library() -> None:
-    """It logs messages with all they carry, and failures that we tell in our own words."""
+    """Turns off the log of the MCP library, which holds whole messages and failures that we tell in our own words."""
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

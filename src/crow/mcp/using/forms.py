@@ -87,7 +87,7 @@ class _Form(msgspec.Struct, frozen=True):
     required: tuple[str, ...] | None = None
 
 
-def flat(schema: Any) -> dict[str, Any] | None:
+def validated_form(schema: Any) -> dict[str, Any] | None:
     """A form that any client can show: an object of plain fields. None if it is something else."""
     try:
         form = msgspec.convert(schema, _Form)

@@ -7,9 +7,9 @@ import msgspec
 from mcp_types import Tool as McpToolDefinition
 
 from crow.events import Notice
-from crow.mcp.using.configured import Wanted, server_name, server_names, shown_name, tool_name
-from crow.mcp.using.connection import Around, Connection, State
-from crow.mcp.using.failures import Telling
+from crow.mcp.using.configured import ConfiguredServer, server_name, server_names, shown_name, tool_name
+from crow.mcp.using.connection import ConnectionContext, ServerConnection, State
+from crow.mcp.using.failures import ServerNotices
 from crow.mcp.using.prompts_and_resources import NAME as RESOURCES
 from crow.mcp.using.prompts_and_resources import Resources, ServerPrompt, prompts_of
 from crow.mcp.using.schemas import SchemaUnfit
@@ -52,14 +52,14 @@ class ServerStatus(msgspec.Struct, frozen=True):
 class Hub:
     """`window` gives the size of the model's window in tokens, if it is known."""
 
-    def __init__(self, around: Around, window: Callable[[], int | None]) -> None:
-        self._around = around
+    def __init__(self, context: ConnectionContext, window: Callable[[], int | None]) -> None:
+        self._context = context
         self._window = window
         self.on_change: Callable[[], None] = lambda: None
         """Called when a server's state or what it offers has changed, or there is a server less."""
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, ServerConnection] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        self._lists: dict[Connection, ToolList] = {}
+        self._lists: dict[ServerConnection, ToolList] = {}
         self._told_of_names: set[str] = set()
         self._found: dict[str, None] = {}
         """Names of deferred tools that were found, the one found last at the end."""
@@ -68,21 +68,21 @@ class Hub:
 
     # --- servers
 
-    def use(self, wanted: Mapping[str, Wanted]) -> None:
+    def use(self, wanted: Mapping[str, ConfiguredServer]) -> None:
         """Starts those that are not there yet, all at once, and ends those that are no longer wanted as they are."""
         names = server_names(wanted)
         for name, connection in list(self._connections.items()):
-            if (wanted.get(name), names.get(name)) != (connection.wanted, connection.known_as):
+            if (wanted.get(name), names.get(name)) != (connection.server, connection.known_as):
                 self._drop(connection)
         for name, server in wanted.items():
             if name not in self._connections:
                 self._tell_of_name(server, names)
-                connection = Connection(server, names[name], self._around, self._has_changed)
+                connection = ServerConnection(server, names[name], self._context, self._has_changed)
                 self._connections[name] = connection
-                self._lists[connection] = ToolList(connection, Telling(server, self._around.tell).warn)
+                self._lists[connection] = ToolList(connection, ServerNotices(server, self._context.tell).warn)
                 connection.start()
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: ServerConnection) -> None:
         del self._connections[connection.name]
         self._lists.pop(connection).leave()
         self.on_change()
@@ -90,7 +90,7 @@ class Hub:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
-    def _tell_of_name(self, server: Wanted, names: Mapping[str, str]) -> None:
+    def _tell_of_name(self, server: ConfiguredServer, names: Mapping[str, str]) -> None:
         plain, own = server_name(server.name), names[server.name]
         if plain == own:
             return
@@ -102,9 +102,9 @@ class Hub:
         )
         if text not in self._told_of_names:
             self._told_of_names.add(text)
-            self._around.tell(Notice("warning", text))
+            self._context.tell(Notice("warning", text))
 
-    def _has_changed(self, connection: Connection) -> None:
+    def _has_changed(self, connection: ServerConnection) -> None:
         if connection.state is State.READY and connection in self._lists:
             self._lists[connection].take_in()
         self.on_change()
@@ -132,12 +132,12 @@ class Hub:
             ServerStatus(
                 one.name,
                 one.known_as,
-                one.wanted.origin,
+                one.server.origin,
                 one.shown_state,
                 one.cause,
                 tuple((tool.spec.name, tool.cost) for tool in self._lists[one].tools.values()),
                 tuple(prompt.name for prompt in prompts[one.name]),
-                one.has.has_resources,
+                one.inventory.has_resources,
                 one.wants_login,
                 one.remedy,
                 one.has_printed,
@@ -197,8 +197,8 @@ class Hub:
             self._found.pop(tool.spec.name, None)
             self._found[tool.spec.name] = None
 
-    def _with_resources(self) -> list[Connection]:
-        return [one for one in self._connections.values() if one.has.has_resources and one.state is State.READY]
+    def _with_resources(self) -> list[ServerConnection]:
+        return [one for one in self._connections.values() if one.inventory.has_resources and one.state is State.READY]
 
 
 # --- the tools of one server
@@ -207,7 +207,7 @@ class Hub:
 class ToolList:
     """`warn` tells the person something of the server."""
 
-    def __init__(self, connection: Connection, warn: Callable[[str], None]) -> None:
+    def __init__(self, connection: ServerConnection, warn: Callable[[str], None]) -> None:
         self.tools: dict[str, McpTool] = {}
         """By the name that the model knows."""
         self._connection = connection
@@ -218,9 +218,9 @@ class ToolList:
     def take_in(self) -> None:
         """What the server lists takes the place of what it listed before."""
         before = {tool.definition.name: tool for tool in self.tools.values()}
-        listed, again = _each_once(self._connection.has.tools)
+        listed, again = _each_once(self._connection.inventory.tools)
         names = self._names(listed, before)
-        left_out = dict(self._connection.has.left_out)
+        left_out = dict(self._connection.inventory.left_out)
         self.tools = {}
         for definition in listed:
             known, name = before.get(definition.name), names[definition.name]

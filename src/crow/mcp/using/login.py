@@ -24,7 +24,7 @@ from crow.actions import Link
 from crow.config.home import write_file
 from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
-from crow.mcp.using.configured import Wanted, bare_address
+from crow.mcp.using.configured import ConfiguredServer, bare_address
 from crow.mcp.using.elicitation import Asker
 from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.mcp.using.message_guard import MessageGuard
@@ -33,7 +33,7 @@ from crow.timeouts import timeout
 from mcp import Client
 
 logger = logging.getLogger(__name__)
-PATIENCE = 300.0
+LOGIN_TIMEOUT = 300.0
 """Seconds that the person has in the browser."""
 PAGE = "Crow is logged in. You can close this page."
 PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
@@ -45,7 +45,7 @@ _LONGEST_REQUEST = 16 * 1024
 # --- what a login leaves
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredLogin(msgspec.Struct, frozen=True):
     url: str
     tokens: dict[str, Any] | None = None
     expires_at: float | None = None
@@ -54,7 +54,7 @@ class _Kept(msgspec.Struct, frozen=True):
     """Where the authorisation server renews tokens, in its own words."""
 
 
-class Tokens:
+class TokenStorage:
     """What is known of one address, in a file below CROW_HOME that only its owner can read.
 
     Tokens belong to an address, not to a name: whoever names another address gets none of them. What an address says
@@ -75,7 +75,7 @@ class Tokens:
         uris = (self._read().client or {}).get("redirect_uris") or [""]
         return urlsplit(str(uris[0])).port or 0
 
-    def keep_places(self, metadata: OAuthMetadata | None) -> None:
+    def store_metadata(self, metadata: OAuthMetadata | None) -> None:
         if metadata is not None:
             places = metadata.model_dump(mode="json", exclude_none=True)
             self._write(msgspec.structs.replace(self._read(), places=places))
@@ -112,22 +112,22 @@ class Tokens:
         client = client_info.model_dump(mode="json", exclude_none=True)
         self._write(msgspec.structs.replace(self._read(), client=client))
 
-    def _read(self) -> _Kept:
+    def _read(self) -> _StoredLogin:
         try:
             with open(self._path, "rb") as file:
-                kept = msgspec.json.decode(file.read(), type=_Kept)
+                kept = msgspec.json.decode(file.read(), type=_StoredLogin)
         except (OSError, msgspec.DecodeError, UnicodeError):
-            return _Kept(self._url)
-        return kept if kept.url == self._url else _Kept(self._url)
+            return _StoredLogin(self._url)
+        return kept if kept.url == self._url else _StoredLogin(self._url)
 
-    def _write(self, kept: _Kept) -> None:
+    def _write(self, kept: _StoredLogin) -> None:
         try:
             write_file(self._path, msgspec.json.encode(kept))
         except ConfigError as error:
             raise ServerFailed(f"its login cannot be kept: {error.message}") from None
 
 
-class NewTokens(Tokens):
+class PendingTokenStorage(TokenStorage):
     """Those of a login that has begun, with a registration of its own: the server may have forgotten the former one.
 
     Nothing is kept before it has worked.
@@ -135,15 +135,15 @@ class NewTokens(Tokens):
 
     def __init__(self, home: str, url: str) -> None:
         super().__init__(home, url)
-        self._now = _Kept(self._url)
+        self._now = _StoredLogin(self._url)
 
     def keep(self) -> None:
         super()._write(self._now)
 
-    def _read(self) -> _Kept:
+    def _read(self) -> _StoredLogin:
         return self._now
 
-    def _write(self, kept: _Kept) -> None:
+    def _write(self, kept: _StoredLogin) -> None:
         self._now = kept
 
 
@@ -159,7 +159,7 @@ def _understood(kind: Any, value: dict[str, Any] | None) -> Any:
 
 def with_stored_tokens(home: str, url: str) -> httpx2.Auth | None:
     """Lets itself in with what a login has left, and asks nobody. None if there was no login."""
-    tokens = Tokens(home, url)
+    tokens = TokenStorage(home, url)
 
     async def refuse(url: str) -> None:
         raise LoginNeeded
@@ -178,7 +178,7 @@ class Renewing(httpx2.Auth):
     Other sessions share them: one that was renewed elsewhere is taken from the file instead.
     """
 
-    def __init__(self, provider: OAuthClientProvider, tokens: Tokens) -> None:
+    def __init__(self, provider: OAuthClientProvider, tokens: TokenStorage) -> None:
         self._provider = provider
         self._tokens = tokens
         tokens.recall(provider)
@@ -216,10 +216,10 @@ def _is_shown(tokens: OAuthToken | None, header: str) -> bool:
 
 
 async def log_in(
-    settings: McpServerSettings, home: str, show: Callable[[str], Awaitable[None]], *, patience: float = PATIENCE
+    settings: McpServerSettings, home: str, show: Callable[[str], Awaitable[None]], *, patience: float = LOGIN_TIMEOUT
 ) -> None:
     """`show` brings the address of the login page to the person. ServerFailed says why it did not work."""
-    tokens = NewTokens(home, settings.url)
+    tokens = PendingTokenStorage(home, settings.url)
     async with _listening() as (port, answer):
 
         async def wait() -> AuthorizationCodeResult:
@@ -234,29 +234,29 @@ async def log_in(
         transport = Remote(settings, auth, guard, lambda unauthorised: None, lambda failure: None)
         try:
             async with Client(transport, mode="legacy", cache=None):
-                tokens.keep_places(auth.context.oauth_metadata)
+                tokens.store_metadata(auth.context.oauth_metadata)
                 tokens.keep()
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
             logger.debug("a login to an MCP server failed: %s", type(first_of(error)).__name__)
             raise as_failure(error) from None
 
 
-async def log_in_through(asker: Asker, wanted: Wanted, known_as: str, home: str) -> None:
+async def log_in_through(asker: Asker, server: ConfiguredServer, known_as: str, home: str) -> None:
     """The same, where the person's client can show an address: it does, and is told when the person is done."""
     link_id = f"login-{known_as}"
 
     async def show(url: str) -> None:
-        link = Link("", f"Log in to the MCP server {wanted.shown_name}.", url, link_id)
+        link = Link("", f"Log in to the MCP server {server.shown_name}.", url, link_id)
         if not await asker.visit(link):
             raise ServerFailed("you did not log in", lasting=True)
 
-    await log_in(wanted.settings, home, show)
+    await log_in(server.settings, home, show)
     asker.visited(link_id)
 
 
 def _provider(
     url: str,
-    tokens: Tokens,
+    tokens: TokenStorage,
     port: int,
     show: Callable[[str], Awaitable[None]],
     wait: Callable[[], Awaitable[AuthorizationCodeResult]],

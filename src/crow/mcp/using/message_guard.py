@@ -61,7 +61,7 @@ class MessageGuard:
             return False
         self.count()
         if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
-            self._mend(message.message.result)
+            self._repair(message.message.result)
         return True
 
     def _is_of_use(self, message: JSONRPCMessage) -> bool:
@@ -76,7 +76,7 @@ class MessageGuard:
         self._next_progress[call] = now + BETWEEN_SHOWN
         return True
 
-    def _mend(self, result: Fields) -> None:
+    def _repair(self, result: Fields) -> None:
         without_too_much(result)
         _name_unknown(result)
         tools = result.get("tools")

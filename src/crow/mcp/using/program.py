@@ -23,9 +23,9 @@ from crow.workspace.terminal import search_path
 
 PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"})
 """What a server gets of the environment, and the `LC_` variables: keys are none of its business."""
-POLITE = 0.5
+EXIT_GRACE = 0.5
 """Seconds that a server gets to end by itself once its input has ended."""
-PATIENCE = 3.9
+END_TIMEOUT = 3.9
 """Seconds until nothing of it is left: the keeper's grace and its struggle with what is stubborn."""
 _STEP = 64 * 1024
 KEPT = 1024 * 1024
@@ -90,7 +90,7 @@ class Program:
     async def how_it_ended(self) -> str:
         """Asked once its output has ended: the process may need a moment longer."""
         with contextlib.suppress(TimeoutError):
-            async with timeout(POLITE):
+            async with timeout(EXIT_GRACE):
                 ending = await asyncio.shield(self.process.exited)
                 if ending.signal:
                     return f"it was ended by {ending.signal}"
@@ -100,11 +100,11 @@ class Program:
     async def end(self) -> None:
         """Its input has been closed: it gets a moment to end by itself, then it and all it started are ended."""
         with contextlib.suppress(TimeoutError):
-            async with timeout(POLITE):
+            async with timeout(EXIT_GRACE):
                 await asyncio.shield(self.process.exited)
         try:
             with contextlib.suppress(TimeoutError):
-                async with timeout(PATIENCE):
+                async with timeout(END_TIMEOUT):
                     await self.process.end()
         finally:
             # With its socket closed, the supervisor goes on ending what may be left.

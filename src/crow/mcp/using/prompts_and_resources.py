@@ -13,7 +13,7 @@ from crow.cutting import without_middle
 from crow.errors import CrowError
 from crow.events import Journal, Sent, SentMedia, SentText
 from crow.mcp.using.configured import prompt_name, tool_name
-from crow.mcp.using.connection import Connection
+from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import LONGEST_TEXT, read_content, read_resource
 from crow.mcp.using.elicitation import AskedIn
 from crow.mcp.using.failures import ServerFailed, gave_no
@@ -50,7 +50,7 @@ _reader = ArgumentReader(ResourceArguments)
 class Resources:
     kind = ToolKind.READ
 
-    def __init__(self, connections: Callable[[], Sequence[Connection]]) -> None:
+    def __init__(self, connections: Callable[[], Sequence[ServerConnection]]) -> None:
         """`connections` gives those that have resources."""
         self.spec = ToolSpec(NAME, DESCRIPTION, _reader.schema())
         self._connections = connections
@@ -78,7 +78,7 @@ class ListAction:
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
 
-    def __init__(self, connections: Sequence[Connection], call_id: str, unknown: tuple[str, ...]) -> None:
+    def __init__(self, connections: Sequence[ServerConnection], call_id: str, unknown: tuple[str, ...]) -> None:
         self._connections = connections
         self._call_id = call_id
         self._unknown = unknown
@@ -98,13 +98,13 @@ class ListAction:
 class ReadAction:
     locations: tuple[Location, ...] = ()
 
-    def __init__(self, connection: Connection, uri: str, call_id: str, unknown: tuple[str, ...]) -> None:
+    def __init__(self, connection: ServerConnection, uri: str, call_id: str, unknown: tuple[str, ...]) -> None:
         name = connection.shown_name
         self.title = f"Read {one_line(uri, 200)} from {name}"
-        digest = resources_digest(connection.wanted.settings)
+        digest = resources_digest(connection.server.settings)
         self.deed = Deed(tool_name(connection.known_as, ON_READING), ToolKind.READ, digest=digest)
         self.display: tuple[DisplayBlock, ...] = (
-            TextBlock(f"server: {name} (from {connection.wanted.origin})\nresource: {one_line(uri, len(uri))}"),
+            TextBlock(f"server: {name} (from {connection.server.origin})\nresource: {one_line(uri, len(uri))}"),
         )
         self._connection = connection
         self._uri = uri
@@ -116,7 +116,7 @@ class ReadAction:
             asked_in = AskedIn(self._call_id, self.title, ToolKind.READ)
             found = await self._connection.ask(lambda client: client.read_resource(self._uri), asked_in)
         except ServerFailed as failed:
-            return ToolResult.failed(gave_no("resource", self._connection.wanted, failed))
+            return ToolResult.failed(gave_no("resource", self._connection.server, failed))
         images: list[Image] = []
         texts = [text for content in found.contents for text in read_resource(content, images)]
         text = without_middle("\n\n".join([*texts, *ignored_arguments(self._unknown)]), LONGEST_TEXT)
@@ -152,7 +152,7 @@ def _line(uri: str, name: str, description: str | None) -> str:
 class ServerPrompt:
     """`taken` are the names of other commands: this one gets a number if its own is among them."""
 
-    def __init__(self, connection: Connection, prompt: Prompt, taken: Collection[str] = ()) -> None:
+    def __init__(self, connection: ServerConnection, prompt: Prompt, taken: Collection[str] = ()) -> None:
         self.name = _distinct(prompt_name(connection.known_as, prompt.name), taken)
         said = prompt.description or prompt.title or prompt.name
         self.description = f"{one_line(said, 200)} ({one_line(connection.name, 60)})"
@@ -167,7 +167,7 @@ class ServerPrompt:
         try:
             given = await self._connection.ask(lambda client: client.get_prompt(self._prompt.name, values), AskedIn())
         except ServerFailed as failed:
-            raise CrowError(gave_no("prompt", self._connection.wanted, failed)) from None
+            raise CrowError(gave_no("prompt", self._connection.server, failed)) from None
         return _as_sent(given)
 
     def _values(self, arguments: str) -> dict[str, str]:
@@ -193,13 +193,13 @@ class ServerPrompt:
         return values
 
 
-def prompts_of(connections: Iterable[Connection]) -> dict[str, list[ServerPrompt]]:
+def prompts_of(connections: Iterable[ServerConnection]) -> dict[str, list[ServerPrompt]]:
     """By server. No two of them have the same name, whatever is not allowed in a name being replaced."""
     taken: set[str] = set()
     found: dict[str, list[ServerPrompt]] = {}
     for connection in connections:
         of_it = found.setdefault(connection.name, [])
-        for prompt in connection.has.prompts:
+        for prompt in connection.inventory.prompts:
             of_it.append(ServerPrompt(connection, prompt, taken))
             taken.add(of_it[-1].name)
     return found

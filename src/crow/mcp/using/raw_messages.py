@@ -207,7 +207,7 @@ def _both_ends(written: bytes) -> str:
 # --- messages that are nearly JSON: what JavaScript makes of half a character, and bytes that are no text
 
 
-def mended(message: bytes | bytearray) -> bytes:
+def repaired(message: bytes | bytearray) -> bytes:
     """With the sign for what cannot be read in place of it. Strict JSON stays as it is."""
     try:
         message.decode()

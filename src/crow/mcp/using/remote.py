@@ -19,20 +19,20 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, Forgotten, ServerFailed, fault_of
+from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.using.message_guard import MessageGuard
-from crow.mcp.using.raw_messages import LONG, is_costly, mended, shortened
+from crow.mcp.using.raw_messages import LONG, is_costly, repaired, shortened
 from crow.mcp.using.stdio import LONGEST_LINE
 from crow.timeouts import timeout
 from crow.visible import one_line
 
 LIMITS = httpx2.Timeout(10.0, read=None)
 """Seconds that a connection may take; how long an answer may take, or an event to come, is the caller's to say."""
-GOODBYE = 1.0
+CLOSE_TIMEOUT = 1.0
 """Seconds that a server gets for its answer when we leave."""
 LARGEST_EVENT = 2 * LONGEST_LINE
 """For the library, which counts all lines of an event together: a single one is stopped before, with the cause."""
-INSTEAD_OF_ANSWERS = (
+TRANSPORT_ERRORS = (
     "Server returned an error response",
     "Not Found",
     "Unexpected content type",
@@ -103,7 +103,7 @@ class Remote:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         with contextlib.suppress(TimeoutError):
-            async with timeout(GOODBYE):
+            async with timeout(CLOSE_TIMEOUT):
                 return await self._entered.__aexit__(kind, error, trace)
         return None
 
@@ -152,7 +152,7 @@ class Remote:
         is_ours = response.request.method == "POST" and response.url == self._settings.url
         if response.status_code == NOT_FOUND and is_ours and _question_in(response.request) is None:
             # Most likely it was started anew, and knows nothing of us. Whoever asked something learns it as an answer.
-            self._on_end(Forgotten())
+            self._on_end(SessionExpired())
 
     def _note_fault(self, response: httpx2.Response) -> None:
         """A redirect that is followed is one as well, until the answer comes."""
@@ -206,8 +206,8 @@ class Remote:
         failed = message.message
         fault = self._faults.pop(failed.id, None)
         no_method = failed.error.code == METHOD_NOT_FOUND
-        is_forgotten = isinstance(fault, Forgotten) and not no_method
-        if not is_forgotten and not failed.error.message.startswith(INSTEAD_OF_ANSWERS):
+        is_expired = isinstance(fault, SessionExpired) and not no_method
+        if not is_expired and not failed.error.message.startswith(TRANSPORT_ERRORS):
             return message
         if fault is None:
             error = ErrorData(code=PARSE_ERROR, message=MALFORMED)
@@ -233,12 +233,12 @@ class Remote:
 async def _in_bounds(messages: Sequence[bytes]) -> bytes:
     """Lines of an event stream, or the one message that a body is: mended, and cut where it is far too much."""
     if sum(map(len, messages)) <= LONG:
-        return mended(b"".join(messages))
+        return repaired(b"".join(messages))
     return await asyncio.to_thread(lambda: b"".join(map(_one_in_bounds, messages)))
 
 
 def _one_in_bounds(message: bytes) -> bytes:
-    message = mended(message)
+    message = repaired(message)
     if not is_costly(message):
         return message
     field = b"data:" if message.startswith(b"data:") else b""

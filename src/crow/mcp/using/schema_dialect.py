@@ -34,7 +34,7 @@ LONGEST_REMARK = 1000
 def well_formed(parts: dict[str, Any]) -> dict[str, Any]:
     """What is said in words that are understood, in the form of today."""
     known = {key: said for key, said in parts.items() if key in _FORMS or key == "additionalItems"}
-    return {key: said for key, said in _of_today(known).items() if _FORMS[key](said)}
+    return {key: said for key, said in _normalised(known).items() if _FORMS[key](said)}
 
 
 def is_known(key: str) -> bool:
@@ -60,7 +60,7 @@ def _can_be_read(pattern: str) -> bool:
 # --- forms of the past
 
 
-def _of_today(parts: dict[str, Any]) -> dict[str, Any]:
+def _normalised(parts: dict[str, Any]) -> dict[str, Any]:
     for exclusive, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(parts.get(exclusive), bool) and parts.pop(exclusive) and plain in parts:
             parts[exclusive] = parts.pop(plain)
@@ -70,12 +70,12 @@ def _of_today(parts: dict[str, Any]) -> dict[str, Any]:
             parts["items"] = parts["additionalItems"]
     parts.pop("additionalItems", None)
     if "type" in parts:
-        _mend_type(parts)
-    _mend_required(parts)
+        _normalise_type(parts)
+    _normalise_required(parts)
     return parts
 
 
-def _mend_type(parts: dict[str, Any]) -> None:
+def _normalise_type(parts: dict[str, Any]) -> None:
     said: Any = parts["type"]
     known = [one for one in _TYPES if one in (cast("list[Any]", said) if isinstance(said, list) else [said])]
     if known:
@@ -84,7 +84,7 @@ def _mend_type(parts: dict[str, Any]) -> None:
         del parts["type"]
 
 
-def _mend_required(parts: dict[str, Any]) -> None:
+def _normalise_required(parts: dict[str, Any]) -> None:
     """Each name once. Whether an argument is needed was once said in the argument itself."""
     listed, properties = parts.pop("required", None), parts.get("properties")
     names = cast("list[Any]", listed) if isinstance(listed, list) else []

@@ -9,11 +9,11 @@ ENDING = 1.0
 """Seconds in which one that failed at its start should be gone, so that the cause can be told before work goes on."""
 PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 """Seconds before each further try; after the last one the server is given up until somebody asks for it."""
-LONG_ENOUGH = 60.0
+STABLE_AFTER = 60.0
 """Seconds that a server must have run for its failures to be forgotten."""
 
 
-class Expected:
+class StartupWait:
     """A prompt waits until the server is ready or has failed, and no longer than the server may take to start.
 
     `limit` gives the seconds; `on_late` is told when they are over.
@@ -71,11 +71,11 @@ class Retries:
         self._failures = 0
 
     def has_run(self, seconds: float) -> None:
-        if seconds > LONG_ENOUGH:
+        if seconds > STABLE_AFTER:
             self.forget()
 
     def next_pause(self, failure: ServerFailed) -> float | None:
-        """None: it is given up."""
+        """Seconds until the server is started again; None if it is given up."""
         if failure.lasting or self._failures >= len(PAUSES):
             return None
         self._failures += 1

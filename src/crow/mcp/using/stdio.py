@@ -16,7 +16,7 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adap
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program, StderrLog
-from crow.mcp.using.raw_messages import LONG, id_of, is_costly, mended, shortened
+from crow.mcp.using.raw_messages import LONG, id_of, is_costly, repaired, shortened
 from crow.visible import one_line
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -27,8 +27,8 @@ MOST_GARBAGE = 1000
 _STEP = 256 * 1024
 
 
-class Talk:
-    """What is known of a running server beside its messages."""
+class ServerOutput:
+    """The output of a running server: its messages, and the lines that are none."""
 
     def __init__(self, errors: StderrLog) -> None:
         self._errors = errors
@@ -45,7 +45,7 @@ class Talk:
 
     def understood(self, line: bytes | bytearray) -> SessionMessage | None:
         """None if it is no message. ServerFailed if there were too many of that kind."""
-        if message := _message(line) or _message(mended(line)) or _malformed_answer(line):
+        if message := _message(line) or _message(repaired(line)) or _malformed_answer(line):
             return message
         self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
         self._garbage_lines += 1
@@ -70,7 +70,7 @@ def _message(line: bytes | bytearray) -> SessionMessage | None:
 
 
 def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
-    """It takes numbers that are none, such as NaN."""
+    """The library also reads numbers that are none, such as NaN."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -79,7 +79,7 @@ def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
 
 def _malformed_answer(line: bytes | bytearray) -> SessionMessage | None:
     """If it can be seen which question it answers, nobody has to wait for a better answer."""
-    id = id_of(mended(line))
+    id = id_of(repaired(line))
     if id is None:
         return None
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=PARSE_ERROR, message=MALFORMED)))
@@ -99,7 +99,7 @@ class Stdio:
         on_end: Callable[[ServerFailed], None],
         on_leave: Callable[[], None],
     ) -> None:
-        self.talk = Talk(errors)
+        self.output = ServerOutput(errors)
         self._start = start
         self._errors = errors
         self._guard = guard
@@ -138,7 +138,9 @@ class Stdio:
         try:
             async for line in _lines(reader):
                 is_long = len(line) > LONG
-                message = await asyncio.to_thread(self.talk.understood, line) if is_long else self.talk.understood(line)
+                message = (
+                    await asyncio.to_thread(self.output.understood, line) if is_long else self.output.understood(line)
+                )
                 if message is None:
                     self._guard.count()
                 elif self._guard.take(message):
@@ -148,7 +150,7 @@ class Stdio:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # nobody listens any more: we are ending it ourselves
         if failure is None:
-            failure = ServerFailed(f"{await program.how_it_ended()}.{self.talk.remark()}")
+            failure = ServerFailed(f"{await program.how_it_ended()}.{self.output.remark()}")
         self._on_end(failure)
         to_us.close()
 

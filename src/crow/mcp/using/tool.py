@@ -19,7 +19,7 @@ from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CallProgressed, Journal
 from crow.markdown import language_of
-from crow.mcp.using.connection import Connection
+from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.elicitation import AskedIn
 from crow.mcp.using.failures import NotCalled, ServerFailed, gave_no
@@ -55,7 +55,7 @@ LARGEST_DIFF = 64 * 1024
 class McpTool:
     """SchemaUnfit if no model could be told how to call it."""
 
-    def __init__(self, name: str, definition: McpToolDefinition, connection: Connection) -> None:
+    def __init__(self, name: str, definition: McpToolDefinition, connection: ServerConnection) -> None:
         fitted = fit_for_models(definition.input_schema)
         said = (definition.description or definition.title or "").strip()
         self.connection = connection
@@ -65,7 +65,7 @@ class McpTool:
         self.hidden = list(dict.fromkeys(hidden))
         """Characters in its description that could not be seen."""
         self.kind = _kind(definition.annotations)
-        self.digest = tool_digest(definition, self.spec, connection.wanted.settings)
+        self.digest = tool_digest(definition, self.spec, connection.server.settings)
         self.cost = tokens_of_tool(self.spec)
         self.is_current = True
         """Whether the server still has it as it is described here."""
@@ -120,9 +120,9 @@ class McpAction:
                 tool.definition.name, self._arguments, asked_in, progress.show, self._check
             )
         except NotCalled as failed:
-            return ToolResult.failed(f"{gave_no('result', tool.connection.wanted, failed)} Nothing was called.")
+            return ToolResult.failed(f"{gave_no('result', tool.connection.server, failed)} Nothing was called.")
         except ServerFailed as failed:
-            return ToolResult.failed(gave_no("result", tool.connection.wanted, failed))
+            return ToolResult.failed(gave_no("result", tool.connection.server, failed))
         return result_of(given, self._roots)
 
     def _check(self) -> None:
@@ -159,7 +159,7 @@ def _kind(hints: ToolAnnotations | None) -> ToolKind:
 def _question(tool: McpTool, arguments: dict[str, Any]) -> str:
     """Everything that will be sent, with nothing that hides."""
     written = msgspec.json.format(msgspec.json.encode(arguments)).decode()
-    lines = [f"server: {tool.connection.name} (from {tool.connection.wanted.origin})", f"tool: {tool.definition.name}"]
+    lines = [f"server: {tool.connection.name} (from {tool.connection.server.origin})", f"tool: {tool.definition.name}"]
     hints = tool.definition.annotations
     if hints is not None and hints.destructive_hint and not hints.read_only_hint:
         lines.append("the server says: it may destroy things")

@@ -33,7 +33,7 @@ class FindToolsArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(FindToolsArguments)
 
 
-class ManyTools(Protocol):
+class ToolCatalogue(Protocol):
     """More of them than are listed for the model."""
 
     @property
@@ -57,7 +57,7 @@ class ManyTools(Protocol):
 class FindTools:
     kind = ToolKind.SEARCH
 
-    def __init__(self, tools: ManyTools) -> None:
+    def __init__(self, tools: ToolCatalogue) -> None:
         self._tools = tools
 
     @property
@@ -87,7 +87,7 @@ class FindToolsAction:
     locations: tuple[Location, ...] = ()
     display: tuple[DisplayBlock, ...] = ()
 
-    def __init__(self, query: str, unknown: tuple[str, ...], tools: ManyTools) -> None:
+    def __init__(self, query: str, unknown: tuple[str, ...], tools: ToolCatalogue) -> None:
         self.title = f"Find tools: {one_line(query, 100)}"
         self._query = query
         self._unknown = unknown
