@@ -176,6 +176,11 @@ HIDES_SOMETHING = f"Careful: the new text holds {_UNSEEN}."
 # --- the visible form
 
 
+def join_surrogates(text: str) -> str:
+    """The text with the two halves of a character (surrogates) as one, and U+FFFD for a half that is alone."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def one_line(text: str, longest: int = 300) -> str:
     """A title, a path, a command: on one line, everything in it to be seen, cut if need be."""
     if _is_plain(text):

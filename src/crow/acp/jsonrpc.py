@@ -22,7 +22,7 @@ from crow.errors import (
     SetupNeeded,
     TurnRunning,
 )
-from crow.visible import one_line
+from crow.visible import join_surrogates, one_line
 
 
 class ErrorCode(enum.IntEnum):
@@ -175,7 +175,7 @@ def clean(value: Any) -> Any:
     """The same JSON value with every lone surrogate replaced by U+FFFD."""
     match value:
         case str():
-            return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return value if value.isascii() else join_surrogates(value)
         case dict():
             return {clean(k): clean(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON
         case list():

@@ -9,7 +9,7 @@ from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.complaint import ReplyFaults
 from crow.model.http import Http
-from crow.model.wires.anthropic_reply import ReplyReader
+from crow.model.wires.anthropic_reply import MessagesReader
 from crow.model.wires.anthropic_request import encode, thinking_headers
 from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, without_projector
 
@@ -62,8 +62,8 @@ class MessagesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, refused=self._learned)
 
-    def reader(self, faults: ReplyFaults) -> ReplyReader:
-        return ReplyReader(faults)
+    def reader(self, faults: ReplyFaults) -> MessagesReader:
+        return MessagesReader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

@@ -20,8 +20,7 @@ from crow.model.base import (
 )
 from crow.model.complaint import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.arriving_text import Halves
-from crow.model.wires.oddities import convert_loosely
+from crow.model.wires.reading import ReplyReader, convert_loosely
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -95,12 +94,11 @@ class Whole(msgspec.Struct):
 event_decoder = msgspec.json.Decoder(StreamEvent)
 
 
-class ReplyReader:
-    """Reads one reply. `done` is set when the server has said that it is complete."""
+class MessagesReader(ReplyReader[StreamEvent]):
+    end_mark = b""  # this wire has none: `message_stop` ends a reply
 
     def __init__(self, faults: ReplyFaults) -> None:
-        self._faults = faults
-        self.done = False
+        super().__init__(faults, event_decoder.decode)
         self._stop_reason = ""
         self._stop_details: Any = None
         self._anything = False
@@ -109,35 +107,16 @@ class ReplyReader:
         """Our index of a call by the index of its block."""
         self._signatures: dict[int, str] = {}
         """The signatures of the thoughts that are still open, by block."""
-        self._halves: Halves | None = None
 
-    def read(self, arrived: ServerEvent) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        if self.done:
-            return events
-        try:
-            event = event_decoder.decode(arrived.data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            event = self._decode_torn(arrived, error)
-        if event.type == "error" or arrived.name == b"error":
-            raise self._faults.complained(arrived.data)
-        self._read_event(event, arrived, events)
-        return events if self._halves is None else self._halves.take(events)
-
-    def finish(self) -> list[ModelEvent]:
-        """The events that only the end of the stream can tell."""
-        if not self._anything and not self._stop_reason:
-            raise self._faults.unreadable("an empty reply")
+    def _end(self) -> list[ModelEvent]:
         if not self._stop_reason:
-            raise self._faults.unreadable("a reply that stops in the middle")
+            raise self._faults.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
             raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
-        events: list[ModelEvent] = [usage] if (usage := self.counted()) else []
-        if notice := self._about_the_end(stop_reason):
-            events.append(Noticed(notice))
-        events.append(Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED))
-        return events if self._halves is None else self._halves.take(events)
+        notice = self._about_the_end(stop_reason)
+        done = Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED)
+        return [Noticed(notice), done] if notice else [done]
 
     def counted(self) -> Usage | None:
         if not self._tokens:
@@ -178,6 +157,8 @@ class ReplyReader:
                     self._stop_reason, self._stop_details = event.delta.stop_reason, event.delta.stop_details
             case StreamEvent(type="message_stop"):
                 self.done = True
+            case StreamEvent(type="error"):
+                raise self._faults.complained(arrived.data)
             case _ if event.type == "message" or arrived.name == WHOLE:
                 self._read_whole(arrived, events)
             case _:
@@ -195,15 +176,8 @@ class ReplyReader:
         self._stop_reason, self._stop_details = whole.stop_reason or "end_turn", whole.stop_details
         self.done = True
 
-    def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
-        """The decoder takes no half of a character and no value of another type, as some servers send them."""
-        try:
-            event = convert_loosely(json.loads(arrived.data), StreamEvent)
-        except (ValueError, RecursionError):
-            raise self._faults.no_event(arrived) from error
-        if not isinstance(error, msgspec.ValidationError):
-            self._halves = self._halves or Halves()
-        return event
+    def _decode_loosely(self, value: Any) -> StreamEvent:
+        return convert_loosely(value, StreamEvent)
 
     def _open_block(self, index: int, block: Block, events: list[ModelEvent]) -> None:
         self._anything = True

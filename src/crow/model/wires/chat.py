@@ -8,7 +8,7 @@ from crow.messages import AssistantMessage, StopReason, Text, UserMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
 from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
-from crow.model.wires.chat_reply import ReplyReader
+from crow.model.wires.chat_reply import ChatReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of
 from crow.model.wires.exchange import Learned, Lesson, RefusalPattern, without_projector
@@ -67,17 +67,17 @@ class ChatWire:
         self._info = info
         self._dialect = dialect_of(place.url)
         self._learned = Learned(place, info.model)
-        self._reader: ReplyReader | None = None
+        self._reader: ChatReader | None = None
         self._malformed = 0
         """Calls in a row that the provider would not pass on."""
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._dialect, self._learned)
 
-    def reader(self, faults: ReplyFaults) -> ReplyReader:
+    def reader(self, faults: ReplyFaults) -> ChatReader:
         if self._reader is not None and self._reader.finished:
             self._malformed = 0
-        self._reader = ReplyReader(faults)
+        self._reader = ChatReader(faults)
         return self._reader
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:

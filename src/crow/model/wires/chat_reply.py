@@ -1,6 +1,5 @@
 """The stream of a chat completions reply, turned into our events."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -23,7 +22,6 @@ from crow.model.base import (
 )
 from crow.model.complaint import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.arriving_text import Halves, TaggedThoughts
 from crow.model.wires.chat_chunks import (
     CallDelta,
     Choice,
@@ -37,6 +35,7 @@ from crow.model.wires.chat_chunks import (
 )
 from crow.model.wires.encoding import to_json
 from crow.model.wires.openai_usage import read_usage
+from crow.model.wires.reading import ReplyReader, TaggedThoughts
 
 STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -71,14 +70,9 @@ class OpenCall:
     extra_content: msgspec.Raw = field(default_factory=msgspec.Raw)
 
 
-class ReplyReader:
-    """Reads one reply. `done` is set when the server has said that it is complete."""
-
+class ChatReader(ReplyReader[Chunk]):
     def __init__(self, faults: ReplyFaults) -> None:
-        self._faults = faults
-        self.done = False
-        self.finished = False
-        """The reply arrived whole."""
+        super().__init__(faults, chunk_decoder.decode)
         self._finish_reason = ""
         self._refused = False
         self._anything = False
@@ -88,49 +82,30 @@ class ReplyReader:
         self._by_index: dict[int, OpenCall] = {}
         self._details = ReasoningDetails()
         self._extra_content = msgspec.Raw()
-        self._halves: Halves | None = None
         self._tagged = TaggedThoughts()
         self._as_it_is = False
-        """Once there is nothing left to look for in the text: from then on it goes straight through."""
 
-    def read(self, arrived: ServerEvent) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        if self.done or arrived.data == b"[DONE]":
-            self.done = True
-            return events
-        try:
-            chunk = chunk_decoder.decode(arrived.data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            chunk = self._decode_oddities(arrived, error)
-        if (chunk.error and _says_something(chunk.error)) or arrived.name == b"error":
+    def _read_event(self, event: Chunk, arrived: ServerEvent, events: list[ModelEvent]) -> None:
+        if event.error and _says_something(event.error):
             raise self._faults.complained(arrived.data)
-        if chunk.usage:
-            self._usage = chunk.usage
-        if chunk.choices:
-            choice = chunk.choices[0]
+        if event.usage:
+            self._usage = event.usage
+        if event.choices:
+            choice = event.choices[0]
             if choice.index:  # more than one is never asked for
-                choice = next((other for other in chunk.choices if not other.index), Choice())
+                choice = next((other for other in event.choices if not other.index), Choice())
             self._read_choice(choice, arrived.name, events)
         elif arrived.name == WHOLE:
             raise self._faults.no_reply(arrived.data)
-        return events if self._as_it_is else self._adjusted(events)
-
-    def finish(self) -> list[ModelEvent]:
-        """The events that only the end of the stream can tell."""
-        if not self._anything and not self._finish_reason:
-            raise self._faults.unreadable("an empty reply")
-        if not self._finish_reason and not self.done:
-            raise self._faults.unreadable("a reply that stops in the middle")
-        end = self._end()
-        self.finished = True
-        if usage := self.counted():
-            end.insert(0, usage)
-        return self._adjusted([*self._kept(), *end])
 
     def counted(self) -> Usage | None:
         return read_usage(self._usage)
 
     def _end(self) -> list[ModelEvent]:
+        if not self._anything and not self._finish_reason:
+            raise self._faults.unreadable("an empty reply")
+        if not self._finish_reason and not self.done:
+            raise self._faults.unreadable("a reply that stops in the middle")
         reason = self._finish_reason or "stop"
         stop_reason = STOP_REASONS.get(reason.lower())
         if FAILED.fullmatch(reason):
@@ -208,21 +183,20 @@ class ReplyReader:
                 self._details.add(details)
         return thoughts
 
-    def _kept(self) -> list[ModelEvent]:
-        """What the vendor wants back with the thoughts, the text and the calls of this reply."""
-        kept: list[ModelEvent] = []
+    def _attached(self) -> list[ModelEvent]:
+        attached: list[ModelEvent] = []
         if details := self._details.joined():
-            kept.append(ThoughtData(_json({"reasoning_details": details})))
+            attached.append(ThoughtData(_json({"reasoning_details": details})))
         if self._spoke and _is_signature(self._extra_content):
-            kept.append(TextData(_json({"extra_content": self._extra_content})))
+            attached.append(TextData(_json({"extra_content": self._extra_content})))
         named = {entry.get("id") for entry in details}
         for call in self._calls:
             fields: dict[str, Any] = {"extra_content": call.extra_content} if call.extra_content else {}
             if call.id and call.id in named:
                 fields["id"] = call.id
             if fields and call.name:
-                kept.append(CallData(call.index, _json(fields)))
-        return kept
+                attached.append(CallData(call.index, _json(fields)))
+        return attached
 
     def _read_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
         if delta.index is None and not delta.id and delta.function is None:
@@ -269,23 +243,12 @@ class ReplyReader:
         return call
 
     def _adjusted(self, events: list[ModelEvent]) -> list[ModelEvent]:
-        """The events as they can be shown, with what a piece of text alone does not tell."""
-        if self._halves is not None:
-            events = self._halves.take(events)
-        events = self._tagged.take(events)
+        events = self._tagged.take(super()._adjusted(events))
         self._as_it_is = self._tagged.settled and self._halves is None
         return events
 
-    def _decode_oddities(self, arrived: ServerEvent, error: Exception) -> Chunk:
-        """The decoder takes no half of a character and no value of another type, as some servers send them."""
-        try:
-            chunk = read_loosely(json.loads(arrived.data))
-        except (ValueError, RecursionError):
-            raise self._faults.no_event(arrived) from error
-        if not isinstance(error, msgspec.ValidationError):
-            self._halves = self._halves or Halves()
-            self._as_it_is = False
-        return chunk
+    def _decode_loosely(self, value: Any) -> Chunk:
+        return read_loosely(value)
 
 
 def _says_something(error: Any) -> bool:

@@ -22,7 +22,6 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires.arriving_text import THOUGHT_TAGS
 from crow.model.wires.dialects import GEMINI, Dialect
 from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
@@ -35,6 +34,7 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
+from crow.model.wires.reading import THOUGHT_TAGS
 
 TOOL_IMAGES = "What the tool calls above returned as images:"
 

@@ -17,23 +17,7 @@ from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Notic
 from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.http import Http
-from crow.model.sse import ServerEvent
-
-
-class Reader(Protocol):
-    """Reads one reply. `done` is set when the server has said that it is complete."""
-
-    done: bool
-
-    def read(self, arrived: ServerEvent) -> list[ModelEvent]: ...
-
-    def finish(self) -> list[ModelEvent]:
-        """The events that only the end of the stream can tell; a ModelError if the reply is not whole."""
-        ...
-
-    def counted(self) -> Usage | None:
-        """What the server has told so far of the tokens; asked when the reply ends early."""
-        ...
+from crow.model.wires.reading import ReplyReader
 
 
 class Lesson(NamedTuple):
@@ -61,7 +45,7 @@ class Wire(Protocol):
 
     def encode(self, request: ModelRequest) -> bytes: ...
 
-    def reader(self, faults: ReplyFaults) -> Reader: ...
+    def reader(self, faults: ReplyFaults) -> ReplyReader[Any]: ...
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:
@@ -130,7 +114,7 @@ class HttpModel:
 
 
 @contextlib.contextmanager
-def _counting(reader: Reader, unfinished: list[Usage]) -> Generator[None]:
+def _counting(reader: ReplyReader[Any], unfinished: list[Usage]) -> Generator[None]:
     """Keeps what was counted of a reply that breaks off, or is closed or cancelled: it was paid for all the same."""
     try:
         yield

@@ -1,6 +1,7 @@
 """Which of OpenAI's two APIs a provider is spoken to in: chat completions, which everybody offers, or Responses."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
@@ -10,7 +11,8 @@ from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.http import Http
 from crow.model.wires.chat import ChatWire
-from crow.model.wires.exchange import HttpModel, Learned, Lesson, Reader, RefusalPattern, Wire
+from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, Wire
+from crow.model.wires.reading import ReplyReader
 from crow.model.wires.responses import ResponsesWire
 
 USE_RESPONSES = (
@@ -71,7 +73,7 @@ class EitherWire:
     def encode(self, request: ModelRequest) -> bytes:
         return self._wire.encode(request)
 
-    def reader(self, faults: ReplyFaults) -> Reader:
+    def reader(self, faults: ReplyFaults) -> ReplyReader[Any]:
         return self._wire.reader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:

@@ -40,7 +40,7 @@ from crow.model.wires.encoding import (
     usable,
 )
 from crow.model.wires.exchange import Learned, Lesson, RefusalPattern, without_projector
-from crow.model.wires.responses_reply import ReplyReader
+from crow.model.wires.responses_reply import ResponsesReader
 
 LEAST_OUTPUT = 16
 """The API refuses a smaller limit."""
@@ -235,8 +235,8 @@ class ResponsesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._learned)
 
-    def reader(self, faults: ReplyFaults) -> ReplyReader:
-        return ReplyReader(faults)
+    def reader(self, faults: ReplyFaults) -> ResponsesReader:
+        return ResponsesReader(faults)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -21,9 +21,8 @@ from crow.model.base import (
 )
 from crow.model.complaint import ReplyFaults
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.arriving_text import Halves
-from crow.model.wires.oddities import convert_loosely
 from crow.model.wires.openai_usage import read_usage
+from crow.model.wires.reading import ReplyReader, convert_loosely
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 
@@ -91,12 +90,9 @@ class OpenItem:
     """Of its arguments."""
 
 
-class ReplyReader:
-    """Reads one reply. `done` is set when the server has said that it is complete."""
-
+class ResponsesReader(ReplyReader[StreamEvent]):
     def __init__(self, faults: ReplyFaults) -> None:
-        self._faults = faults
-        self.done = False
+        super().__init__(faults, event_decoder.decode)
         self._response: Response | None = None
         self._refused = False
         self._anything = False
@@ -109,40 +105,19 @@ class ReplyReader:
         """Where the last piece of thought belongs to, if nothing else came since."""
         self._unsealed: int | str | None = None
         """The last reasoning that was shown, if it came without the seal that it goes back with."""
-        self._halves: Halves | None = None
 
-    def read(self, arrived: ServerEvent) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        if self.done or arrived.data == b"[DONE]":
-            self.done = True
-            return events
-        try:
-            event = event_decoder.decode(arrived.data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            event = self._decode_torn(arrived, error)
-        if event.type == "error" or arrived.name == b"error":
-            raise self._faults.complained(arrived.data)
-        self._read_event(event, arrived, events)
-        return events if self._halves is None else self._halves.take(events)
-
-    def finish(self) -> list[ModelEvent]:
-        """The events that only the end of the stream can tell."""
+    def _end(self) -> list[ModelEvent]:
         response = self._response
         if response is None and not self.done:
             raise self._faults.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
         if not self._anything and not (response and response.incomplete_details):
             raise self._faults.unreadable("an empty reply")
-        events: list[ModelEvent] = []
-        stop_reason = StopReason.REFUSAL if self._refused else StopReason.END_TURN
-        if usage := self.counted():
-            events.append(usage)
-        if response and response.status == "incomplete":
-            reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
-            if reason not in INCOMPLETE:
-                events.append(Noticed(self._faults.ended_oddly(reason)))
-            stop_reason = INCOMPLETE.get(reason, StopReason.MAX_TOKENS)
-        events.append(Done(stop_reason))
-        return events if self._halves is None else self._halves.take(events)
+        if response is None or response.status != "incomplete":
+            return [Done(StopReason.REFUSAL if self._refused else StopReason.END_TURN)]
+        reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
+        if reason in INCOMPLETE:
+            return [Done(INCOMPLETE[reason])]
+        return [Noticed(self._faults.ended_oddly(reason)), Done(StopReason.MAX_TOKENS)]
 
     def counted(self) -> Usage | None:
         return read_usage(self._response.usage) if self._response else None
@@ -163,9 +138,11 @@ class ReplyReader:
             case "response.output_item.done":
                 self._close(self._key(event), self._item(event.item), events)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
-                self._end(event.response, event.type, events)
+                self._read_response(event.response, event.type, events)
             case _ if arrived.name == WHOLE:
                 self._read_whole(arrived, events)
+            case "error":
+                raise self._faults.complained(arrived.data)
             case _:
                 pass  # a step on the way, a ping, or something newer than this code
 
@@ -277,14 +254,14 @@ class ReplyReader:
 
     # --- the end
 
-    def _end(self, written: msgspec.Raw, kind: str, events: list[ModelEvent]) -> None:
+    def _read_response(self, written: msgspec.Raw, kind: str, events: list[ModelEvent]) -> None:
         try:
             response = msgspec.json.decode(written, type=Response)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             response = Response()  # that it ended is known, and its bill is not worth the reply
-        self._end_with(response, kind, events)
+        self._complete(response, kind, events)
 
-    def _end_with(self, response: Response, kind: str, events: list[ModelEvent]) -> None:
+    def _complete(self, response: Response, kind: str, events: list[ModelEvent]) -> None:
         self._response = response
         if kind == "response.failed" or response.status == "failed" or response.error:
             raise self._faults.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
@@ -308,7 +285,7 @@ class ReplyReader:
             raise self._faults.no_reply(arrived.data) from error
         if response.output is None and not response.error:
             raise self._faults.no_reply(arrived.data)
-        self._end_with(response, "", events)
+        self._complete(response, "", events)
 
     # --- reading
 
@@ -327,15 +304,8 @@ class ReplyReader:
         except msgspec.ValidationError:
             return convert_loosely(written, Item)
 
-    def _decode_torn(self, arrived: ServerEvent, error: Exception) -> StreamEvent:
-        """The decoder takes no half of a character and no value of another type, as some servers send them."""
-        try:
-            value = json.loads(arrived.data)
-            if isinstance(value, dict) and "response" in value:
-                value["response"] = msgspec.Raw(json.dumps(value["response"]).encode())
-            event = convert_loosely(value, StreamEvent)
-        except (ValueError, RecursionError):
-            raise self._faults.no_event(arrived) from error
-        if not isinstance(error, msgspec.ValidationError):
-            self._halves = self._halves or Halves()
-        return event
+    def _decode_loosely(self, value: Any) -> StreamEvent:
+        if isinstance(value, dict) and "response" in value:
+            fields = cast("dict[str, Any]", value)
+            value = fields | {"response": msgspec.Raw(json.dumps(fields["response"]).encode())}
+        return convert_loosely(value, StreamEvent)

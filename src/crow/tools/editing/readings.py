@@ -11,6 +11,7 @@ from typing import NamedTuple
 from crow.errors import WorkspaceError
 from crow.tools.editing.forms import ENTITY, ESCAPE, is_word, unescaped
 from crow.tools.editing.soundness import compiles, ending_of, is_python
+from crow.visible import join_surrogates
 from crow.workspace.text import with_line_feeds
 
 MOST_READ = 1024 * 1024
@@ -220,7 +221,7 @@ def _replacing(pattern: str) -> Callable[[str], str]:
 
     def unescape(text: str) -> str:
         meant = compiled.sub(lambda found: unescaped(found[0]), text)
-        return _SURROGATES.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), meant)
+        return _SURROGATES.sub(lambda found: join_surrogates(found[0]), meant)
 
     return unescape
 

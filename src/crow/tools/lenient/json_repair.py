@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from crow.visible import join_surrogates
+
 DEEPEST = 64
 
 _SPACE = re.compile(r"(?:[\s\ufeff\u200b\0]+|\\\r?\n|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
@@ -423,7 +425,7 @@ def _unescaped(raw: str, name: str, closers: tuple[str, ...]) -> str:
 def _whole(text: str) -> str:
     if _HALF.search(text) is None:
         return text
-    text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    text = _PAIR.sub(lambda pair: join_surrogates(pair[0]), text)
     if _HALF.search(text) is not None:
         raise Unreadable("there is half a character in it")
     return text
