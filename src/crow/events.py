@@ -16,7 +16,7 @@ from crow.messages import ProviderData, StopReason, UserPart
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="event"):
+class _Event(msgspec.Struct, frozen=True, tag_field="event"):
     """Base of all events; the tag is the record's type when a journal is stored."""
 
 
@@ -57,11 +57,11 @@ class SentLink(msgspec.Struct, frozen=True, tag="link", tag_field="sent"):
 Sent = SentText | SentMedia | SentResource | SentLink
 
 
-class TurnStarted(Event, frozen=True, tag="turn_started"):
+class TurnStarted(_Event, frozen=True, tag="turn_started"):
     turn_id: str
 
 
-class UserSaid(Event, frozen=True, tag="user_said"):
+class UserSaid(_Event, frozen=True, tag="user_said"):
     message_id: str
     sent: tuple[Sent, ...]
     """As it came, for replay."""
@@ -69,7 +69,7 @@ class UserSaid(Event, frozen=True, tag="user_said"):
     """As the model gets it: links read, attachments fenced, what cannot be used named."""
 
 
-class ModeTold(Event, frozen=True, tag="mode_told"):
+class ModeTold(_Event, frozen=True, tag="mode_told"):
     """The model was told of the mode that the session is in. Not shown: the person chose it."""
 
     mode: str
@@ -80,12 +80,12 @@ class ModeTold(Event, frozen=True, tag="mode_told"):
 # --- what the model does
 
 
-class TextDelta(Event, frozen=True, tag="text_delta"):
+class TextDelta(_Event, frozen=True, tag="text_delta"):
     message_id: str
     text: str
 
 
-class ThoughtDelta(Event, frozen=True, tag="thought_delta"):
+class ThoughtDelta(_Event, frozen=True, tag="thought_delta"):
     message_id: str
     text: str
     origin: str
@@ -96,7 +96,7 @@ class ThoughtDelta(Event, frozen=True, tag="thought_delta"):
     host: str = ""
 
 
-class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
+class ThoughtSealed(_Event, frozen=True, tag="thought_sealed"):
     """The provider's signature over a thought, or (redacted) the opaque thought itself."""
 
     message_id: str
@@ -107,7 +107,7 @@ class ThoughtSealed(Event, frozen=True, tag="thought_sealed"):
     host: str = ""
 
 
-class ProviderDataKept(Event, frozen=True, tag="provider_data_kept"):
+class ProviderDataKept(_Event, frozen=True, tag="provider_data_kept"):
     """What the provider wants back with a message, a thought or a call: seen by nobody, sent again with the history."""
 
     part_id: str
@@ -117,7 +117,7 @@ class ProviderDataKept(Event, frozen=True, tag="provider_data_kept"):
     """It belongs to a thought, of which nothing may have been shown."""
 
 
-class CallOpened(Event, frozen=True, tag="call_opened"):
+class CallOpened(_Event, frozen=True, tag="call_opened"):
     """The model has named a tool; its arguments are still to come."""
 
     call_id: str
@@ -131,14 +131,14 @@ class CallOpened(Event, frozen=True, tag="call_opened"):
     """What it does shows itself, such as a plan: as a call it is shown only if it fails."""
 
 
-class ArgumentsGrew(Event, frozen=True, tag="arguments_grew"):
+class ArgumentsGrew(_Event, frozen=True, tag="arguments_grew"):
     call_id: str
     fragment: str
     anew: bool = False
     """It replaces everything that came before."""
 
 
-class CallPreviewed(Event, frozen=True, tag="call_previewed"):
+class CallPreviewed(_Event, frozen=True, tag="call_previewed"):
     """What can be shown of a call while its arguments arrive; what is empty has not changed since the last one."""
 
     call_id: str
@@ -147,7 +147,7 @@ class CallPreviewed(Event, frozen=True, tag="call_previewed"):
     display: tuple[DisplayBlock, ...] = ()
 
 
-class CallRequested(Event, frozen=True, tag="call_requested"):
+class CallRequested(_Event, frozen=True, tag="call_requested"):
     """The arguments are complete: from here on the call belongs to the model's history."""
 
     call_id: str
@@ -164,7 +164,7 @@ class CallRequested(Event, frozen=True, tag="call_requested"):
         return self.read_as or self.arguments
 
 
-class CallDescribed(Event, frozen=True, tag="call_described"):
+class CallDescribed(_Event, frozen=True, tag="call_described"):
     """What the call is about to do: shown before anything is done."""
 
     call_id: str
@@ -173,25 +173,25 @@ class CallDescribed(Event, frozen=True, tag="call_described"):
     locations: tuple[Location, ...] = ()
 
 
-class PermissionAsked(Event, frozen=True, tag="permission_asked"):
+class PermissionAsked(_Event, frozen=True, tag="permission_asked"):
     call_id: str
     reason: str
     display: tuple[DisplayBlock, ...] = ()
     """What the person sees of the action in the question."""
 
 
-class PermissionAnswered(Event, frozen=True, tag="permission_answered"):
+class PermissionAnswered(_Event, frozen=True, tag="permission_answered"):
     call_id: str
     allowed: bool
     option: str
     """The id of the option that was chosen; empty if none was."""
 
 
-class CallStarted(Event, frozen=True, tag="call_started"):
+class CallStarted(_Event, frozen=True, tag="call_started"):
     call_id: str
 
 
-class CallProgressed(Event, frozen=True, tag="call_progressed"):
+class CallProgressed(_Event, frozen=True, tag="call_progressed"):
     """What a running call shows by now; each one replaces the last."""
 
     call_id: str
@@ -206,7 +206,7 @@ class Before(msgspec.Struct, frozen=True):
     mark: bool = False
 
 
-class FileChanging(Event, frozen=True, tag="file_changing"):
+class FileChanging(_Event, frozen=True, tag="file_changing"):
     """A file is about to be written: stored first, so that the change can be taken back."""
 
     call_id: str
@@ -215,7 +215,7 @@ class FileChanging(Event, frozen=True, tag="file_changing"):
     """None: there is no such file yet."""
 
 
-class FileWritten(Event, frozen=True, tag="file_written"):
+class FileWritten(_Event, frozen=True, tag="file_written"):
     """What became of it. An undo takes back this text and no other."""
 
     call_id: str
@@ -224,14 +224,14 @@ class FileWritten(Event, frozen=True, tag="file_written"):
     """Of the text that is there now, see `crow.tools.changing.digest_of`."""
 
 
-class CallSettled(Event, frozen=True, tag="call_settled"):
+class CallSettled(_Event, frozen=True, tag="call_settled"):
     """The end of a call, always: done, failed, refused, interrupted."""
 
     call_id: str
     result: ToolResult
 
 
-class BackgroundEnded(Event, frozen=True, tag="background_ended"):
+class BackgroundEnded(_Event, frozen=True, tag="background_ended"):
     """A command that a call left running has ended. The model learns of it otherwise."""
 
     call_id: str
@@ -239,44 +239,44 @@ class BackgroundEnded(Event, frozen=True, tag="background_ended"):
     """What the call shows from now on."""
 
 
-class ReplyEnded(Event, frozen=True, tag="reply_ended"):
+class ReplyEnded(_Event, frozen=True, tag="reply_ended"):
     """One answer of the model and all its calls are over; what follows belongs to the next."""
 
 
 # --- what Crow does by itself
 
 
-class CommandGiven(Event, frozen=True, tag="command_given"):
+class CommandGiven(_Event, frozen=True, tag="command_given"):
     """A slash command that Crow answers itself: shown and replayed as what the person said, not for the model."""
 
     message_id: str
     sent: tuple[Sent, ...]
 
 
-class CrowSaid(Event, frozen=True, tag="crow_said"):
+class CrowSaid(_Event, frozen=True, tag="crow_said"):
     """Crow's own words, whole: shown and replayed as a message, not for the model."""
 
     message_id: str
     text: str
 
 
-class HistoryCleared(Event, frozen=True, tag="history_cleared"):
+class HistoryCleared(_Event, frozen=True, tag="history_cleared"):
     """The model starts afresh; the person still sees what was."""
 
 
-class TurnUndone(Event, frozen=True, tag="turn_undone"):
+class TurnUndone(_Event, frozen=True, tag="turn_undone"):
     """The turn no longer belongs to the model's history; its file changes were taken back."""
 
     turn_id: str
 
 
-class OutputsPruned(Event, frozen=True, tag="outputs_pruned"):
+class OutputsPruned(_Event, frozen=True, tag="outputs_pruned"):
     """What these calls printed is no longer sent to the model, to make room."""
 
     call_ids: tuple[str, ...]
 
 
-class HistorySimplified(Event, frozen=True, tag="history_simplified"):
+class HistorySimplified(_Event, frozen=True, tag="history_simplified"):
     """The provider refused the model's history as it was and took it without this: it is no longer sent.
 
     Positions are those of messages in the history as it was, counted as in CompactionEnded.
@@ -290,12 +290,12 @@ class HistorySimplified(Event, frozen=True, tag="history_simplified"):
     """These messages are plain text from now on: calls, results and attachments in words."""
 
 
-class CompactionStarted(Event, frozen=True, tag="compaction_started"):
+class CompactionStarted(_Event, frozen=True, tag="compaction_started"):
     compaction_id: str
     reason: str
 
 
-class CompactionEnded(Event, frozen=True, tag="compaction_ended"):
+class CompactionEnded(_Event, frozen=True, tag="compaction_ended"):
     """If completed, the summary stands for the first `dropped` messages of the model's history as it was.
 
     Prompts that got no answer are messages of their own here, although they are sent as one.
@@ -329,14 +329,14 @@ class SessionOption(msgspec.Struct, frozen=True):
     choices: tuple[Choice, ...]
 
 
-class OptionChosen(Event, frozen=True, tag="option_chosen"):
+class OptionChosen(_Event, frozen=True, tag="option_chosen"):
     """Stored with the session: the last one of each option counts."""
 
     option: str
     value: str
 
 
-class OptionsChanged(Event, frozen=True, tag="options_changed"):
+class OptionsChanged(_Event, frozen=True, tag="options_changed"):
     """All options as they are now. Passing: not stored."""
 
     options: tuple[SessionOption, ...]
@@ -351,17 +351,17 @@ class CommandInfo(msgspec.Struct, frozen=True):
     """What may follow the name; empty if nothing does."""
 
 
-class CommandsChanged(Event, frozen=True, tag="commands_changed"):
+class CommandsChanged(_Event, frozen=True, tag="commands_changed"):
     """All slash commands there are now. Passing: not stored."""
 
     commands: tuple[CommandInfo, ...]
 
 
-class TitleChanged(Event, frozen=True, tag="title_changed"):
+class TitleChanged(_Event, frozen=True, tag="title_changed"):
     title: str
 
 
-class StillWaiting(Event, frozen=True, tag="still_waiting"):
+class StillWaiting(_Event, frozen=True, tag="still_waiting"):
     """A wait that the person may wonder about. Passing: not stored."""
 
     what: str
@@ -377,11 +377,11 @@ class PlanEntry(msgspec.Struct, frozen=True):
     priority: Literal["high", "medium", "low"] = "medium"
 
 
-class PlanChanged(Event, frozen=True, tag="plan_changed"):
+class PlanChanged(_Event, frozen=True, tag="plan_changed"):
     entries: tuple[PlanEntry, ...]
 
 
-class UsageReported(Event, frozen=True, tag="usage_reported"):
+class UsageReported(_Event, frozen=True, tag="usage_reported"):
     """Tokens of one model reply. `input_tokens` counts cached ones too: it is what fills the window."""
 
     input_tokens: int
@@ -411,7 +411,7 @@ class UsageReported(Event, frozen=True, tag="usage_reported"):
 BudgetScope = Literal["turn", "session", "day"]
 
 
-class BudgetRaised(Event, frozen=True, tag="budget_raised"):
+class BudgetRaised(_Event, frozen=True, tag="budget_raised"):
     """The person lets the session spend more than its budget: up to this limit, in a currency or in tokens."""
 
     scope: BudgetScope
@@ -421,7 +421,7 @@ class BudgetRaised(Event, frozen=True, tag="budget_raised"):
     """The date, for the budget of a day."""
 
 
-class Notice(Event, frozen=True, tag="notice"):
+class Notice(_Event, frozen=True, tag="notice"):
     """Something the person should know now, such as what is amiss as a session is opened. Not stored, and never part of
     the model's history."""
 
@@ -448,7 +448,7 @@ class Remark(Notice, frozen=True, tag="remark"):
     """It says why the turn stops, so that nothing else needs to be said of its end."""
 
 
-class TurnEnded(Event, frozen=True, tag="turn_ended"):
+class TurnEnded(_Event, frozen=True, tag="turn_ended"):
     """Either a stop reason or, if the turn failed, what went wrong."""
 
     turn_id: str
@@ -483,7 +483,7 @@ SubagentEvent = (
 )
 
 
-class SubagentDid(Event, frozen=True, tag="subagent_did"):
+class SubagentDid(_Event, frozen=True, tag="subagent_did"):
     """A step in a subagent's own conversation: kept, and no part of the session's. The call that it works for shows it.
 
     Its changes to files, and the calls that it has to ask the person about, are events of the session like any other.
@@ -494,7 +494,7 @@ class SubagentDid(Event, frozen=True, tag="subagent_did"):
     what: SubagentEvent
 
 
-AnyEvent = (
+Event = (
     SubagentEvent
     | SubagentDid
     | ArgumentsGrew

@@ -8,7 +8,7 @@ A session that is loaded is shown through `replay`, each thing once and whole.
 
 import asyncio
 from collections.abc import Iterable
-from typing import assert_never, cast
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -130,14 +130,13 @@ class UpdateSink:
         self._flush()
         if isinstance(event, events.ArgumentsGrew):
             return  # previews show what arrives
-        other = cast("events.AnyEvent", event)
-        if isinstance(other, CallEvent):
-            self._calls.take(other)
+        if isinstance(event, CallEvent):
+            self._calls.take(event)
             return
-        if not isinstance(other, events.UsageReported):  # shown beside the text: it can overtake no call
+        if not isinstance(event, events.UsageReported):  # shown beside the text: it can overtake no call
             self._calls.show_held()
-        if not isinstance(other, _NotTold | _Delta | events.ArgumentsGrew):
-            self._tell_of(other)
+        if not isinstance(event, _NotTold):
+            self._tell_of(event)
 
     def _on_a_line_of_its_own(self, event: _Delta) -> _Delta:
         """Many clients join all text of a turn, whichever message it belongs to."""

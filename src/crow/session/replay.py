@@ -5,37 +5,18 @@ things began.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 import msgspec
 
-from crow.events import (
-    BackgroundEnded,
-    CallDescribed,
-    CallOpened,
-    CallPreviewed,
-    CallProgressed,
-    CallRequested,
-    CallSettled,
-    CommandGiven,
-    CompactionEnded,
-    CrowSaid,
-    Event,
-    PlanChanged,
-    Remark,
-    Sent,
-    TextDelta,
-    ThoughtDelta,
-    TurnEnded,
-    TurnStarted,
-    UserSaid,
-)
+from crow import events
 from crow.messages import StopReason
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 
 
 class PastPrompt(msgspec.Struct, frozen=True):
     message_id: str
-    sent: tuple[Sent, ...]
+    sent: tuple[events.Sent, ...]
 
 
 class PastMessage(msgspec.Struct, frozen=True):
@@ -60,7 +41,7 @@ class PastCall(msgspec.Struct, frozen=True):
     """What it last showed before its end."""
     result: ToolResult | None
     quiet: bool = False
-    """As in CallOpened: what it does shows itself."""
+    """As in events.CallOpened: what it does shows itself."""
 
 
 class PastRemark(msgspec.Struct, frozen=True):
@@ -70,7 +51,17 @@ class PastRemark(msgspec.Struct, frozen=True):
     text: str
 
 
-PastItem = PastPrompt | PastMessage | PastThought | PastCall | PastRemark | PlanChanged | CompactionEnded
+PastItem = PastPrompt | PastMessage | PastThought | PastCall | PastRemark | events.PlanChanged | events.CompactionEnded
+
+
+_CallEvent = (
+    events.CallPreviewed
+    | events.CallRequested
+    | events.CallDescribed
+    | events.CallProgressed
+    | events.CallSettled
+    | events.BackgroundEnded
+)
 
 
 class _Texts:
@@ -87,7 +78,7 @@ class _Texts:
 
 
 class _Call:
-    def __init__(self, opened: CallOpened) -> None:
+    def __init__(self, opened: events.CallOpened) -> None:
         self._opened = opened
         self.kind = opened.kind
         self.title = opened.title
@@ -95,6 +86,22 @@ class _Call:
         self.display: tuple[DisplayBlock, ...] = ()
         self.arguments: str | None = None
         self.result: ToolResult | None = None
+
+    def apply(self, event: _CallEvent) -> None:
+        match event:
+            case events.CallPreviewed():
+                self.title = event.title or self.title
+                self.locations = event.locations or self.locations
+                self.display = event.display or self.display
+            case events.CallRequested():
+                self.arguments = event.used
+            case events.CallDescribed():
+                self.kind, self.title = event.kind, event.title
+                self.locations = event.locations or self.locations
+            case events.CallProgressed():
+                self.display = event.display
+            case events.CallSettled() | events.BackgroundEnded():
+                self.result = event.result
 
     def ended(self) -> PastItem:
         return PastCall(
@@ -115,56 +122,90 @@ class _Fold:
         self._items: list[PastItem | _Texts | _Call] = []
         self._texts: dict[str, _Texts] = {}
         self._calls: dict[str, _Call] = {}
-        self._last_plan: PlanChanged | None = None
+        self._last_plan: events.PlanChanged | None = None
         self._remarks = 0
         self._told_why = False
         """A remark has said why the turn stops."""
 
     def items(self) -> Iterator[PastItem]:
         for item in self._items:
-            if isinstance(item, PlanChanged):
+            if isinstance(item, events.PlanChanged):
                 if item is self._last_plan:
                     yield item
             else:
                 yield item.ended() if isinstance(item, _Texts | _Call) else item
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         match event:
-            case TextDelta() | ThoughtDelta():
+            case events.TextDelta() | events.ThoughtDelta():
                 self._grow(event)
-            case UserSaid() | CommandGiven():
+            case events.UserSaid() | events.CommandGiven():
                 self._items.append(PastPrompt(event.message_id, event.sent))
-            case CrowSaid():
+            case events.CrowSaid():
                 self._items.append(PastMessage(event.message_id, event.text))
-            case CompactionEnded():
+            case events.CompactionEnded():
                 self._items.append(event)
-            case Remark():
+            case events.Remark():
                 self._told_why = self._told_why or event.why_stopped
                 self._remark(event.text)
-            case TurnStarted():
+            case events.TurnStarted():
                 self._told_why = False
-            case TurnEnded():
+            case events.TurnEnded():
                 self._end(event)
-            case PlanChanged():
+            case events.PlanChanged():
                 self._last_plan = event
                 self._items.append(event)
-            case CallOpened():
+            case events.CallOpened():
                 call = self._calls[event.call_id] = _Call(event)
                 self._items.append(call)
-            case CallPreviewed() | CallRequested() | CallDescribed() | CallProgressed() | CallSettled() if (
-                event.call_id in self._calls
+            case (
+                events.CallPreviewed()
+                | events.CallRequested()
+                | events.CallDescribed()
+                | events.CallProgressed()
+                | events.CallSettled()
+                | events.BackgroundEnded()
             ):
-                _change(self._calls[event.call_id], event)
-            case BackgroundEnded() if event.call_id in self._calls:
-                self._calls[event.call_id].result = event.result
-            case _:
+                self._change(event)
+            case (
+                events.ThoughtSealed()
+                | events.ArgumentsGrew()
+                | events.ReplyEnded()
+                | events.CallStarted()
+                | events.PermissionAsked()
+                | events.PermissionAnswered()
+                | events.FileChanging()
+                | events.FileWritten()
+                | events.ProviderDataKept()
+                | events.ModeTold()
+                | events.HistoryCleared()
+                | events.TurnUndone()
+                | events.OutputsPruned()
+                | events.HistorySimplified()
+                | events.CompactionStarted()
+                | events.OptionChosen()
+                | events.OptionsChanged()
+                | events.CommandsChanged()
+                | events.TitleChanged()
+                | events.StillWaiting()
+                | events.UsageReported()
+                | events.BudgetRaised()
+                | events.Notice()
+                | events.SubagentDid()
+            ):
                 pass  # not shown, or only for as long as it lasted
+            case _:
+                assert_never(event)
+
+    def _change(self, event: _CallEvent) -> None:
+        if (call := self._calls.get(event.call_id)) is not None:
+            call.apply(event)
 
     def _remark(self, text: str) -> None:
         self._remarks += 1
         self._items.append(PastRemark(f"notice-past-{self._remarks}", text))
 
-    def _end(self, event: TurnEnded) -> None:
+    def _end(self, event: events.TurnEnded) -> None:
         """How a turn ended, unless something has said why."""
         if event.stop_reason is None:
             self._remark(f"The turn failed: {event.error}")
@@ -173,35 +214,18 @@ class _Fold:
         elif event.stop_reason.sentence and not self._told_why:
             self._remark(event.stop_reason.sentence)
 
-    def _grow(self, event: TextDelta | ThoughtDelta) -> None:
+    def _grow(self, event: events.TextDelta | events.ThoughtDelta) -> None:
         texts = self._texts.get(event.message_id)
         if texts is None:
-            texts = _Texts(event.message_id, thought=isinstance(event, ThoughtDelta))
+            texts = _Texts(event.message_id, thought=isinstance(event, events.ThoughtDelta))
             self._texts[event.message_id] = texts
             self._items.append(texts)
         texts.pieces.append(event.text)
 
 
-def _change(call: _Call, event: CallPreviewed | CallRequested | CallDescribed | CallProgressed | CallSettled) -> None:
-    match event:
-        case CallPreviewed():
-            call.title = event.title or call.title
-            call.locations = event.locations or call.locations
-            call.display = event.display or call.display
-        case CallRequested():
-            call.arguments = event.used
-        case CallDescribed():
-            call.kind, call.title = event.kind, event.title
-            call.locations = event.locations or call.locations
-        case CallProgressed():
-            call.display = event.display
-        case CallSettled():
-            call.result = event.result
-
-
-def replayed(events: Iterable[Event]) -> Iterator[PastItem]:
+def replayed(past: Iterable[events.Event]) -> Iterator[PastItem]:
     """What is to be shown, in the order in which it began. Waits and some notices were for their moment only."""
     fold = _Fold()
-    for event in events:
+    for event in past:
         fold.apply(event)
     return fold.items()

@@ -8,6 +8,8 @@ Messages are kept turn by turn and joined when they are asked for, so that a tur
 that a summary stands for, since the summary keeps what it replaced.
 """
 
+from typing import assert_never
+
 import msgspec
 
 from crow import events
@@ -57,6 +59,21 @@ class _Measured(msgspec.Struct):
     messages: int
 
 
+_TurnEvent = (
+    events.FileWritten
+    | events.TurnStarted
+    | events.UserSaid
+    | events.ModeTold
+    | events.TurnEnded
+    | events.HistoryCleared
+    | events.TurnUndone
+    | events.OutputsPruned
+    | events.HistorySimplified
+    | events.CompactionEnded
+)
+"""What changes whole turns, and not the reply that is arriving."""
+
+
 class History:
     """Fed with every event of the journal, in order; asked for the messages before each request."""
 
@@ -85,18 +102,64 @@ class History:
             case events.CallRequested(own=False):
                 self._partial().request_call(ToolCall(event.call_id, event.tool, event.arguments))
             case events.CallSettled():
-                if self._reply is not None:
-                    self._reply.settle(event.call_id, event.result)
+                self._settle(event)
             case events.ReplyEnded():
                 self._close_reply()
             case events.UsageReported():
                 self._measure(event)
-            case events.FileWritten():
-                self.essentials.add_file(event.path)
-            case _:
+            case (
+                events.FileWritten()
+                | events.TurnStarted()
+                | events.UserSaid()
+                | events.ModeTold()
+                | events.TurnEnded()
+                | events.HistoryCleared()
+                | events.TurnUndone()
+                | events.OutputsPruned()
+                | events.HistorySimplified()
+                | events.CompactionEnded()
+            ):
                 self._apply_to_turns(event)
+            case (
+                events.CallOpened()
+                | events.CallRequested()
+                | events.CallPreviewed()
+                | events.CallDescribed()
+                | events.CallStarted()
+                | events.CallProgressed()
+                | events.ArgumentsGrew()
+                | events.PermissionAsked()
+                | events.PermissionAnswered()
+                | events.FileChanging()
+                | events.BackgroundEnded()
+                | events.CommandGiven()
+                | events.CrowSaid()
+                | events.CompactionStarted()
+                | events.OptionChosen()
+                | events.OptionsChanged()
+                | events.CommandsChanged()
+                | events.TitleChanged()
+                | events.StillWaiting()
+                | events.PlanChanged()
+                | events.BudgetRaised()
+                | events.Notice()
+                | events.SubagentDid()
+            ):
+                pass  # seen by the person only, or of Crow's own doing
+            case _:
+                assert_never(event)
 
-    def _apply_to_turns(self, event: events.Event) -> None:
+    def _settle(self, event: events.CallSettled) -> None:
+        if self._reply is not None:
+            self._reply.settle(event.call_id, event.result)
+
+    def _tell_mode(self, event: events.ModeTold) -> None:
+        if event.text:
+            self._close_reply()
+            self._current().add((Text(event.text),))
+        self._current().told_mode = event.mode
+
+    def _apply_to_turns(self, event: _TurnEvent) -> None:
         match event:
             case events.TurnStarted():
                 self._close_reply()
@@ -106,11 +169,10 @@ class History:
                 self._close_reply()
                 self._current().add(event.parts)
                 self.essentials.add_prompt(event)
+            case events.FileWritten():
+                self.essentials.add_file(event.path)
             case events.ModeTold():
-                if event.text:
-                    self._close_reply()
-                    self._current().add((Text(event.text),))
-                self._current().told_mode = event.mode
+                self._tell_mode(event)
             case events.TurnEnded():
                 self._end_turn(event)
             case events.HistoryCleared():
@@ -121,10 +183,11 @@ class History:
                 self._prune(frozenset(event.call_ids))
             case events.HistorySimplified():
                 self._simplify(event)
-            case events.CompactionEnded(status="completed"):
-                self._replace_beginning(event.dropped, event.summary)
+            case events.CompactionEnded():
+                if event.status == "completed":
+                    self._replace_beginning(event.dropped, event.summary)
             case _:
-                pass  # seen by the person only
+                assert_never(event)
 
     def messages(self, without: events.HistorySimplified | None = None) -> list[Message]:
         """A history that can be sent as it is. `without`: as it would be after this event."""
