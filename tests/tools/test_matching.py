@@ -4,8 +4,8 @@ import pytest
 
 from crow.diff import common_beginning
 from crow.errors import WorkspaceError
-from crow.tools.editing.following import follow
 from crow.tools.editing.matching import Replacement, TextEdit, apply, plan_edits
+from crow.tools.editing.places import follow
 from tests.support.work import counted, lines_run
 
 

@@ -32,7 +32,8 @@ from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
-    from crow.tools.editing.matching import EditPlan, Replacement
+    from crow.tools.editing.matching import EditPlan
+    from crow.tools.editing.places import Replacement
 
 TRIES = 3
 """How often an edit is carried over to a newer text before we give up on a file that changes all the time."""
@@ -77,7 +78,7 @@ class Edit:
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
 
     async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "EditAction":
-        from crow.tools.editing.matching import apply
+        from crow.tools.editing.places import apply
 
         arguments, unknown = _reader.read(call)
         _check(arguments.edits)
@@ -150,7 +151,7 @@ class EditAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         """What was shown; if the person has changed the file since, the same replacements in the newer text."""
-        from crow.tools.editing.matching import apply
+        from crow.tools.editing.places import apply
 
         before, replacements = self._before, self._plan.replacements
         for _ in range(TRIES):
@@ -170,7 +171,7 @@ class EditAction:
     async def _follow(
         self, replacements: "list[Replacement]", before: Document, now: Document
     ) -> "list[Replacement] | None":
-        from crow.tools.editing.following import follow
+        from crow.tools.editing.places import follow
 
         return await worked_out(len(now.text), lambda: follow(replacements, before.text, now.text))
 

@@ -23,7 +23,7 @@ from crow.tools.changing import (
     told_result,
     worked_out,
 )
-from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
+from crow.tools.editing.places import with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace

@@ -15,8 +15,8 @@ from crow.tools.advice import Advice
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
 from crow.tools.changing import check_writable, look_at, read_judged, show_change, worked_out
 from crow.tools.edit import Edit, EditAction
-from crow.tools.editing.line_ends import with_ends_of, without_foreign_ends
-from crow.tools.editing.matching import EditPlan, Replacement, apply
+from crow.tools.editing.matching import EditPlan
+from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
 from crow.tools.seen import Seen, count_lines

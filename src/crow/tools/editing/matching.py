@@ -7,23 +7,44 @@ the place must be the only one. What was found is fitted into its surroundings (
 shown it.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from collections.abc import Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import msgspec
 
-from crow.diff import Change, common_beginning, compare_lines, split_lines
 from crow.errors import WorkspaceError
 from crow.tools.advice import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
-from crow.tools.editing.line_ends import without_foreign_ends
-from crow.tools.editing.methods import check_classes, has_functions, match_of_methods
-from crow.tools.editing.nearest import LONGEST_LINE, describe_nearest
-from crow.tools.editing.omissions import left_out
-from crow.tools.editing.places import Match, Replacement, Source, occurrences, only_place
-from crow.tools.editing.readings import numbers_of, with_line_ends_meant
-from crow.tools.editing.soundness import compiles, first_sound, is_python
+from crow.tools.editing.places import (
+    Match,
+    Replacement,
+    Source,
+    apply,
+    joined_with,
+    occurrences,
+    only_place,
+    without_foreign_ends,
+)
+from crow.tools.editing.readings import with_line_ends_meant
+from crow.tools.editing.refusals import (
+    LARGEST_TOLERANT,
+    SURELY_MEANT,
+    Manner,
+    ambiguous,
+    not_found,
+    number_of,
+    said_lines,
+    unclear,
+)
+from crow.tools.editing.soundness import (
+    check_classes,
+    compiles,
+    first_sound,
+    has_functions,
+    is_python,
+    match_of_methods,
+)
 from crow.tools.editing.tolerant import (
     MOST_PLACES,
     Found,
@@ -34,18 +55,10 @@ from crow.tools.editing.tolerant import (
 )
 from crow.workspace.text import CRLF, with_line_feeds
 
-MOST_PLACES_NAMED = 20
-MOST_PLACES_SHOWN = 3
-"""Places of an ambiguous text that are quoted with their surroundings."""
 MOST_REPLACED = 10_000
 """Places that the edits of one call may change."""
 LARGEST_TEXT = 16 * 1024 * 1024
 """Characters of a file that is edited."""
-LARGEST_TOLERANT = 4 * 1024 * 1024
-"""Characters of a file in which anything is overlooked, or the nearest place looked for: that takes many times its size
-in memory, and calls during which nothing else goes on."""
-SURELY_MEANT = 12
-"""Characters of a new text that is taken for an edit that was made already, if the file has it."""
 
 
 class EditPlan(NamedTuple):
@@ -76,22 +89,11 @@ def plan_edits(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
             remedy=advice.change_otherwise,
         )
-    return _Planner(text, edits, _Manner(exactly, reveal, advice, path, len(edits) == 1)).plan()
-
-
-class _Manner(NamedTuple):
-    """How edits are looked for, and how a failure is put into words."""
-
-    exactly: bool
-    reveal: bool
-    advice: Advice
-    path: str
-    alone: bool
-    """Whether there is but one edit: others could make more of what one of them makes."""
+    return _Planner(text, edits, Manner(exactly, reveal, advice, path, len(edits) == 1)).plan()
 
 
 class _Planner:
-    def __init__(self, text: str, edits: Sequence[TextEdit], manner: _Manner) -> None:
+    def __init__(self, text: str, edits: Sequence[TextEdit], manner: Manner) -> None:
         self._text = text
         self._source = Source(text)
         self._edits = [_with_ends_of_the_file(text, edit) for edit in edits]
@@ -142,8 +144,8 @@ class _Planner:
             matches = self._matches(source, edit, name)
         except WorkspaceError:
             return False
-        joined = [source.replacement(match, number) for match in matches]
-        self._found = _joined(self._text, self._found, joined)
+        late = [source.replacement(match, number) for match in matches]
+        self._found = joined_with(self._text, self._found, late)
         self._notes.append(f"{name} was applied to what the edits before it made.")
         return True
 
@@ -157,40 +159,6 @@ class _Planner:
             line = self._source.line_of(place)
             self._notes.append(f"{name} was made already: its new text is at line {line}, its old text nowhere.")
         return place is not None
-
-
-def _joined(text: str, first: Sequence[Replacement], then: Sequence[Replacement]) -> list[Replacement]:
-    """One list of replacements for two that follow each other: the second is about what the first made."""
-    joined = _cores(text, first)
-    for late in sorted(then, key=lambda replacement: replacement.start, reverse=True):
-        joined = _with_late(text, joined, late)
-    return joined
-
-
-def _with_late(text: str, cores: Sequence[Replacement], late: Replacement) -> list[Replacement]:
-    """`late` is about the text with the cores replaced: those that it touches become one with it."""
-    before: list[Replacement] = []
-    touched: list[Replacement] = []
-    after: list[Replacement] = []
-    grown = start_shift = end_shift = 0
-    head = tail = ""
-    for core in cores:
-        start = core.start + grown
-        end = start + len(core.new)
-        grown += len(core.new) - (core.end - core.start)
-        if end < late.start or (end == late.start and start < late.start):
-            before.append(core)
-            start_shift = end_shift = grown
-        elif start > late.end or (start == late.end and late.start < late.end):
-            after.append(core)
-        else:
-            touched.append(core)
-            head = core.new[: max(0, late.start - start)] if len(touched) == 1 else head
-            tail = core.new[max(0, late.end - start) :] if late.end < end else ""
-            end_shift = grown
-    start = min([late.start - start_shift, *(core.start for core in touched)])
-    end = max([late.end - end_shift, *(core.end for core in touched)])
-    return [*before, Replacement(start, end, head + late.new + tail, late.edit), *after]
 
 
 def _with_ends_of_the_file(text: str, edit: TextEdit) -> TextEdit:
@@ -208,92 +176,11 @@ def occurs_several_times(text: str, edit: TextEdit) -> bool:
     return not edit.all and next(places, None) is not None and next(places, None) is not None
 
 
-def apply(text: str, replacements: Sequence[Replacement]) -> str:
-    """The text with everything replaced. Edits may share surroundings, but not what they change."""
-    pieces: list[str] = []
-    position = 0
-    for core in _cores(text, replacements):
-        pieces += [text[position : core.start], core.new]
-        position = core.end
-    return "".join([*pieces, text[position:]])
-
-
-def _cores(text: str, replacements: Sequence[Replacement]) -> list[Replacement]:
-    """What the replacements really change, in order. WorkspaceError if two of them change the same."""
-    cores: list[Replacement] = []
-    for group in _overlapping(replacements):
-        cores += [_core(text, group[0])] if len(group) == 1 else _merged(text, group)
-    for one, other in pairwise(cores):
-        if other.start == one.end == one.start and not _may_follow(text, one, other):
-            raise _overlap(text, one, other)
-    return cores
-
-
-def _overlapping(replacements: Sequence[Replacement]) -> list[list[Replacement]]:
-    """The replacements in order, those together that have a part of the text in common."""
-    groups: list[list[Replacement]] = []
-    end = -1
-    for replacement in sorted(replacements, key=lambda one: (one.start, one.end)):
-        if replacement.start < end:
-            groups[-1].append(replacement)
-        else:
-            groups.append([replacement])
-        end = max(end, replacement.end)
-    return groups
-
-
-def _merged(text: str, group: Sequence[Replacement]) -> list[Replacement]:
-    """For replacements that overlap: the lines that each of them changes. Two may change a line only in the same way.
-
-    Merged by lines and never by characters: what two edits make of one line is what neither of them says.
-    """
-    start, end = group[0].start, max(one.end for one in group)
-    lines = split_lines(text[start:end])
-    offsets = [start, *(start + length for length in accumulate(map(len, lines)))]
-    found: list[Replacement] = []
-    for one in group:
-        new = split_lines(text[start : one.start] + one.new + text[one.end : end])
-        for change in _line_by_line(compare_lines(lines, new)):
-            made = "".join(new[change.new_start : change.new_end])
-            found.append(Replacement(offsets[change.old_start], offsets[change.old_end], made, one.edit))
-    merged: list[Replacement] = []
-    for one in sorted(found, key=lambda one: (one.start, one.end)):
-        last = merged[-1] if merged else None
-        if last is not None and one[:3] == last[:3]:
-            continue
-        inserted = last is not None and one.start == one.end == last.start
-        if last is not None and (one.start < last.end or (inserted and not _may_follow(text, last, one))):
-            raise _overlap(text, last, one)
-        merged.append(one)
-    return merged
-
-
-def _line_by_line(changes: Sequence[Change]) -> Iterator[Change]:
-    """Changes of as many lines into as many, each line by itself."""
-    for change in changes:
-        count = change.old_end - change.old_start
-        if count != change.new_end - change.new_start:
-            yield change
-            continue
-        for number in range(count):
-            old, new = change.old_start + number, change.new_start + number
-            yield Change(old, old + 1, new, new + 1)
-
-
-def _overlap(text: str, one: Replacement, other: Replacement) -> WorkspaceError:
-    line = text.count("\n", 0, max(one.start, other.start)) + 1
-    first, second = sorted((one.edit, other.edit))
-    return WorkspaceError(
-        f"Edits {first} and {second} overlap at line {line}, and each makes something else of it. "
-        "Nothing was changed. Make one edit of them."
-    )
-
-
 # --- from exact to tolerant
 
 
 def _match(
-    source: Source, edit: TextEdit, name: str, manner: _Manner, *, times: int
+    source: Source, edit: TextEdit, name: str, manner: Manner, *, times: int
 ) -> tuple[list[Match], tuple[str, ...]]:
     """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
@@ -309,12 +196,12 @@ def _match(
             return matches, (*notes, f"{name}: `\\n` in its new text was read as line ends.")
         return _exact_matches(source, edit, places, name, manner)
     if places:
-        raise _NoPlace(_ambiguous(source, places, name, manner))
+        raise _NoPlace(ambiguous(source, places, name, manner))
     if not manner.exactly and old.strip() and len(source.text) <= LARGEST_TOLERANT:
         for found in tolerant_matches(source, old, with_line_feeds(edit.new), every=edit.all, path=manner.path):
             matches = _meant(source, found, edit)
             if not matches:
-                raise _NoPlace(_unclear(source, found, name, manner))
+                raise _NoPlace(unclear(source, found, name, manner))
             if found.problem:
                 raise WorkspaceError(
                     f"{name} is unclear: its old text is there without {found.what}, but {found.problem}.",
@@ -324,15 +211,15 @@ def _match(
             _check_classes(source, matches[0], edit, name, manner, is_shifted=True)
             where = source.line_of(matches[0].start)
             return matches, (f"{name} matched at line {where} by overlooking {found.what}.",)
-    raise _NoPlace(_not_found(source, edit, name, manner))
+    raise _NoPlace(not_found(source, edit, name, manner))
 
 
 def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name: str) -> None:
     """WorkspaceError if an edit of all places has another number of them than its call says."""
     if edit.expected_replacements not in (0, len(places)):
         raise WorkspaceError(
-            f"{name} is said to have {edit.expected_replacements} places, and its old text occurs {_number(places)} "
-            f"times, at lines {_said_lines(source, places)}. Nothing was changed.",
+            f"{name} is said to have {edit.expected_replacements} places, and its old text occurs {number_of(places)} "
+            f"times, at lines {said_lines(source, places)}. Nothing was changed.",
             remedy="Give the right number, or add lines around the old text until it is the place that is meant.",
         )
 
@@ -346,7 +233,7 @@ def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
 
 
 def _exact_matches(
-    source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: _Manner
+    source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: Manner
 ) -> tuple[list[Match], tuple[str, ...]]:
     """The new text as it is, unless that surely breaks the file: one that takes the place of whole lines does not run
     into the line after them, and a usual slip is taken back where the file is sound without it."""
@@ -366,13 +253,13 @@ def _exact_matches(
 
 
 def _check_classes(
-    source: Source, match: Match, edit: TextEdit, name: str, manner: _Manner, *, is_shifted: bool
+    source: Source, match: Match, edit: TextEdit, name: str, manner: Manner, *, is_shifted: bool
 ) -> None:
     if has_functions(manner.path, edit.old, edit.new):
         check_classes(source.plain, match, name, is_shifted=is_shifted)
 
 
-def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) -> tuple[str, Match] | None:
+def _corrected(source: Source, place: int, old: str, new: str, manner: Manner) -> tuple[str, Match] | None:
     literal = Match(place, place + len(old), new)
     match = match_without_first(source, place, old, new)
     if match is not None and "\n" in new.strip() and is_python(manner.path):
@@ -385,99 +272,3 @@ def _corrected(source: Source, place: int, old: str, new: str, manner: _Manner) 
     if match is not None:
         return "indentation", match
     return first_sound(manner.path, source.plain, literal, corrected_matches(source, place, old, new))
-
-
-# --- what the file becomes
-
-
-def _may_follow(text: str, one: Replacement, other: Replacement) -> bool:
-    """Whether two texts that are inserted at one place can stand there one after the other: if both are whole lines."""
-    begins = one.start == 0 or text[one.start - 1] == "\n"
-    ends = one.start == len(text) or text[one.start] in "\r\n"
-    return all(
-        (begins and core.new.endswith("\n")) or (ends and core.new.startswith(("\n", "\r"))) for core in (one, other)
-    )
-
-
-def _core(text: str, replacement: Replacement) -> Replacement:
-    """Without the beginning and the end that the old and the new text have in common."""
-    old, new = text[replacement.start : replacement.end], replacement.new
-    head = common_beginning(old, new)
-    tail = common_beginning(old[head:][::-1], new[head:][::-1])
-    return replacement._replace(
-        start=replacement.start + head, end=replacement.end - tail, new=new[head : len(new) - tail]
-    )
-
-
-# --- in words
-
-
-def _number(places: Sequence[int]) -> str:
-    return str(len(places)) if len(places) < MOST_PLACES else f"{MOST_PLACES} or more"
-
-
-def _said_lines(source: Source, places: Sequence[int]) -> str:
-    lines = [str(source.line_of(place)) for place in places[:MOST_PLACES_NAMED]]
-    more = f" and {len(places) - MOST_PLACES_NAMED} more" if len(places) > MOST_PLACES_NAMED else ""
-    return ", ".join(lines) + more
-
-
-def _ambiguous(source: Source, places: Sequence[int], name: str, manner: _Manner) -> str:
-    return (
-        f"{name} is ambiguous: its old text occurs {_number(places)} times, at lines {_said_lines(source, places)}. "
-        f"{manner.advice.make_it_unique}{_surroundings(source, places, manner)}"
-    )
-
-
-def _unclear(source: Source, found: Found, name: str, manner: _Manner) -> str:
-    places = [match.start for match in found.matches]
-    return (
-        f"{name} is ambiguous: its old text is not there exactly, and by overlooking {found.what} it could be "
-        f"meant at lines {_said_lines(source, places)}. Copy it exactly, with enough around it to be unique."
-        f"{_surroundings(source, places, manner)}"
-    )
-
-
-def _surroundings(source: Source, places: Sequence[int], manner: _Manner) -> str:
-    """The first places with the lines around them, by which they can be told apart."""
-    if not manner.reveal or len(source.text) > LARGEST_TOLERANT:
-        return ""
-    numbers = dict.fromkeys(source.line_of(place) for place in places[:MOST_PLACES_SHOWN])
-    if len(numbers) < 2:
-        return ""
-    lines = source.text.removesuffix("\n").split("\n")
-    around = sorted({at for number in numbers for at in range(number - 1, number + 2) if 0 < at <= len(lines)})
-    told = ""
-    for one, at in zip([0, *around], around, strict=False):
-        told += "\n   ..." if 0 < one < at - 1 else ""
-        told += f"\n{at:>6}\t{lines[at - 1][:LONGEST_LINE].rstrip()}"
-    return told
-
-
-def _not_found(source: Source, edit: TextEdit, name: str, manner: _Manner) -> str:
-    told = f"{name} does not apply: its old text is not in the file."
-    advice = manner.advice
-    if (place := left_out(manner.path, source.text, edit.old)) is not None:
-        return (
-            f"{told} Line {place[0]} of it, `{place[1][:100]}`, stands for something that was left out: an old text "
-            "must be in the file as it is. Copy all of it, or make one edit for each part that changes."
-        )
-    if not manner.reveal:
-        return f"{told} {advice.read_first}"
-    if (place := _made_place(source, edit)) is not None:
-        return (
-            f"{told} It seems to be made already: its new text is at line {source.line_of(place)}. Nothing was "
-            f"changed. Go on, or look again if something else is meant: {advice.read_again}"
-        )
-    if numbers_of(edit.old):
-        told += " It seems to contain line numbers: leave them out."
-    if len(source.text) > LARGEST_TOLERANT:
-        return f"{told} In a file of this size it must be copied exactly. {advice.read_again}"
-    lines = [line.removesuffix("\r") for line in source.text.split("\n")]
-    nearest = describe_nearest(lines, edit.old)
-    return f"{told} {nearest}" if nearest else f"{told} Nothing there is like it. {advice.read_again}"
-
-
-def _made_place(source: Source, edit: TextEdit) -> int | None:
-    new = with_line_feeds(edit.new)
-    return only_place(source.plain, new) if len(new.strip()) >= SURELY_MEANT else None

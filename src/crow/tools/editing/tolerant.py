@@ -10,9 +10,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
-from crow.tools.editing.fitting import LineFit
+from crow.tools.editing.fitting import LineFit, indent_of
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
-from crow.tools.editing.indents import indent_of
 from crow.tools.editing.places import Match, Source, occurrences
 from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
