@@ -27,19 +27,19 @@ LONGEST_LINE = 64 * 1024
 class ProjectOffer(msgspec.Struct, frozen=True):
     root: str
     digest: str
-    """Empty if it brings nothing."""
+    """The digest of all its files; empty if it brings nothing."""
     prompt_files: PromptFiles = PromptFiles()
     config: ProjectConfig = ProjectConfig()
     servers: dict[str, McpServerSettings] = {}
-    """Of both files; on a clash that of Crow's own counts."""
+    """The MCP servers of `.mcp.json` and `.crow/config.toml`; of two with one name the latter counts."""
     with_variables: frozenset[str] = frozenset()
-    """Those in which `${VARIABLE}` stands for a value, which the format of the other agents allows."""
+    """The names of servers in which `${VARIABLE}` stands for a value, as `.mcp.json` allows."""
     problems: tuple[str, ...] = ()
-    """What is wrong with a file; the others count all the same."""
+    """What is wrong with its files. A file that is right counts all the same."""
     texts: dict[str, str] = {}
-    """What can be shown of commands and skills, by path."""
+    """The texts of commands and skills, by path."""
     left_out: tuple[str, ...] = ()
-    """What is there and not used, with why."""
+    """The files that are not used, each with the reason."""
 
 
 def read_offer(snapshot: Snapshot) -> ProjectOffer:
@@ -96,7 +96,7 @@ class _Servers(msgspec.Struct, frozen=True):
 
 
 def servers_in(content: bytes, path: str, problems: list[str]) -> dict[str, McpServerSettings]:
-    """Those that are right; the others join the problems. Keys of other agents are passed over."""
+    """The servers that are right; what is wrong with others joins `problems`. Keys of other agents are passed over."""
     try:
         found = msgspec.json.decode(content, type=_Servers).mcp_servers
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -128,7 +128,8 @@ class VariablesMissing(Exception):
 
 
 def expand_variables(server: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """With values in the place of `${VARIABLE}` and `${VARIABLE:-default}`. VariablesMissing if there is none."""
+    """The server with values in the place of `${VARIABLE}` and `${VARIABLE:-default}`. VariablesMissing if one has no
+    value."""
     missing: dict[str, None] = {}
 
     def value(match: re.Match[str]) -> str:
@@ -154,7 +155,7 @@ def expand_variables(server: McpServerSettings, environ: Mapping[str, str]) -> M
 
 
 def shown_server(server: McpServerSettings) -> str:
-    """The whole of what would be started or asked, as a shell would take it."""
+    """The command line or the address of a server, whole, as a shell would take it."""
     values = [f"{name}={quote(value)}" for name, value in server.env.items()]
     what = [quote(word) for word in (server.command, *server.args)] if server.command else [server.url]
     headers = [f"with {name}: {quote(value)}" for name, value in server.headers.items()]
@@ -212,7 +213,7 @@ def _settings(offer: ProjectOffer) -> Iterator[str]:
 
 
 def _text_blocks(offer: ProjectOffer) -> Iterator[TextBlock]:
-    """Whole: what was not shown could not be trusted. A snapshot holds no more than can be shown."""
+    """The texts, whole: what was not shown could not be trusted. A snapshot holds no more than can be shown."""
     for path, text in offer.texts.items():
         yield TextBlock(f"{one_line(shown(path), 1000)}\n\n{every_line(text)}")
         if remark := warning(text):

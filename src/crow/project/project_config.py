@@ -30,7 +30,7 @@ USERS_ALONE = (
 
 
 class ProjectConfig(msgspec.Struct, frozen=True):
-    """What the file says, of what may count. None and empty: it says nothing of it."""
+    """The settings of the file that may count. None or empty: the file does not set it."""
 
     rules: tuple[PermissionRule, ...] = ()
     mode: Mode | None = None
@@ -49,7 +49,7 @@ class ProjectConfig(msgspec.Struct, frozen=True):
 
 
 def read_project_config(content: bytes, path: str) -> ProjectConfig:
-    """ConfigError names the file and the key that is wrong."""
+    """Reads the file. ConfigError names the file and the key that is wrong."""
     try:
         text = content.decode("utf-8-sig")
         table = parse_toml(text, shown(path))
@@ -76,7 +76,7 @@ def read_project_config(content: bytes, path: str) -> ProjectConfig:
 
 
 def tightening_rules(content: bytes) -> tuple[PermissionRule, ...]:
-    """Of a file with a mistake in it, every rule that refuses or asks and can be read: a mistake must not loosen."""
+    """The rules that refuse or ask, and can be read, of a file with a mistake in it: a mistake must not loosen."""
     try:
         table = parse_toml(content.decode("utf-8-sig"), "")
         found = msgspec.convert(table, _Rules).permission.rules
@@ -100,7 +100,7 @@ class _Rules(msgspec.Struct, frozen=True):
 
 
 def _keys(table: dict[str, object], name: str) -> list[str]:
-    """Of a table within the table, which was found to be right."""
+    """The keys of a table within the table, which was found to be right."""
     return list(cast("dict[str, object]", table.get(name, {})))
 
 

@@ -67,7 +67,7 @@ class Skill(msgspec.Struct, frozen=True):
     description: str
     body: str
     path: str
-    """Of its SKILL.md."""
+    """The path of its SKILL.md."""
 
     def expand(self, arguments: str) -> str:
         """The prompt that calling the skill by name stands for."""
@@ -76,7 +76,7 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 def read_skill(path: str, folder: str, content: bytes) -> Skill | None:
-    """Called as its head says, else like its folder."""
+    """The skill that a SKILL.md makes; its name is in the head of the file, else it is that of the folder."""
     head, body = split_head(content.decode("utf-8", "replace"))
     name = clean_name(head.get("name", "")) or clean_name(folder)
     if not name or not body:
@@ -85,7 +85,7 @@ def read_skill(path: str, folder: str, content: bytes) -> Skill | None:
 
 
 def skills_listing(skills: Sequence[Skill]) -> str:
-    """For the system prompt; empty if there are none."""
+    """The list of skills for the system prompt; empty if there are none."""
     if not skills:
         return ""
     text = f"\n{_INTRODUCTION}\n"
@@ -98,13 +98,13 @@ def skills_listing(skills: Sequence[Skill]) -> str:
 
 
 def clean_name(*parts: str) -> str:
-    """Letters, digits, `-` and `_`, the parts joined by colons; empty if nothing is left of it."""
+    """A name of letters, digits, `-` and `_`, the parts joined by colons; empty if nothing is left of them."""
     cleaned = [_NOT_IN_NAMES.sub("-", part).strip("-") for part in parts]
     return ":".join(part for part in cleaned if part)[:LONGEST_NAME]
 
 
 def description_in(head: dict[str, str], body: str) -> str:
-    """As the head says, else the first line of the text."""
+    """The description in the head of the file, else the first line of its text."""
     first = next((line.strip("# \t") for line in body.splitlines() if line.strip("# \t")), "")
     return one_line(head.get("description", "") or first, LONGEST_DESCRIPTION)
 
@@ -149,7 +149,7 @@ class PromptFiles(msgspec.Struct, frozen=True):
     commands: tuple[CustomCommand, ...] = ()
     skills: tuple[Skill, ...] = ()
     unused: tuple[str, ...] = ()
-    """What is there and makes no command, with why."""
+    """The files that make no command, each with the reason."""
 
 
 def prompt_files_in(snapshot: Snapshot, layout: Layout) -> PromptFiles:

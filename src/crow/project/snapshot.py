@@ -51,13 +51,13 @@ OF_PROJECT = Layout(
 class Snapshot(msgspec.Struct, frozen=True):
     base: str
     files: dict[str, bytes]
-    """By path, relative to the base, in order."""
+    """The contents by path, relative to the base, in order."""
     left_out: tuple[str, ...] = ()
-    """What is there and was not taken, with why."""
+    """The files that were not taken, each with the reason."""
 
     @property
     def digest(self) -> str:
-        """Of every path and every byte."""
+        """The digest of every path and every byte."""
         import hashlib  # not before it is needed: most folders bring nothing
 
         digest = hashlib.sha256()
@@ -112,9 +112,9 @@ class _Walk(NamedTuple):
     base: str
     layout: Layout
     refused: list[str]
-    """What is there and is not taken, with why."""
+    """The files that are not taken, each with the reason."""
     folders: set[str]
-    """Those that were looked into."""
+    """The folders that were looked into."""
 
 
 def _paths(walk: _Walk) -> Iterator[str]:

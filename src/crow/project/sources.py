@@ -58,11 +58,11 @@ class Sources:
         self.refresh()
 
     def refresh(self) -> None:
-        """Takes in what has changed. A project that changed is trusted no longer, unless it was trusted like this."""
+        """Reads what has changed. A project that changed is trusted no longer, unless it was trusted as it is now."""
         self._take(self._find())
 
     async def refresh_in_thread(self) -> None:
-        """The same, beside the event loop. FileSystemSilent, and nothing taken in, if a folder does not answer."""
+        """Does the same beside the event loop. FileSystemSilent, and no change, if a folder does not answer."""
         async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
             try:
                 found = await self._disk.run(self._find, LOOK_PATIENCE)
@@ -73,7 +73,7 @@ class Sources:
             self._take(found)
 
     def watch(self, tell: Callable[[], None]) -> None:
-        """Has the next looks watch what they look at: from then on `tell` is called when another one is worth it."""
+        """From the next refresh on, `tell` is called when another one is worth it."""
         loop = asyncio.get_running_loop()
 
         def tell_on_the_loop() -> None:
@@ -84,7 +84,7 @@ class Sources:
 
     @property
     def is_watched(self) -> bool:
-        """Whether every change is told. Else it has to be looked for."""
+        """Whether every change is reported. Else the owner has to refresh from time to time."""
         return self._watch is not None and self._watch.is_complete
 
     def close(self) -> None:
@@ -114,15 +114,15 @@ class Sources:
                 project.standing = "trusted" if trusted else "waiting"
 
     def prompt_files(self) -> list[PromptFiles]:
-        """What may be used now: the user's first, then that of each trusted project."""
+        """The files that may be used now: the user's first, then those of each trusted project."""
         return [self._user_files, *(offer.prompt_files for offer in self.trusted())]
 
     def unused(self) -> list[str]:
-        """What of the user's own files makes no command or skill, with why."""
+        """The user's own files that make no command or skill, each with the reason."""
         return [os.path.join(self._home, what) for what in self._user_files.unused]
 
     def skills_listing(self) -> str:
-        """For the system prompt. Of two skills with one name the first counts."""
+        """The list of skills for the system prompt. Of two skills with one name the first counts."""
         known: dict[str, Skill] = {}
         for files in self.prompt_files():
             for skill in files.skills:
@@ -133,7 +133,7 @@ class Sources:
         return [project.offer for project in self._projects if project.standing == "trusted"]
 
     def waiting(self) -> list[ProjectOffer]:
-        """What the person has yet to be asked about."""
+        """The offers that the person has yet to be asked about."""
         waiting = [project.offer for project in self._projects if project.standing == "waiting"]
         return [offer for offer in waiting if offer.digest]
 
@@ -168,7 +168,7 @@ class Sources:
 
 
 def _watch_list(everything: Sequence[WatchedFolder]) -> WatchList:
-    """All of them. A folder that is part of two is watched for whatever counts for either."""
+    """All paths to watch. A path that two folders have is watched for whatever counts for either."""
     places: dict[str, Names] = {}
     for watched in everything:
         for place, names in watched.watch_list().items():
@@ -199,11 +199,11 @@ class TrustFile:
         self._path = os.path.join(home, TRUST_NAME)
 
     def trusts(self, root: str, digest: str) -> bool:
-        """ConfigError if the file cannot be understood."""
+        """Whether the project was trusted as it is. ConfigError if the file cannot be understood."""
         return self._read().projects.get(os.path.realpath(root)) == digest
 
     def trust(self, root: str, digest: str) -> None:
-        """ConfigError if it cannot be kept."""
+        """Stores that the project is trusted as it is. ConfigError if it cannot be stored."""
         with locked(self._path):
             projects = {**self._read().projects, os.path.realpath(root): digest}
             write_versioned(self._path, _Trusted(_VERSION, projects))

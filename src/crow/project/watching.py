@@ -29,14 +29,14 @@ WatchList = Mapping[str, Names]
 
 
 class Watch:
-    """The places that one session is told about. `tell` is called on another thread, once for many changes."""
+    """The paths of which one session learns the changes. `tell` is called on another thread, once for many changes."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
         self.is_complete = False
-        """Whether every change is told."""
+        """Whether every change is reported."""
         self.tell = tell
         self.numbers: set[int] = set()
-        """What the kernel calls the places."""
+        """The kernel's numbers of the paths."""
         self._latest: object = None
 
     def follow(self, places: WatchList) -> bool:

@@ -20,7 +20,7 @@ HURRY = 2.0
 
 
 class Sink(Protocol):
-    """Someone who wants to know what happens. `has_room` is false while it cannot keep up."""
+    """A subscriber to the events of a session. `has_room` is false while it cannot keep up."""
 
     @property
     def has_room(self) -> bool: ...
@@ -31,7 +31,7 @@ class Sink(Protocol):
 
 
 class _Entry:
-    """An event that not everyone has been told of yet."""
+    """An event that the sinks have not received yet."""
 
     __slots__ = ("event", "ready")
 
@@ -59,7 +59,7 @@ class SessionJournal:
         self._sinks.append(sink)
 
     def remember(self, past: Iterable[Event]) -> None:
-        """What is stored already: the model knows of it again, and nobody is told."""
+        """Applies stored events to the model's history, and tells no sink of them."""
         for event in past:
             self.history.apply(event)
 
@@ -111,7 +111,7 @@ class SessionJournal:
         await asyncio.shield(self._log.store_all())
 
     async def release(self) -> None:
-        """The last word: stores what is left. StorageFailed if it cannot be."""
+        """Stores what is left and gives the log back. StorageFailed if it cannot be stored."""
         await self._log.release()
 
     @property

@@ -36,7 +36,7 @@ class LazyModel:
 
     @property
     def info(self) -> ModelInfo:
-        """Changes when the server tells how large its window is."""
+        """What is known of the model. It changes when the server tells how large its window is."""
         return self._info
 
     @property
@@ -134,7 +134,7 @@ class LazyModel:
         return notice
 
     async def retire(self) -> None:
-        """Another model takes its place: lets go of it as soon as nothing is streaming any more."""
+        """Closes the model as soon as nothing is streaming any more: another one takes its place."""
         self._retired = True
         if not self._replies:
             await self.close()

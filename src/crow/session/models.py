@@ -111,7 +111,7 @@ class KnownModels:
         self._listed[_provider_key(name, provider)] = list(filter(can_chat, models))
 
     async def _list(self, name: str, provider: ProviderSettings) -> Collection[str]:
-        """As it was listed within the last day, else anew."""
+        """The models of a provider, as they were listed within the last day, else as the provider lists them now."""
         listed = self._listings.get(provider.base_url)
         if listed is not None and listed.is_fresh:
             return listed.models
@@ -148,13 +148,13 @@ class SessionSetup:
 
     @property
     def providers(self) -> dict[str, ProviderSettings]:
-        """Servers on this machine join them when they were found."""
+        """The configured providers, and the servers on this machine that were found."""
         found = {name: local for name, local in self._known.local.items() if name not in self._providers}
         return {**self._providers, **found}
 
     @property
     def mode(self) -> Mode:
-        """As configured; the variable CROW_MODE, which `crow run --mode` sets, wins."""
+        """The mode to begin with. The variable CROW_MODE, which `crow run --mode` sets, wins over the configuration."""
         return mode_in(self._environ) or self.settings.mode
 
     @property
@@ -203,7 +203,7 @@ class SessionSetup:
         )
 
     def choose_again(self, name: str) -> "ModelChoice":
-        """For a model that was chosen long ago. Also ConfigError if it is no longer among the configured ones."""
+        """Chooses a model that was chosen long ago. ConfigError also if it is no longer among the configured ones."""
         provider, model = split_model(name)
         configured = self._providers_with(name).get(provider)
         if configured is not None and configured.models and model not in configured.models and name != self._default:
@@ -211,7 +211,7 @@ class SessionSetup:
         return self.choose(name)
 
     def _providers_with(self, name: str) -> dict[str, ProviderSettings]:
-        """A server on this machine can be meant before it was found."""
+        """The providers, with a server on this machine that the name may mean before it was found."""
         provider = split_model(name)[0]
         ports = local_servers(self._environ)
         if provider in self.providers or provider not in ports:
@@ -246,12 +246,12 @@ class ModelChoice:
 
     @property
     def longest_reply(self) -> int:
-        """Characters."""
+        """The most characters that a reply may have."""
         return int(self._limits.reply * 2**20)
 
     @property
     def known_window(self) -> int | None:
-        """As it was configured, else as the server was last heard to say, else as it is generally known."""
+        """The size of the window: as configured, else as the server last said, else as it is generally known."""
         learned = None if self.has_configured_window else self._windows.get(self.info)
         return learned or self.info.context_window
 
@@ -311,8 +311,8 @@ class Models:
         self._demo = False
 
     async def setup(self) -> SessionSetup:
-        """For the next session; SetupNeeded if there is no model, ConfigError if the configuration is wrong, or a
-        variable that goes before it."""
+        """What the next session is set up with. SetupNeeded if there is no model, ConfigError if the configuration is
+        wrong, or a variable that goes before it."""
         check_variables(self._environ)
         try:
             return await self._configured_setup()

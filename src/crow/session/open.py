@@ -87,7 +87,7 @@ def open_session(
 
 
 class _Assembly:
-    """Makes each part of a session when another part first needs it, and once."""
+    """Puts a session together: each part is made once, when another part first needs it."""
 
     def __init__(
         self,

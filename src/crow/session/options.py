@@ -35,7 +35,7 @@ MOST_NAMED = 20
 
 
 class Options:
-    """Changed during a turn, they apply from the next request to the model on."""
+    """The options of a session. One that is changed during a turn counts from the next request to the model on."""
 
     def __init__(self, window: ContextWindow, policy: Policy, setup: SessionSetup) -> None:
         self._window = window
@@ -72,12 +72,12 @@ class Options:
         self._journal.append(OptionsChanged(self.all()))
 
     async def choose_model(self, name: str) -> Model:
-        """The same for a model alone: the one that answers from now on."""
+        """Chooses a model as `choose` does, and gives the one that answers from now on."""
         await self.choose("model", name)
         return self._live.model
 
     def restore(self, past: Sequence[Event]) -> list[Notice]:
-        """As they were when the session was last used: what was chosen last of each.
+        """Sets the options as they were when the session was last used: what was chosen last of each.
 
         A model that is no longer there gives way to the configured one, and the notice says so.
         """
@@ -95,7 +95,7 @@ class Options:
             self._live.model.warm_up()
 
     def look_for_models(self, at_rest: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Completes the list in the background, once the session is at rest."""
+        """Completes the list of models in the background, once the session is at rest."""
         self._search = asyncio.get_running_loop().create_task(self._look_for_models(at_rest))
         return self._search
 
@@ -128,7 +128,7 @@ class Options:
         return SessionOption("thought_level", "Thinking", "How long the model thinks.", current, choices)
 
     def _check(self, option_id: str, value: str) -> str:
-        """What is chosen now."""
+        """The value that is chosen now. OptionUnknown if there is no such option or value."""
         options = self.all()
         option = next((option for option in options if option.id == option_id), None)
         if option is None:

@@ -35,15 +35,15 @@ NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted,
 
 class Archive(Protocol):
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
-        """All that happened until now; `former_texts`: with those of changed files."""
+        """All events until now; with `former_texts`, those of changed files have the text that they replaced."""
         ...
 
     async def entry(self) -> SessionEntry:
-        """How the session is listed; a CrowError if it is not stored."""
+        """The entry of the session in the list of sessions; a CrowError if it is not stored."""
         ...
 
     async def spent_today(self) -> Mapping[str, float]:
-        """What was spent today, by all sessions that are stored: by currency, and tokens. StorageFailed."""
+        """What all stored sessions have spent today, by currency, and in tokens. StorageFailed if it cannot be read."""
         ...
 
 
@@ -73,7 +73,7 @@ class StoredArchive:
 
 
 class RecentChanges:
-    """The event log of such a session: what an undo needs of its last turns, and nothing else."""
+    """An event log in memory, which has what an undo needs of the last turns, and nothing else."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -107,7 +107,7 @@ class RecentChanges:
 
 
 class MemoryArchive:
-    """Of a session that no store takes: its last changes to files, and nothing else."""
+    """The archive of a session that no store takes: its last changes to files, and nothing else."""
 
     def __init__(self, recent: RecentChanges) -> None:
         self._recent = recent
@@ -123,7 +123,8 @@ class MemoryArchive:
 
 
 class DeferredLog:
-    """Until the store takes the session nobody waits for it, and its last changes are kept at hand for an undo."""
+    """The log of a session that the store does not take yet: nobody waits for the store, and the last changes to files
+    are in memory for an undo."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -155,7 +156,7 @@ class DeferredLog:
 
 
 class DeferredArchive:
-    """What is stored of such a session, once something is; its last changes to files until then."""
+    """The archive of a session that is stored late: its last changes to files, and from then on what is stored."""
 
     def __init__(self, log: DeferredLog, stored: Archive) -> None:
         self._log = log

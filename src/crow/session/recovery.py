@@ -31,7 +31,7 @@ NOT_BEGUN = ToolResult.failed(
 
 
 def missing_ends(events: Iterable[Event]) -> list[Event]:
-    """The ends of whatever began and never ended: of calls, of a compaction, of the turn. Empty if all is well."""
+    """The events that end what began and never ended: calls, a compaction, the turn. Empty if nothing was cut off."""
     calls: dict[str, ToolResult] = {}
     compactions: dict[str, None] = {}
     background: dict[str, ToolResult] = {}
@@ -82,7 +82,7 @@ def last_turn_number(events: Iterable[Event]) -> int:
 
 
 async def recover(log: EventLog, past: list[Event]) -> list[Event]:
-    """Stores every end that the session's past lacks, and gives the past with them."""
+    """Stores the events that end what was cut off, and gives the past with them."""
     ends = missing_ends(past)
     for end in ends:
         log.add(end)

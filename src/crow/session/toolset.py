@@ -46,7 +46,7 @@ def session_tools(
 
 
 def file_tools() -> list[Tool]:
-    """Those that must know what their model has read; each subagent has its own."""
+    """The tools that must know what their model has read: the session has some, and so has each subagent."""
     seen = Seen()
     return [Read(seen), Write(seen), Edit(seen)]
 
