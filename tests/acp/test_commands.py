@@ -170,25 +170,26 @@ def test_compact_in_a_short_conversation_says_that_there_is_nothing_to_do(crow):
 
 
 def test_the_mode_is_shown_and_changed(crow):
-    assert "The mode is `ask`" in said(crow, "/mode")
+    assert "`ask`" in said(crow, "/mode").splitlines()[0]
     assert "- `auto`: " in said(crow, "/mode")
-    assert said(crow, "/mode edit") == "The mode is `edit` now."
+    assert "`edit`" in said(crow, "/mode edit")
     assert [update["currentModeId"] for update in crow.updates if update["sessionUpdate"] == "current_mode_update"] == [
         "edit"
     ]
-    assert said(crow, "/mode fast") == "There is no mode `fast`. There is: `ask`, `edit`, `plan`, `auto`."
-    assert "The mode is `edit`" in said(crow, "/mode")
+    assert re.findall("`(.*?)`", said(crow, "/mode fast")) == ["fast", "ask", "edit", "plan", "auto"]
+    assert "`edit`" in said(crow, "/mode").splitlines()[0]
 
 
 def test_the_model_is_shown_and_changed(open_editor):
     crow = open_editor(script=DONE, config="[providers.scripted.models.other]")
     crow.new_session()
     text = said(crow, "/model")
-    assert "The model is `scripted/test`" in text
+    assert "`scripted/test`" in text.splitlines()[0]
     assert "- `scripted/other`" in text
-    assert said(crow, "/model scripted/other") == "The model is `scripted/other` now."
+    said(crow, "/model scripted/other")
+    assert "`scripted/other`" in said(crow, "/model").splitlines()[0]
     refused = said(crow, "/model nobody/nothing")
-    assert refused.startswith("There is no model `nobody/nothing`.")
+    assert "`nobody/nothing`" in refused
     assert "`scripted/test`" in refused
 
 
@@ -198,7 +199,7 @@ def test_plan_changes_the_mode_and_goes_on_with_the_task(crow):
     said(crow, "/mode ask")
     assert said(crow, "/plan mend the parser") == "Done."
     assert crow.last_prompt() == [{"part": "text", "text": text} for text in ("mend the parser", PLAN_MODE)]
-    assert "The mode is `plan`" in said(crow, "/mode")
+    assert "`plan`" in said(crow, "/mode").splitlines()[0]
 
 
 # --- permissions
@@ -219,21 +220,24 @@ def test_permissions_are_listed_explained_and_taken_back(open_editor):
     said(crow, "go")
     listed = said(crow, "/permissions")
     assert "1. allow terminal: `npm test *` (your config)" in listed
-    assert "allowed in this session" not in listed, "what Crow allows itself is no rule of the person's"
-    granted = [line.partition(". ") for line in listed.splitlines() if "(allowed in this project)" in line]
+    assert "this session" not in listed, "what Crow allows itself is no rule of the person's"
+    granted = [line.partition(". ") for line in listed.splitlines() if "this project" in line]
+    assert granted
 
-    assert "is written in your `config.toml`. Change it there." in said(crow, "/permissions revoke 1")
+    assert "`config.toml`" in said(crow, "/permissions revoke 1")
+    assert said(crow, "/permissions") == listed
     for number, _, rule in reversed(granted):
-        assert said(crow, f"/permissions revoke {number}") == f"Taken back: {rule}."
-    assert "allowed in this project" not in said(crow, "/permissions")
+        assert rule in said(crow, f"/permissions revoke {number}")
+    assert "this project" not in said(crow, "/permissions")
     assert json.loads((crow.home / "grants.json").read_text())["projects"] == {}
     for wrong in ["99", "0", "-1", "x", "1.5", "9" * 500]:
-        assert said(crow, f"/permissions revoke {wrong}").startswith("There is no rule")
+        said(crow, f"/permissions revoke {wrong}")
+    assert json.loads((crow.home / "grants.json").read_text())["projects"] == {}
 
-    assert "a rule allows it (terminal: `npm test *`; your config)" in said(crow, "/permissions explain npm test unit")
-    assert "You are asked first: running a command" in said(crow, "/permissions explain rm -rf /")
-    assert "without asking: reading in the workspace" in said(crow, "/permissions explain read a.txt")
-    assert "may hold keys" in said(crow, "/permissions explain read .env")
+    assert "terminal: `npm test *`; your config" in said(crow, "/permissions explain npm test unit")
+    assert "asked first" in said(crow, "/permissions explain rm -rf /")
+    assert "without asking" in said(crow, "/permissions explain read a.txt")
+    assert "keys" in said(crow, "/permissions explain read .env")
     assert "is protected" in said(crow, "/permissions explain write .git/config")
     for wrong in ["explain", "revoke", "forget 1"]:
         assert "revoke N" in said(crow, f"/permissions {wrong}")
@@ -255,7 +259,8 @@ def test_export_writes_the_conversation_to_a_new_file_and_says_where(crow, tmp_p
     assert "is not overwritten" in said(crow, "/export")
     assert said(crow, "/export other.md").endswith("/work/other.md`.")
     assert said(crow, f"/export {tmp_path / 'x.md'}") == f"Written to `{tmp_path / 'x.md'}`."
-    assert "cannot be written" in said(crow, "/export missing/folder/x.md")
+    assert "missing/folder/x.md" in said(crow, "/export missing/folder/x.md")
+    assert not (crow.workspace / "missing").exists()
 
 
 def titles(crow):
@@ -267,9 +272,9 @@ def test_a_session_is_renamed_for_the_client_the_list_and_later(open_editor):
     crow = open_editor(script=DONE, capabilities=NOTICES)
     crow.new_session()
     said(crow, "Mend the parser, please!")
-    assert said(crow, "/rename  The **parser**\nand more") == "The title is now: The parser"
+    assert "The parser" in said(crow, "/rename  The **parser**\nand more")
     assert titles(crow)[-1] == "The parser"
-    assert said(crow, "/rename").startswith("The title is: The parser\n")
+    assert "The parser" in said(crow, "/rename").splitlines()[0]
     said(crow, "Go on.")
     assert titles(crow)[-1] == "The parser"
     (listed,) = crow.request("session/list")["sessions"]
@@ -278,7 +283,7 @@ def test_a_session_is_renamed_for_the_client_the_list_and_later(open_editor):
 
 
 def test_a_session_that_is_renamed_first_keeps_that_name(crow):
-    assert said(crow, "/rename").startswith("The title is: Untitled\n")
+    assert "Untitled" in said(crow, "/rename").splitlines()[0]
     said(crow, "/rename Birds")
     said(crow, "Mend the parser, please!")
     assert titles(crow) == ["Birds"]
@@ -293,7 +298,7 @@ def test_asking_for_the_title_gives_the_session_none(crow):
 def test_an_export_to_a_full_disk_says_so(crow, small_disk):
     fill_up(small_disk / "filler")
     path = small_disk / "x.md"
-    assert said(crow, f"/export {path}") == f"{path} cannot be written: no space left on device."
+    assert said(crow, f"/export {path}").startswith(str(path))
     assert not path.exists()
 
 
@@ -312,7 +317,7 @@ def test_undo_takes_back_the_last_turn_and_says_what_it_did(open_editor):
 
 
 def test_mcp_says_that_there_are_no_servers_and_where_they_would_come_from(crow):
-    assert "There are no MCP servers in this session." in said(crow, "/mcp")
+    assert "no MCP servers" in said(crow, "/mcp")
 
 
 # --- the user's own
@@ -387,9 +392,11 @@ def test_the_model_is_told_of_skills_and_may_read_them_but_nothing_else_of_crows
 
 def test_a_built_in_name_cannot_be_taken_and_that_is_said_once(crow):
     path = write(crow.home / "commands/undo.md", "Delete everything.")
-    assert said(crow, "/undo") == "There is no turn to take back."
+    said(crow, "/undo")
+    assert crow.model_requests() == [], "it was Crow's own"
     said(crow, "hello")
-    assert crow.notices == [f"{path} is not used: /undo is a command of Crow's own. Give it another name."]
+    [notice] = crow.notices
+    assert notice.startswith(f"{path} ")
     assert "Commands from files" not in said(crow, "/help")
 
 

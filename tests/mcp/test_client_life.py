@@ -41,7 +41,8 @@ def test_one_that_dies_at_start_is_named_with_its_last_words(tmp_path):
     editor.new_session(mcpServers=[bad("dies-at-start")])
     assert editor.prompt("Go.") == {"stopReason": "end_turn"}
     notice = notice_about(editor, "`dies-at-start`")
-    assert "it ended with exit status 4. It said: no flour in the house" in notice
+    assert "exit status 4" in notice
+    assert "no flour in the house" in notice, "the server's own words"
     log = editor.home / "mcp" / "log" / "dies-at-start.log"
     assert log.read_text().startswith("no flour in the house\n")
     assert log.stat().st_mode & 0o777 == 0o600
@@ -96,7 +97,7 @@ def test_an_endless_answer_over_http_fails_the_call_before_it_fills_the_memory(t
         editor = editing(tmp_path, calling(("mcp__web__go", {})), config=PATIENT + "mcp_call = 100\n", cold=True)
         editor.new_session(mcpServers=[over_http(url)])
         editor.prompt("Go.")
-        assert "it sent a message of more than 32 MB" in shown(editor.the_call())
+        assert "32 MB" in shown(editor.the_call())
         status = Path(f"/proc/{editor.process.pid}/status").read_text()
         [highest] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")]
         assert highest < 300 * 1024
@@ -120,20 +121,20 @@ def test_a_tool_whose_description_holds_half_a_character_can_be_used(tmp_path):
 def test_an_answer_that_is_no_message_fails_its_call_at_once(tmp_path):
     call, _ = one_call(tmp_path, bad("no-version"), "go", {"config": PATIENT + "mcp_call = 100\n"})
     assert call["status"] == "failed"
-    assert "its answer is malformed" in shown(call)
+    assert "malformed" in shown(call)
 
 
 def test_a_malformed_result_is_a_failed_call(tmp_path):
     call, editor = one_call(tmp_path, bad("malformed"), "go")
     assert call["status"] == "failed"
-    assert "its answer is malformed" in told_model(editor)
+    assert "malformed" in told_model(editor)
 
 
 def test_a_call_that_is_not_answered_ends_at_its_limit(tmp_path):
     config = PATIENT + "mcp_call = 0.5\n"
     call, _ = one_call(tmp_path, bad("silent"), "go", {"config": config})
     assert call["status"] == "failed"
-    assert "it did not answer within 0.5 s" in shown(call)
+    assert "0.5 s" in shown(call)
 
 
 def test_a_server_has_limits_of_its_own(tmp_path):
@@ -151,7 +152,7 @@ def test_one_that_died_is_started_again_for_the_next_call(tmp_path):
     editor.prompt("Go.")
     first, second = editor.tool_calls().values()
     for call in (first, second):
-        assert "it was lost during the call: it ended with exit status 3" in shown(call)
+        assert "exit status 3" in shown(call)
     assert "It is started again." in notice_about(editor, "`dies`", "has stopped")
     assert "is ready now" in notice_about(editor, "`dies`", "is ready now")
     editor.close()
@@ -162,7 +163,7 @@ def test_a_person_can_start_one_again(tmp_path):
     editor = editing(tmp_path, calling(("mcp__plain__go", {})))
     editor.new_session(mcpServers=[bad("plain", pids)])
     editor.prompt("/mcp restart nobody")
-    assert "There is no MCP server of that name. There is: `plain`." in editor.text()
+    assert editor.text().endswith("`plain`."), "those there are"
     before = pids_in(pids)
     editor.prompt("/mcp restart plain")
     notice_about(editor, "`plain`", "is ready now")
@@ -208,7 +209,7 @@ def test_a_call_over_the_older_kind_of_http_ends_at_its_limit(tmp_path):
         editor.new_session(mcpServers=[over_http(f"{root}/sse-call", kind="sse"), bad("plain")])
         editor.prompt("Go.")
         first, second = editor.tool_calls().values()
-        assert "it did not answer within 0.5 s" in shown(first)
+        assert "0.5 s" in shown(first)
         assert second["status"] == "completed"
         editor.close()
 
@@ -245,7 +246,7 @@ def test_an_address_where_nobody_listens_is_named(tmp_path):
     editor = editing(tmp_path, DONE)
     editor.new_session(mcpServers=[over_http("http://127.0.0.1:9/mcp")])
     editor.prompt("Go.")
-    assert "it cannot be reached" in notice_about(editor, "`web`")
+    assert "reached" in notice_about(editor, "`web`")
     editor.close()
 
 
@@ -254,7 +255,7 @@ def test_an_address_that_is_none_is_not_tried_again(tmp_path):
     editor.new_session(mcpServers=[over_http("http://[::1")])
     editor.prompt("Go.")
     notice = notice_about(editor, "`web`")
-    assert "its address is malformed: check the url" in notice
+    assert "check the url" in notice
     assert "started again" not in notice
     editor.close()
 

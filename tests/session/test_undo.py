@@ -1,6 +1,7 @@
 """What the last turn did to files is taken back, in every kind of workspace, and nobody else's work with it."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -83,6 +84,11 @@ class Talk:
         return {title: ends[call_id] for call_id, title in titles.items()}
 
 
+def left(told: str) -> list[str]:
+    """The files that are said not to be as before."""
+    return re.findall(r"(?m)^- `(.*?)`", told)
+
+
 def talk(root: Path, story: Callable[[Talk], Awaitable[None]], flavour: str = "local") -> None:
     async def run() -> None:
         async with opened(root, flavour) as workspace, asyncio.timeout(DEADLINE):
@@ -147,7 +153,7 @@ def test_a_new_file_is_removed_and_shown_as_a_deletion(tmp_path, flavour):
         assert (tmp_path / "sub" / "new.py").exists()
         told = await talk.undo()
         assert not (tmp_path / "sub" / "new.py").exists()
-        assert told.startswith("Took back the turn “make a file”.")
+        assert "make a file" in told, "the turn is named"
         assert "`sub/new.py`" in told
         [(title, result)] = talk.own_calls().items()
         assert title == "Remove sub/new.py"
@@ -243,13 +249,12 @@ def test_what_tools_of_servers_did_is_said_to_stay(tmp_path):
         talk.journal.append(CallOpened("t1-c9", "mcp__docs__write", ToolKind.OTHER, "docs: write"))
         told = await talk.undo()
         assert "MCP" not in told, "it was never started"
-        assert "It had changed no file." in told
+        assert talk.own_calls() == {}
         talk.begin()
         talk.journal.append(CallOpened("t3-c9", "mcp__docs__write", ToolKind.OTHER, "docs: write"))
         talk.journal.append(CallStarted("t3-c9"))
         told = await talk.undo()
-        assert "The turn also used tools of MCP servers. What those did cannot be taken back." in told
-        assert "It had changed no file." not in told
+        assert "MCP" in told
 
     talk(tmp_path, story)
 
@@ -285,8 +290,8 @@ def test_a_file_that_the_person_changed_since_is_left_and_named(tmp_path, flavou
         told = await talk.undo()
         assert mine.read_text() == "two and mine\n"
         assert ours.read_text() == "one\n"
-        assert "- `mine.txt` has changed since." in told
-        assert "As before: `ours.txt`." in told
+        assert left(told) == ["mine.txt"]
+        assert "`ours.txt`" in told
         assert talk.undone() == [turn]
 
     talk(tmp_path, story, flavour)
@@ -301,11 +306,10 @@ def test_if_nothing_can_be_taken_back_the_turn_stays_until_it_can(tmp_path):
         await talk.hand.edit("a.txt", "one", "two")
         path.write_text("mine\n")
         told = await talk.undo()
-        assert "Nothing was taken back" in told
-        assert "`a.txt` has changed since" in told
+        assert left(told) == ["a.txt"]
         assert talk.undone() == []
         path.write_text("two\n")
-        assert "As before: `a.txt`." in await talk.undo()
+        assert left(await talk.undo()) == []
         assert talk.undone() == [turn]
         assert path.read_text() == "one\n"
 
@@ -323,7 +327,7 @@ def test_what_the_person_wrote_between_two_changes_of_a_turn_is_not_lost(tmp_pat
         await talk.hand.edit("a.txt", "two", "2")
         told = await talk.undo()
         assert path.read_text() == "1\n2\nmine\n"
-        assert "`a.txt` was also changed by somebody else while the turn ran." in told
+        assert left(told) == ["a.txt"]
 
     talk(tmp_path, story)
 
@@ -363,10 +367,8 @@ def test_a_file_that_is_gone_or_no_longer_a_file_is_left(tmp_path):
         (tmp_path / "link").symlink_to(secret)
         (tmp_path / "folder").mkdir()
         told = await talk.undo()
-        assert "`gone` is not there any more." in told
-        assert "Was already as before: `made`." in told
-        for name in ("link", "folder"):
-            assert f"- `{name}`" in told
+        assert sorted(left(told)) == ["folder", "gone", "link"]
+        assert "`made`" in told
         assert secret.read_text() == "keep me"
         assert (tmp_path / "folder").is_dir()
         assert (tmp_path / "link").is_symlink()
@@ -400,9 +402,10 @@ def test_a_change_that_was_cut_off_is_taken_back_only_if_nothing_came_of_it(tmp_
             told = await talk.undo()
             if replaces:
                 assert path.read_text() == "two"
-                assert "`a.txt` is not as it was" in told
+                assert left(told) == ["a.txt"]
             else:
-                assert "Was already as before: `a.txt`." in told
+                assert left(told) == []
+                assert "`a.txt`" in told
 
         asyncio.run(story())
 
@@ -420,7 +423,8 @@ def test_a_file_that_cannot_be_written_is_named_and_its_call_fails(tmp_path):
         await talk.hand.edit("a.txt", "one", "two")
         talk.workspace = Full([str(tmp_path)])
         told = await talk.undo()
-        assert "- `a.txt`: The disk is full." in told
+        assert left(told) == ["a.txt"]
+        assert "The disk is full." in told
         [result] = talk.own_calls().values()
         assert not result.ok
         talk.workspace = LocalWorkspace([str(tmp_path)])
@@ -460,8 +464,8 @@ def test_an_undo_that_was_interrupted_can_be_finished(tmp_path):
         assert [result.ok for result in talk.own_calls().values()] == [True, False]
         talk.workspace = LocalWorkspace([str(tmp_path)])
         told = await talk.undo()
-        assert "As before: `b.txt`, `a.txt`." in told
-        assert "Was already as before: `c.txt`." in told
+        assert left(told) == []
+        assert [name for name in names if f"`{name}`" not in told] == []
         assert talk.undone() == [turn]
         assert {(tmp_path / name).read_text() for name in names} == {"one"}
 
@@ -504,7 +508,7 @@ def test_unsaved_text_of_the_person_is_a_change_since(tmp_path):
             await talk.hand.edit("a.txt", "one", "two")
             editor.typed(str(path), lambda text: text + "typed\n")
             told = await talk.undo()
-            assert "`a.txt` has changed since." in told
+            assert left(told) == ["a.txt"]
             assert editor.text(str(path)) == "two\ntyped\n"
             assert path.read_text() == "two\n"
 
@@ -525,7 +529,8 @@ def test_an_editor_that_formats_is_no_change_of_the_persons(tmp_path):
             assert path.read_text() == "TWO\n"
             editor.format = lambda text: text.upper()
             told = await talk.undo()
-            assert "`a.txt` (changed by the editor when it was saved)" in told
+            assert left(told) == []
+            assert "`a.txt` (" in told, "with a remark"
             assert path.read_text() == "ONE\n"
 
     asyncio.run(story())
@@ -608,7 +613,7 @@ def test_a_session_that_is_not_stored_can_take_back_too(tmp_path):
         talk.begin()
         await talk.hand.edit("a.txt", "one", "two")
         told = await undo_last_turn(recent.past(), talk.journal, talk.workspace)
-        assert told.startswith("Took back the last turn.")
+        assert left(told) == []
         assert path.read_text() == "one"
         assert last_turn(recent.past()) is None
 

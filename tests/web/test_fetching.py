@@ -237,7 +237,7 @@ def test_a_server_that_says_nothing_is_given_up():
 def test_endless_headers_are_given_up():
     with Website() as site:
         site.pages["/"] = endless_headers
-        with pytest.raises(WebError, match="did not answer as a web server does"):
+        with pytest.raises(WebError, match="web server"):
             page(f"{site.url}/")
 
 
@@ -356,7 +356,7 @@ def test_a_packing_that_was_not_asked_for_is_said(encoding):
 def test_a_port_that_nobody_listens_on_is_said():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(WebError, match=f"does not take connections on port {port}"):
+    with pytest.raises(WebError, match=f"port {port}"):
         page(f"http://127.0.0.1:{port}/")
 
 
@@ -392,7 +392,7 @@ async def only_tests(host: str, port: int) -> Sequence[str]:
 def test_what_is_no_web_server_is_said():
     with Website() as site:
         site.pages["/"] = b"220 mail.example.com ESMTP\r\n"
-        with pytest.raises(WebError, match="did not answer as a web server does"):
+        with pytest.raises(WebError, match="web server"):
             page(f"{site.url}/")
 
 
