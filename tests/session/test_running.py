@@ -24,6 +24,7 @@ from crow.events import (
     ReplyEnded,
     SentText,
     TurnEnded,
+    TurnIds,
     TurnStarted,
     UserSaid,
 )
@@ -32,7 +33,6 @@ from crow.model.scripted import Call, Finish, Reply, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.running import RunningTurn
-from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.base import Workspace
 from tests.support import histories

@@ -6,7 +6,7 @@ from typing import Any
 
 from crow.actions import Answer, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import Limits
-from crow.events import Event, SentText, TurnEnded, TurnStarted
+from crow.events import Event, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
 from crow.model.scripted import Reply, ScriptedModel
@@ -20,7 +20,6 @@ from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
 from crow.turn.context import TurnContext
 from crow.turn.history import History
-from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
 from crow.turn.requests import LiveSettings, Requests
 from crow.workspace.local import LocalWorkspace

@@ -8,7 +8,7 @@ from crow.actions import Answer
 from crow.events import TextDelta
 from crow.messages import StopReason
 from crow.model.scripted import Call, Reply, ScriptedModel, reply
-from crow.turn.guard import GO_ON, STOP
+from crow.turn.calls import GO_ON, STOP
 from tests.turn.talk import Someone, Talk
 
 

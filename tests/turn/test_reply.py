@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.config.settings import Limits, ProviderSettings
-from crow.events import TextDelta
+from crow.events import TextDelta, TurnIds
 from crow.messages import AssistantMessage, Message, ProviderData, StopReason, Text, Thought, ToolCall, UserMessage
 from crow.model import base as model
 from crow.model import catalog
@@ -19,7 +19,6 @@ from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import Dialect
 from crow.tools.toolbox import Toolbox
 from crow.turn.history import History
-from crow.turn.ids import TurnIds
 from crow.turn.reply import Reply
 from crow.turn.waits import Wait
 from tests.support.provider import Provider

@@ -12,7 +12,7 @@ import msgspec
 from crow.config.home import write_new_file
 from crow.disk import Disk
 from crow.errors import CrowError
-from crow.events import CommandInfo, HistoryCleared, Sent, SentText
+from crow.events import CommandInfo, HistoryCleared, Sent, SentText, TurnIds
 from crow.paths import shown, spelled
 from crow.policy.base import Policy
 from crow.project.sources import Sources
@@ -26,7 +26,6 @@ from crow.session.title import Title
 from crow.session.trusting import Trusting
 from crow.turn.budget import ContextUse, ContextWindow
 from crow.turn.compaction import Waiting, compact
-from crow.turn.ids import TurnIds
 from crow.turn.spending import in_words
 from crow.visible import one_line
 from crow.workspace.base import Workspace

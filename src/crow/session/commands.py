@@ -13,13 +13,12 @@ from typing import Protocol
 import msgspec
 
 from crow.errors import FileSystemSilent
-from crow.events import CommandInfo, Journal, Notice, Sent, SentText
+from crow.events import CommandInfo, Journal, Notice, Sent, SentText, TurnIds
 from crow.paths import shown
 from crow.project.prompt_files import CustomCommand, PromptFiles, Skill
 from crow.project.sources import Sources
 from crow.session.trusting import Trusting
 from crow.timeouts import timeout
-from crow.turn.ids import TurnIds
 from crow.visible import one_line
 
 SETTLED = 0.5

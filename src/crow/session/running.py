@@ -5,10 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from crow.errors import ModelRejected, StorageFailed
-from crow.events import Notice, TurnEnded
+from crow.events import Notice, TurnEnded, TurnIds
 from crow.messages import StopReason
 from crow.session.journal import SessionJournal
-from crow.turn.ids import TurnIds
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from crow.actions import Filled, Form, Link, Person
 from crow.errors import CrowError
-from crow.events import CommandInfo, Journal, Notice, Remark, Sent
+from crow.events import CommandInfo, Journal, Notice, Remark, Sent, TurnIds
 from crow.mcp.using.configured import ConfiguredServer
 from crow.session.commands import Command, CommandPrompt, CommandReply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
-from crow.turn.ids import TurnIds
 from crow.turn.subagent.subagents import named
 from crow.turn.waits import Wait
 from crow.visible import one_line

@@ -19,6 +19,7 @@ from crow.events import (
     OptionChosen,
     Remark,
     Sent,
+    TurnIds,
     TurnStarted,
 )
 from crow.messages import StopReason
@@ -35,7 +36,6 @@ from crow.session.trusting import Trusting
 from crow.tools.background import end_of, shown_at_end
 from crow.turn.budget import ContextWindow
 from crow.turn.context import TurnContext
-from crow.turn.ids import TurnIds
 from crow.turn.waits import Wait
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from crow.actions import Deed
 from crow.errors import CrowError
-from crow.events import Choice, CommandInfo, Sent, SentText, SessionOption
+from crow.events import Choice, CommandInfo, Sent, SentText, SessionOption, TurnIds
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
 from crow.session.commands import CommandPrompt, CommandReply
 from crow.session.options import Options
 from crow.session.servers import Servers
-from crow.turn.ids import TurnIds
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 

@@ -10,13 +10,12 @@ from contextlib import suppress
 
 from crow.actions import PermissionAnswer, PermissionQuestion, Person
 from crow.errors import FileSystemSilent
-from crow.events import Journal, Notice
+from crow.events import Journal, Notice, TurnIds
 from crow.project.offer import ProjectOffer, trust_display
 from crow.project.sources import Sources
 from crow.results import ToolKind, ToolResult
 from crow.session.trusted import TrustedProjects
 from crow.turn.call import Call, ask_person
-from crow.turn.ids import TurnIds
 
 TITLE = "Trust what this project brings?"
 WHY = (

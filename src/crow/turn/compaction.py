@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 from crow import events
 from crow.errors import ContextOverflow
+from crow.events import TurnIds
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from crow.tokens import tokens_of, tokens_of_text
 from crow.tools.toolbox import SMALL_WINDOW
 from crow.turn.budget import ContextWindow, Room
 from crow.turn.history_messages import PRUNED
-from crow.turn.ids import TurnIds
 from crow.turn.requests import has_small_window
 from crow.turn.summary import write_summary
 from crow.turn.waits import Wait

@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from crow.actions import Person
-from crow.events import Journal, Remark
+from crow.events import Journal, Remark, TurnIds
 from crow.model.base import Model
 from crow.policy.base import Policy
 from crow.tools.toolbox import Toolbox
 from crow.turn.budget import ContextWindow
 from crow.turn.history import History
-from crow.turn.ids import TurnIds
 from crow.turn.requests import Requests
 from crow.turn.spending import Purse
 from crow.turn.waits import PATIENCE, Wait

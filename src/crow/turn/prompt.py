@@ -1,18 +1,20 @@
 """From what the person sent to what the model gets: links followed, attachments fenced, nothing dropped in silence."""
 
+import asyncio
 import base64
 import re
 from collections.abc import Sequence
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from crow.errors import WorkspaceError
-from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
+from crow.events import Remark, Sent, SentLink, SentMedia, SentResource, SentText, TurnIds, UserSaid
 from crow.markdown import fence
 from crow.media import encoded_media_type, media_type
 from crow.messages import Audio, Image, Text, UserPart
 from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy
+from crow.turn.context import TurnContext
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
@@ -33,6 +35,22 @@ def unread(sent: Sequence[Sent]) -> tuple[UserPart, ...]:
 def _left_aside(item: SentMedia | SentResource | SentLink) -> Text:
     name = item.name if isinstance(item, SentLink) else item.uri or item.mime_type
     return Text(f"[The user attached {one_line(name)}, and interrupted before it was read.]")
+
+
+async def take_prompt(context: TurnContext, ids: TurnIds, prompt: Sequence[Sent], shown: tuple[Sent, ...]) -> None:
+    """Records what the person said, with its attachments read. `shown` is what a replay shows of it."""
+    journal, message_id = context.journal, ids.message()
+    composer = Composer(context.workspace, context.model.info, context.policy)
+    try:
+        with context.waiting("the prompt's attachments"):
+            parts = await composer.compose(prompt)
+    except asyncio.CancelledError:
+        journal.append(UserSaid(message_id, shown, unread(prompt)))
+        raise
+    news = tuple(Text(text) for text in context.news())
+    await journal.record(UserSaid(message_id, shown, parts + news))
+    for remark in composer.remarks:
+        journal.append(Remark("warning", remark))
 
 
 class Composer:

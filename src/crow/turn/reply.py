@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from crow import events
+from crow.events import TurnIds
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.base import told_cost
 from crow.tools.base import AnnouncesItself, MaySpeakForItself
 from crow.tools.toolbox import Toolbox
-from crow.turn.ids import TurnIds
 from crow.turn.waits import Wait
 
 

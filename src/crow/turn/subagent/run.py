@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from crow.cutting import without_middle
 from crow.errors import CrowError, StorageFailed, TurnCancelled
-from crow.events import Journal, SentText, TurnEnded, TurnStarted
+from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall
 from crow.results import LOOKING, ToolResult
 from crow.tools.base import Action, BadArguments, Tool
 from crow.tools.task import Kind, SubagentTask
 from crow.tools.toolbox import Toolbox
 from crow.turn.context import TurnContext
-from crow.turn.ids import TurnIds
 from crow.turn.loop import run_turn
 from crow.turn.requests import Requests
 from crow.turn.subagent.journal import SubagentJournal
