@@ -4,7 +4,6 @@ Ripgrep does the work if it is installed; else a walk of our own and `matcher.py
 are chosen here, handed over in sorted order, a batch at a time, and both matchers answer in the same words.
 """
 
-import base64
 import contextlib
 import fcntl
 import os
@@ -26,11 +25,8 @@ from crow.workspace.base import Workspace
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
-from crow.workspace.place import ResolvedPath, open_resolved, pinned_only, refuse_link
-from crow.workspace.unsaved import UnsavedTexts
-
-Cut = Literal["", "time", "size", "matches", "files"]
-"""Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
+from crow.workspace.matches import Cut, FileMatches, Gathered, UnsavedTexts, open_pinned, read_output
+from crow.workspace.place import pinned_only, refuse_link
 
 _MATCHER = os.path.join(os.path.dirname(__file__), "matcher.py")
 _FIRST_BATCH = 64
@@ -63,20 +59,6 @@ class Query(msgspec.Struct, frozen=True):
     glob: str = ""
     context: int = 0
     mode: Literal["content", "files", "count"] = "content"
-
-
-class Line(NamedTuple):
-    number: int
-    text: str
-    start: int | None
-    """Where in it the match begins; None for a line that only surrounds one."""
-
-
-class FileMatches(msgspec.Struct, frozen=True):
-    path: str
-    count: int
-    """Matching lines; in mode `files` only that there are some."""
-    lines: list[Line]
 
 
 class LeftOut(NamedTuple):
@@ -136,7 +118,9 @@ class Searcher:
         candidates = await in_thread(self._disk, partial(_choose, listed.paths, query, skip, self.limits), until)
         unsaved = UnsavedTexts(editor)
         await unsaved.ask_about_known(candidates.paths)
-        gathered = _Gathered(query.mode, self.limits, unsaved)
+        is_content = query.mode == "content"
+        room = self.limits.matches if is_content else self.limits.files
+        gathered = Gathered(room, unsaved, is_content=is_content)
         cut: Cut = ""
         for batch in _batches(candidates.paths):
             matches, cut = await self._matches_in(batch, matcher, query, unsaved, until)
@@ -155,7 +139,7 @@ class Searcher:
         names = [path for path in batch if unsaved.is_saved(path)]
         output = await self._run(matcher, names, until)
         order = {path: place for place, path in enumerate(batch)}  # ripgrep works on many files at a time
-        matches = await in_thread(self._disk, lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        matches = await in_thread(self._disk, lambda _: read_output(output.text, query.mode, order), until + _GRACE)
         await unsaved.ask_about_matched([match.path for match in matches])
         matches = [match for match in matches if unsaved.is_saved(match.path)]
         again = [path for path in batch if path in unsaved.texts]
@@ -180,7 +164,7 @@ class Searcher:
             passed = [int(os.path.basename(name)) for name in opened]
             output = await self._run(matcher, opened, until + _GRACE, passed)
         order = {name: place for place, name in enumerate(opened)}
-        found = await in_thread(self._disk, lambda _: _read(output.text, query.mode, order), until + _GRACE)
+        found = await in_thread(self._disk, lambda _: read_output(output.text, query.mode, order), until + _GRACE)
         return [msgspec.structs.replace(match, path=opened[match.path]) for match in found], output.cut
 
     async def _run(
@@ -348,7 +332,7 @@ def _open_all(
     opened: dict[str, str] = {}
     for path in paths:
         with contextlib.suppress(FileChanged, OSError):
-            descriptor = _open_with(texts[path]) if path in texts else _above_a_shells(_open_pinned(path))
+            descriptor = _open_with(texts[path]) if path in texts else _above_a_shells(open_pinned(path))
             closing.callback(os.close, descriptor)
             opened[f"/dev/fd/{descriptor}"] = path
     if stopped():  # nobody is left who would close them
@@ -372,148 +356,3 @@ def _above_a_shells(descriptor: int) -> int:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     finally:
         os.close(descriptor)
-
-
-# --- what was found
-
-
-class _Gathered:
-    """Takes in what the batches give, until it is enough."""
-
-    def __init__(self, mode: str, limits: Limits, unsaved: UnsavedTexts) -> None:
-        self.files: list[FileMatches] = []
-        self.binary = 0
-        self.cut: Cut = ""
-        self._unsaved = unsaved
-        self._is_content = mode == "content"
-        self._room = limits.matches if self._is_content else limits.files
-
-    def add(self, matches: Sequence[FileMatches], stopped: Callable[[], bool]) -> None:
-        for match in matches:
-            if stopped():
-                self.cut = "time"
-                return
-            try:
-                content = self._content(match.path)
-            except (FileChanged, OSError):
-                continue  # it was a file when it was listed; now it is gone, or leads somewhere else
-            if is_binary(content):
-                self.binary += 1
-                continue
-            if not holds(content, match.lines):
-                continue  # a matcher goes by names, and has read another file
-            if self._room == 0:
-                self.cut = "matches" if self._is_content else "files"
-                return
-            taken = _first_matches(match, self._room) if self._is_content else match
-            self.files.append(taken)
-            self._room -= taken.count if self._is_content else 1
-            if taken.count < match.count:
-                self.cut = "matches"
-                return
-
-    def _content(self, path: str) -> bytes:
-        text = self._unsaved.texts.get(path)
-        return text.encode("utf-8", "replace") if text is not None else read_pinned(path)
-
-
-def _first_matches(match: FileMatches, most: int) -> FileMatches:
-    if match.count <= most:
-        return match
-    places = [place for place, line in enumerate(match.lines) if line.start is not None]
-    return FileMatches(match.path, most, match.lines[: places[most - 1] + 1])
-
-
-def read_pinned(path: str) -> bytes:
-    """The bytes of a file that matches, none of which is huge. FileChanged if a symbolic link leads to it by now."""
-    with open(_open_pinned(path), "rb") as file:
-        return file.read()
-
-
-def _open_pinned(path: str) -> int:
-    return open_resolved(ResolvedPath(path), os.O_RDONLY | os.O_NONBLOCK)
-
-
-def is_binary(content: bytes) -> bool:
-    """Whether there are null bytes where text has none."""
-    if content.startswith(_UTF16_MARKS):
-        return "\0" in content.decode("utf-16", "replace")
-    return b"\0" in content
-
-
-def holds(content: bytes, lines: Sequence[Line]) -> bool:
-    """Whether these are lines of this very file."""
-    if not lines:
-        return True
-    if content.startswith(_UTF16_MARKS):
-        content = content.decode("utf-16", "replace").encode("utf-8", "replace")
-    last = max(line.number for line in lines)
-    there = content.removeprefix(b"\xef\xbb\xbf").split(b"\n", last)[:last]
-    return len(there) == last and all(_text_of(there[line.number - 1]) == line.text for line in lines)
-
-
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-class _Bytes(msgspec.Struct):
-    """A path or a line; what is no UTF-8 comes in base64."""
-
-    text: str | None = None
-    encoded: str = msgspec.field(name="bytes", default="")
-
-    def raw(self) -> bytes:
-        return base64.b64decode(self.encoded) if self.text is None else self.text.encode()
-
-
-class _Submatch(msgspec.Struct):
-    start: int
-
-
-class _Data(msgspec.Struct):
-    path: _Bytes | None = None
-    lines: _Bytes | None = None
-    line_number: int | None = None
-    submatches: tuple[_Submatch, ...] = ()
-
-
-class _Message(msgspec.Struct):
-    type: str
-    data: _Data
-
-
-_decoder = msgspec.json.Decoder(_Message)
-
-
-def _read(output: bytes, mode: str, order: Mapping[str, int]) -> list[FileMatches]:
-    """What a matcher wrote, in the order of the files that it was given."""
-    matches = _read_lines(output) if mode == "content" else _read_counts(output)
-    return sorted(matches, key=lambda match: order[match.path])
-
-
-def _read_lines(output: bytes) -> list[FileMatches]:
-    """What a matcher wrote, one JSON object a line. The last line may be torn, if it was stopped."""
-    found: dict[str, list[Line]] = {}
-    for written in output.split(b"\n")[:-1]:
-        message = _decoder.decode(written)
-        data = message.data
-        if message.type not in ("match", "context") or data.path is None or data.lines is None:
-            continue
-        found.setdefault(os.fsdecode(data.path.raw()), []).append(_line(data.lines.raw(), data))
-    return [FileMatches(path, sum(line.start is not None for line in lines), lines) for path, lines in found.items()]
-
-
-def _line(raw: bytes, data: _Data) -> Line:
-    start = len(raw[: data.submatches[0].start].decode("utf-8", "replace")) if data.submatches else None
-    return Line(data.line_number or 0, _text_of(raw), start)
-
-
-def _text_of(line: bytes) -> str:
-    return line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
-
-
-def _read_counts(output: bytes) -> list[FileMatches]:
-    """`path, null, number`, one a line; a path may contain anything but a null."""
-    return [FileMatches(os.fsdecode(path), int(count), []) for path, count in _COUNT.findall(output)]
-
-
-_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
