@@ -23,7 +23,7 @@ from crow.session.persistence import Archive
 from crow.session.servers import ServerPrompts, Servers
 from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
 from crow.session.title import Title
-from crow.session.trusting import Trusting
+from crow.session.trust import ProjectTrust
 from crow.turn.budget import ContextUse, ContextWindow
 from crow.turn.compaction import Waiting, compact
 from crow.turn.spending import in_words
@@ -203,7 +203,7 @@ class CommandParts(msgspec.Struct, frozen=True):
     title: Title
     prompts: ServerPrompts
     sources: Sources
-    trusting: Trusting
+    trust: ProjectTrust
 
 
 def all_commands(parts: CommandParts) -> SlashCommands:
@@ -223,7 +223,7 @@ def all_commands(parts: CommandParts) -> SlashCommands:
         Undo(archive, window, workspace),
     ]
     taken = {Help.info.name, *(command.info.name for command in built_in)}
-    from_files = FileCommands(parts.sources, parts.trusting, window.journal, taken)
+    from_files = FileCommands(parts.sources, parts.trust, window.journal, taken)
     return SlashCommands([Help(built_in, from_files, parts.prompts), *built_in], [from_files, parts.prompts])
 
 

@@ -17,7 +17,7 @@ from crow.events import CommandInfo, Journal, Notice, Sent, SentText, TurnIds
 from crow.paths import shown
 from crow.project.prompt_files import CustomCommand, PromptFiles, Skill
 from crow.project.sources import Sources
-from crow.session.trusting import Trusting
+from crow.session.trust import ProjectTrust
 from crow.timeouts import timeout
 from crow.visible import one_line
 
@@ -151,13 +151,13 @@ class FileCommand:
 class UntrustedCommand:
     """A command of a project that is not trusted yet: first the person is asked. After a no it is mere text."""
 
-    def __init__(self, command: FileCommand, commands: "FileCommands", trusting: Trusting) -> None:
+    def __init__(self, command: FileCommand, commands: "FileCommands", trust: ProjectTrust) -> None:
         self.info = command.info
         self._commands = commands
-        self._trusting = trusting
+        self._trust = trust
 
     async def run(self, arguments: str, rest: Sequence[Sent], ids: TurnIds) -> CommandReply | CommandPrompt:
-        await self._trusting.prepare(ids)
+        await self._trust.prepare(ids)
         command = self._commands.trusted(self.info.name)
         if command is not None:
             return await command.run(arguments, rest, ids)
@@ -170,9 +170,9 @@ class FileCommands:
     `taken` are the names of built-in commands, which no file can have.
     """
 
-    def __init__(self, sources: Sources, trusting: Trusting, journal: Journal, taken: Collection[str]) -> None:
+    def __init__(self, sources: Sources, trust: ProjectTrust, journal: Journal, taken: Collection[str]) -> None:
         self._sources = sources
-        self._trusting = trusting
+        self._trust = trust
         self._journal = journal
         self._taken = frozenset(taken)
         self._refused: set[str] = set()
@@ -221,7 +221,7 @@ class FileCommands:
         if (trusted := self.trusted(name)) is not None:
             return trusted
         waiting = self._known([offer.prompt_files for offer in self._sources.waiting()])
-        return UntrustedCommand(waiting[name], self, self._trusting) if name in waiting else None
+        return UntrustedCommand(waiting[name], self, self._trust) if name in waiting else None
 
     def trusted(self, name: str) -> Command | None:
         return self._known(self._sources.prompt_files()).get(name)

@@ -26,8 +26,7 @@ from crow.session.persistence import Persistence
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers
 from crow.session.session import Preparations, Session, SessionParts
 from crow.session.title import Title
-from crow.session.trusted import TrustedProjects
-from crow.session.trusting import Trusting
+from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
 from crow.tools.background import ends_to_tell
 from crow.tools.base import Tool
@@ -131,7 +130,7 @@ class _Assembly:
         Gives what the person should know of it all.
         """
         past = self._persistence.past
-        notices = self._trusting.begin(new=not any(isinstance(event, TurnStarted) for event in past))
+        notices = self._trust.begin(new=not any(isinstance(event, TurnStarted) for event in past))
         notices += self._options.restore(past)
         doubts = self._purse.doubts(self._live.model.info)
         return notices + [Notice("warning", text) for text in (*self._folder.warnings, *doubts)]
@@ -218,8 +217,8 @@ class _Assembly:
         return TrustedProjects(self._live, self._purse, self._folder.policy, self._options, self._run_command, seen)
 
     @cached_property
-    def _trusting(self) -> Trusting:
-        return Trusting(self._folder.sources, self._projects, self._journal, self._environment.person, self._dialog)
+    def _trust(self) -> ProjectTrust:
+        return ProjectTrust(self._folder.sources, self._projects, self._journal, self._environment.person, self._dialog)
 
     @cached_property
     def _servers(self) -> Servers:
@@ -250,7 +249,7 @@ class _Assembly:
     @cached_property
     def _preparations(self) -> Preparations:
         instructions = self._folder.prompt.instructions
-        return Preparations(self._trusting, self._servers, instructions, self._window, self._waiting, self._patience)
+        return Preparations(self._trust, self._servers, instructions, self._window, self._waiting, self._patience)
 
     @property
     def _command_parts(self) -> CommandParts:
@@ -265,7 +264,7 @@ class _Assembly:
             prompts=ServerPrompts(self._servers, self._preparations.make),
             title=self._title,
             sources=self._folder.sources,
-            trusting=self._trusting,
+            trust=self._trust,
         )
 
 

@@ -32,7 +32,7 @@ from crow.session.recovery import last_turn_number
 from crow.session.running import RunningTurn
 from crow.session.servers import Servers
 from crow.session.title import Title
-from crow.session.trusting import Trusting
+from crow.session.trust import ProjectTrust
 from crow.tools.background import end_of, shown_at_end
 from crow.turn.budget import ContextWindow
 from crow.turn.context import TurnContext
@@ -53,14 +53,14 @@ class Preparations:
 
     def __init__(
         self,
-        trusting: Trusting,
+        trust: ProjectTrust,
         servers: Servers,
         instructions: Instructions,
         window: ContextWindow,
         waiting: Callable[[str], Wait],
         patience: float,
     ) -> None:
-        self._trusting = trusting
+        self._trust = trust
         self._servers = servers
         self._instructions = instructions
         self._window = window
@@ -69,7 +69,7 @@ class Preparations:
 
     async def make(self, ids: TurnIds) -> None:
         with self._waiting("the preparations of this turn"):
-            await self._trusting.prepare(ids)
+            await self._trust.prepare(ids)
             with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
                 await self._instructions.refresh_in_thread()
         await self._ask_model_server()
