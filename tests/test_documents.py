@@ -175,7 +175,10 @@ def is_there(names: list[str]) -> bool:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_names_files_and_modules_that_exist(path: Path) -> None:
-    assert lost_files(path.read_text(), path) + lost_modules(path.read_text()) == []
+    text = path.read_text()
+    if path.name == "names.md":  # the names before are gone, and that is its point
+        text = re.sub(r"(?m)^\|[^|]*\|", "|", text)
+    assert lost_files(text, path) + lost_modules(text) == []
 
 
 def test_the_code_names_files_and_modules_that_exist() -> None:
