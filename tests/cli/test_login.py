@@ -1,11 +1,13 @@
 """`crow login`: in a real terminal and without one, against a real server on this machine."""
 
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from crow.config.vendors import VENDORS
+from tests.config import support
 from tests.config.support import ModelServer, Terminal, crow, write_config
 
 KEY = "sk-right-key-1234"
@@ -376,15 +378,33 @@ def test_the_rest_of_the_file_stays(tmp_path: Path) -> None:
     assert config(tmp_path).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_layout(tmp_path: Path) -> None:
     with ModelServer("m", key=KEY) as server:
-        before = f'providers = {{ p = {{ type = "openai", base_url = "{server.url}" }} }}\n'
+        write_config(tmp_path, f'providers = {{ p = {{ type = "openai", base_url = "{server.url}" }} }} # mine\n')
+        said = crow(tmp_path, "login", "--provider", "p", "--key-stdin", stdin=KEY)
+        assert (said.returncode, said.stderr) == (0, "")
+        after = config(tmp_path).read_text()
+        assert after.endswith(" # mine\n")
+        table = {"type": "openai", "base_url": server.url, "api_key": KEY}
+        assert tomllib.loads(after) == {"model": "p/m", "providers": {"p": table}}
+
+
+def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = tmp_path / "crow-changed"
+    changed.write_text(
+        f"#!{sys.executable}\nimport sys, tomlkit\nfrom crow.__main__ import main\nparse = tomlkit.parse\n"
+        "tomlkit.parse = lambda text: parse(text.replace('timeout = 9', ''))\nsys.exit(main())\n"
+    )
+    changed.chmod(0o755)
+    monkeypatch.setattr(support, "CROW", str(changed))
+    with ModelServer("m", key=KEY) as server:
+        before = f'[providers.p]\ntype = "openai"\nbase_url = "{server.url}"\n[terminal]\ntimeout = 9\n'
         write_config(tmp_path, before)
         said = crow(tmp_path, "login", "--provider", "p", "--key-stdin", stdin=KEY)
     assert said.returncode == 1
     assert said.stderr.startswith(f"crow: {config(tmp_path)} was not changed")
     assert said.stdout == (
-        'p/m answers.\nPut this into it by hand:\n\nmodel = "p/m"\n[providers.p]\ntype = "openai"\n'
+        'p/m answers.\nPut this into it by hand:\n\nmodel = "p/m"\n\n[providers.p]\ntype = "openai"\n'
         f'base_url = "{server.url}"\napi_key = "YOUR KEY"\n'
     )
     assert config(tmp_path).read_text() == before

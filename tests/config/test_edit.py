@@ -1,6 +1,7 @@
 """Changing config.toml as text: every byte that is not meant stays."""
 
 import pytest
+import tomlkit
 
 from crow.config.edit import CannotEdit, choose_model
 
@@ -44,7 +45,7 @@ def test_a_key_takes_the_place_of_the_command_that_printed_one() -> None:
     before = (
         '[providers.anthropic]\ntype = "anthropic"\napi_key_command = "print-it"  # hourly\nheaders = { a = "b" }\n'
     )
-    after = '[providers.anthropic]\napi_key = "sk-1"\ntype = "anthropic"\nheaders = { a = "b" }\n'
+    after = '[providers.anthropic]\ntype = "anthropic"\nheaders = { a = "b" }\napi_key = "sk-1"\n'
     assert changed(before) == f'model = "anthropic/m"\n{after}'
     command = {"type": "anthropic", "api_key_command": "print-it"}
     assert changed(before, command) == f'model = "anthropic/m"\n{before}'
@@ -68,9 +69,9 @@ timeout = 5
         == """\
 model = "anthropic/m"
 [providers.anthropic]
-api_key = "sk-1"
 type = "anthropic"   # Claude
 # kept
+api_key = "sk-1"
 
 [providers.anthropic.models.m]
 context_window = 1000
@@ -100,9 +101,9 @@ def test_windows_line_ends_and_a_byte_order_mark_stay() -> None:
 
 def test_a_missing_last_line_end_is_completed() -> None:
     assert changed('[providers.anthropic]\ntype = "anthropic"') == (
-        'model = "anthropic/m"\n[providers.anthropic]\napi_key = "sk-1"\ntype = "anthropic"'
+        'model = "anthropic/m"\n[providers.anthropic]\ntype = "anthropic"\napi_key = "sk-1"\n'
     )
-    assert changed("mode = 'ask'") == f"model = \"anthropic/m\"\nmode = 'ask'\n\n{TABLE}"
+    assert changed("mode = 'ask'") == f"model = \"anthropic/m\"\nmode = 'ask'\n{TABLE}"
 
 
 def test_odd_strings_are_written_as_toml() -> None:
@@ -111,15 +112,42 @@ def test_odd_strings_are_written_as_toml() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("before", "after"),
     [
-        'providers = { anthropic = { type = "anthropic" } }\n',
-        'providers.anthropic.type = "anthropic"\n',
-        'model = """\nanthropic/old"""\n',
-        'mode = """\nmodel = "x"\n"""\n',
-        "model = [\n]\n",
+        (
+            'providers = { anthropic = { type = "anthropic" } }\n',
+            'model = "anthropic/m"\nproviders = { anthropic = { type = "anthropic", api_key = "sk-1"} }\n',
+        ),
+        (
+            'providers.anthropic.type = "anthropic"\n',
+            'model = "anthropic/m"\nproviders.anthropic.type = "anthropic"\nproviders.anthropic.api_key = "sk-1"\n',
+        ),
+        ('model = """\nanthropic/old"""\n', f'model = "anthropic/m"\n\n{TABLE}'),
+        (
+            "# about commands\n[terminal]\ntimeout = 5\n",
+            f'model = "anthropic/m"\n# about commands\n[terminal]\ntimeout = 5\n\n{TABLE}',
+        ),
     ],
 )
+def test_other_layouts(before: str, after: str) -> None:
+    assert changed(before) == after
+
+
+def test_tables_of_providers_that_others_stand_between() -> None:
+    local = '[providers.local]\ntype = "openai"\nbase_url = "http://h/v1"\n'
+    other = '[providers.other] # mine\ntype = "openai"\nbase_url = "http://h/v2"\n'
+    after = changed(f"{local}[terminal]\ntimeout = 5\n{other}")
+    assert all(table in after for table in (local, other, TABLE))
+
+
+@pytest.mark.parametrize("text", ["model = [\n]\n[providers]\nanthropic = 1\n", "providers = 1\n"])
 def test_what_cannot_be_done_for_certain_is_refused(text: str) -> None:
     with pytest.raises(CannotEdit):
         changed(text)
+
+
+def test_what_would_mean_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = tomlkit.parse
+    monkeypatch.setattr(tomlkit, "parse", lambda text: parse(text.replace("timeout = 5", "timeout = 6")))
+    with pytest.raises(CannotEdit):
+        changed("[terminal]\ntimeout = 5\n")

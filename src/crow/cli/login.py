@@ -9,7 +9,6 @@ import msgspec
 from crow.cli.editors import shown_command
 from crow.cli.pick import Candidate, find_candidate, is_listed, named, pick_candidate, pick_model
 from crow.cli.terminal import ask_secret, confirm, is_interactive
-from crow.config.edit import CannotEdit, choose_model, model_line, provider_table
 from crow.config.home import check_writable, config_path, home, read_file, write_file
 from crow.config.load import load_settings
 from crow.config.settings import ProviderSettings
@@ -195,12 +194,14 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
     except FileNotFoundError:
         text = ""
     full_name = f"{name}/{model}"
+    from crow.config.edit import CannotEdit, choose_model  # only now: the library behind it is for this alone
+
     try:
         changed = choose_model(text, path, full_name, name, connection)
     except CannotEdit:
         print(f"crow: {path} was not changed: its layout is one that crow does not dare to edit", file=sys.stderr)
         hidden = connection | ({"api_key": "YOUR KEY"} if provider.api_key else {})
-        print(f"Put this into it by hand:\n\n{model_line(full_name)}{provider_table(name, hidden)}", end="")
+        print(f"Put this into it by hand:\n\n{choose_model('', path, full_name, name, hidden)}", end="")
         return 1
     write_file(path, changed.encode())
     kept = "the key is stored there, for your eyes only" if provider.api_key else "no key is stored there"

@@ -5,7 +5,6 @@ import os
 import sys
 
 from crow.config.discovery import from_environment, split_model
-from crow.config.edit import CannotEdit, remove_key
 from crow.config.home import config_path, home, read_file, write_file
 from crow.config.load import load_settings
 from crow.config.settings import Settings
@@ -24,6 +23,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _without_key(name)
     if not settings.providers[name].api_key:
         return _without_key(name)
+    from crow.config.edit import CannotEdit, remove_key  # only now: the library behind it is for this alone
+
     try:
         changed = remove_key(read_file(path).decode(), path, name)
     except CannotEdit:
