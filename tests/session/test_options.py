@@ -21,8 +21,7 @@ from crow.session.models import Models
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
 from crow.tools.toolbox import Toolbox
-from crow.turn.budget import ContextWindow
-from crow.turn.requests import LiveSettings, Requests
+from crow.turn.requests import ContextWindow, LiveSettings, Requests
 from crow.turn.spending import Purse
 from tests.support.provider import Provider
 from tests.support.recording import RecordingSink

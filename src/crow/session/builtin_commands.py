@@ -24,8 +24,8 @@ from crow.session.servers import ServerPrompts, Servers
 from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
 from crow.session.title import Title
 from crow.session.trust import ProjectTrust
-from crow.turn.budget import ContextUse, ContextWindow
 from crow.turn.compaction import Waiting, compact
+from crow.turn.requests import ContextUse, ContextWindow
 from crow.turn.spending import in_words
 from crow.visible import one_line
 from crow.workspace.base import Workspace

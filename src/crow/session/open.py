@@ -33,9 +33,8 @@ from crow.tools.base import Tool
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
 from crow.tools.toolbox import Toolbox
-from crow.turn.budget import ContextWindow
 from crow.turn.context import TurnContext
-from crow.turn.requests import LiveSettings, Requests, has_small_window
+from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_window
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait

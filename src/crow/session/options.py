@@ -13,7 +13,7 @@ from crow.model.base import Model
 from crow.policy.base import Policy
 from crow.session.lazy_model import LazyModel
 from crow.session.models import ModelChoice, SessionSetup
-from crow.turn.budget import ContextWindow
+from crow.turn.requests import ContextWindow
 
 logger = logging.getLogger(__name__)
 

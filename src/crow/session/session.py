@@ -34,8 +34,8 @@ from crow.session.servers import Servers
 from crow.session.title import Title
 from crow.session.trust import ProjectTrust
 from crow.tools.background import end_of, shown_at_end
-from crow.turn.budget import ContextWindow
 from crow.turn.context import TurnContext
+from crow.turn.requests import ContextWindow
 from crow.turn.waits import Wait
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals

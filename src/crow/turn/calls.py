@@ -20,10 +20,10 @@ from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
 from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, ReadCall, Tool
 from crow.tools.toolbox import Toolbox
-from crow.turn.budget import OutputRoom, fitted_output
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext
 from crow.turn.partial_call import PartialCall
+from crow.turn.requests import OutputRoom, fitted_output
 from crow.visible import one_line
 
 CUT_OFF = "Not run: the model's reply was cut off before the call was complete."

@@ -13,9 +13,8 @@ from crow.events import TurnIds
 from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from crow.tokens import tokens_of, tokens_of_text
 from crow.tools.toolbox import SMALL_WINDOW
-from crow.turn.budget import ContextWindow, Room
 from crow.turn.history_messages import PRUNED
-from crow.turn.requests import has_small_window
+from crow.turn.requests import ContextWindow, Room, has_small_window
 from crow.turn.summary import write_summary
 from crow.turn.waits import Wait
 

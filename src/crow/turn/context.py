@@ -10,9 +10,8 @@ from crow.events import Journal, Remark, TurnIds
 from crow.model.base import Model
 from crow.policy.base import Policy
 from crow.tools.toolbox import Toolbox
-from crow.turn.budget import ContextWindow
 from crow.turn.history import History
-from crow.turn.requests import Requests
+from crow.turn.requests import ContextWindow, Requests
 from crow.turn.spending import Purse
 from crow.turn.waits import PATIENCE, Wait
 from crow.workspace.base import Workspace

@@ -13,7 +13,6 @@ from typing import assert_never
 import msgspec
 
 from crow import events
-from crow.cutting import without_middle
 from crow.markdown import fence
 from crow.messages import (
     AssistantMessage,
@@ -25,6 +24,7 @@ from crow.messages import (
     UserMessage,
 )
 from crow.turn.history_messages import (
+    Essentials,
     PartialReply,
     TurnMessages,
     grouped,
@@ -47,8 +47,6 @@ SUMMED_UP = (
 )
 SUMMARY = "summary"
 """In place of a turn's id."""
-LONGEST_PROMPT = 20_000
-"""Characters that are kept of one prompt: its beginning and its end."""
 
 
 class _Measured(msgspec.Struct):
@@ -367,58 +365,3 @@ class History:
             entries += [first, *others]
             remarks = [turn.remark] if turn.remark else []
         return entries + (self._reply.messages() if self._reply else [])
-
-
-class _TurnEssentials(msgspec.Struct):
-    turn_id: str
-    prompt: str = ""
-    files: dict[str, None] = {}
-    """Paths, in the order of their first change."""
-
-
-class Essentials:
-    """What a summary must not lose, whoever writes it: the person's own words, and which files were changed.
-
-    Kept turn by turn beside the messages, so that it outlives any number of compactions.
-    """
-
-    def __init__(self) -> None:
-        self._turns: list[_TurnEssentials] = []
-
-    def begin(self, turn_id: str) -> None:
-        self._turns.append(_TurnEssentials(turn_id))
-
-    def add_prompt(self, said: events.UserSaid) -> None:
-        turn = self._current()
-        turn.prompt = without_middle(f"{turn.prompt}\n{_own_words(said)}".strip(), LONGEST_PROMPT)
-
-    def add_file(self, path: str) -> None:
-        self._current().files[path] = None
-
-    def forget(self, turn_id: str) -> None:
-        self._turns = [turn for turn in self._turns if turn.turn_id != turn_id]
-
-    def forget_all(self) -> None:
-        self._turns = []
-
-    @property
-    def prompts(self) -> list[str]:
-        """Oldest first."""
-        return [turn.prompt for turn in self._turns if turn.prompt]
-
-    @property
-    def files(self) -> list[str]:
-        """What the model has changed; what a command of the person's own wrote is not among it."""
-        return list(dict.fromkeys(path for turn in self._turns if turn.prompt for path in turn.files))
-
-    def _current(self) -> _TurnEssentials:
-        if not self._turns:
-            self._turns.append(_TurnEssentials(""))
-        return self._turns[-1]
-
-
-def _own_words(said: events.UserSaid) -> str:
-    """What was typed, without what was attached; if something longer was meant by it, that."""
-    texts = [part.text for part in said.parts if isinstance(part, Text)]
-    typed = {item.text for item in said.sent if isinstance(item, events.SentText)}
-    return "\n".join([text for text in texts if text in typed] or texts)

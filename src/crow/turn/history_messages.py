@@ -1,5 +1,6 @@
 """The messages of a history: those of a turn and of a reply while it arrives, joined so that nobody speaks twice in a
-row, and without what a provider refused in them (thoughts left out, or a round of calls as plain text).
+row, and without what a provider refused in them (thoughts left out, or a round of calls as plain text); and
+what no summary of them may lose.
 
 A message that is simplified stays one message, so that positions in a history mean the same before and after.
 """
@@ -7,9 +8,11 @@ A message that is simplified stays one message, so that positions in a history m
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
+import msgspec
 from msgspec.structs import replace
 
 from crow import events
+from crow.cutting import without_middle
 from crow.events import HistorySimplified
 from crow.markdown import fence
 from crow.messages import (
@@ -29,6 +32,8 @@ from crow.results import ToolResult
 UNFINISHED = "No result: the call was interrupted before it ended."
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
 CALLED = "[I called tools here. What they gave follows.]"
+LONGEST_PROMPT = 20_000
+"""Characters that are kept of one prompt: its beginning and its end."""
 PRUNED = "[The output was removed to save room. Call the tool again if you need it.]"
 
 
@@ -276,3 +281,61 @@ def says_nothing(message: Message) -> bool:
 
 def pruned(message: Message) -> Message:
     return replace(message, text=PRUNED, images=()) if isinstance(message, ToolMessage) else message
+
+
+# --- what no summary of a history may lose
+
+
+class _TurnEssentials(msgspec.Struct):
+    turn_id: str
+    prompt: str = ""
+    files: dict[str, None] = {}
+    """Paths, in the order of their first change."""
+
+
+class Essentials:
+    """What a summary must not lose, whoever writes it: the person's own words, and which files were changed.
+
+    Kept turn by turn beside the messages, so that it outlives any number of compactions.
+    """
+
+    def __init__(self) -> None:
+        self._turns: list[_TurnEssentials] = []
+
+    def begin(self, turn_id: str) -> None:
+        self._turns.append(_TurnEssentials(turn_id))
+
+    def add_prompt(self, said: events.UserSaid) -> None:
+        turn = self._current()
+        turn.prompt = without_middle(f"{turn.prompt}\n{_own_words(said)}".strip(), LONGEST_PROMPT)
+
+    def add_file(self, path: str) -> None:
+        self._current().files[path] = None
+
+    def forget(self, turn_id: str) -> None:
+        self._turns = [turn for turn in self._turns if turn.turn_id != turn_id]
+
+    def forget_all(self) -> None:
+        self._turns = []
+
+    @property
+    def prompts(self) -> list[str]:
+        """Oldest first."""
+        return [turn.prompt for turn in self._turns if turn.prompt]
+
+    @property
+    def files(self) -> list[str]:
+        """What the model has changed; what a command of the person's own wrote is not among it."""
+        return list(dict.fromkeys(path for turn in self._turns if turn.prompt for path in turn.files))
+
+    def _current(self) -> _TurnEssentials:
+        if not self._turns:
+            self._turns.append(_TurnEssentials(""))
+        return self._turns[-1]
+
+
+def _own_words(said: events.UserSaid) -> str:
+    """What was typed, without what was attached; if something longer was meant by it, that."""
+    texts = [part.text for part in said.parts if isinstance(part, Text)]
+    typed = {item.text for item in said.sent if isinstance(item, events.SentText)}
+    return "\n".join([text for text in texts if text in typed] or texts)

@@ -16,9 +16,10 @@ from crow.markdown import fence
 from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
 from crow.model import base as model
 from crow.tokens import BYTES_A_TOKEN, tokens_of_text
-from crow.turn.budget import ContextWindow, Room
-from crow.turn.history import SUMMED_UP, Essentials
+from crow.turn.history import SUMMED_UP
+from crow.turn.history_messages import Essentials
 from crow.turn.reply import retry_notice
+from crow.turn.requests import ContextWindow, Room
 
 SYSTEM = (
     "You sum up conversations between a user and a coding agent, so that the agent can go on with the work from your "
