@@ -264,12 +264,13 @@ def test_a_call_that_was_cut_off_by_kill_is_settled_and_the_model_is_told(open_e
     other.load_session(session)
     seen = other.the_call()
     assert seen["status"] == "failed"
-    assert "Interrupted: Crow was stopped before it ended." in str(seen["content"])
+    assert "Interrupted" in str(seen["content"])
     other.prompt("and now?")
     messages = other.model_requests()[-1]["messages"]
     assert_valid(messages)
     [result] = [message for message in messages if message["role"] == "tool"]
-    assert "Crow was stopped before it ended" in result["text"]
+    assert not result["ok"]
+    assert "was stopped" in result["text"]
 
 
 @pytest.mark.rule("R42", "R99")
@@ -283,12 +284,13 @@ def test_a_call_that_was_still_asked_about_is_replayed_and_known_not_to_have_beg
     other.load_session(session)
     seen = other.the_call()
     assert (seen["title"], seen["status"]) == ("Write a.txt", "failed")
-    assert "Not run: Crow was stopped before it began." in str(seen["content"])
+    assert "Not run" in str(seen["content"])
     other.prompt("and now?")
     messages = other.model_requests()[-1]["messages"]
     assert_valid(messages)
     [result] = [message for message in messages if message["role"] == "tool"]
-    assert "Nothing of it was done." in result["text"]
+    assert not result["ok"]
+    assert "Nothing" in result["text"]
 
 
 @pytest.mark.rule("R42")
@@ -497,7 +499,6 @@ def test_a_session_that_cannot_be_kept_works_and_says_so(open_editor):
     spoil_store(crow.home)
     session = crow.new_session()
     crow.wait_until(lambda: bool(crow.notices), "the warning")
-    assert crow.notices[0].startswith("Nothing of this session is kept so far.")
     assert str(crow.home / STORE) in crow.notices[0]
     assert crow.prompt("hi") == {"stopReason": "end_turn"}
     for method in ("session/load", "session/list"):

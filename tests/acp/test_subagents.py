@@ -155,7 +155,8 @@ def test_one_that_works_cannot_send_others_or_ask(open_crow):
     crow = open_crow(reply(task("delegate")) + subagent("delegate", *tries.values(), say("Alone, then.")) + DONE)
     crow.prompt("go")
     answers = [m["text"] for m in requests_of(crow, "delegate")[-1]["messages"] if m["role"] == "tool"]
-    assert [text.partition(":")[0] for text in answers] == [f"No subagent has the tool `{name}`" for name in tries]
+    assert [name for name, text in zip(tries, answers, strict=True) if f"`{name}`" not in text] == []
+    assert requests_of(crow, "do it for me") == []
     assert crow.permissions == []
 
 
@@ -170,7 +171,8 @@ def test_what_it_knows_of_files_is_its_own(open_crow):
     crow = open_crow(script, permit=lambda request: chose("once"))
     crow.prompt("go")
     assert (crow.workspace / "fruit.txt").read_text() == FRUIT
-    assert "has not been read" in json.dumps(requests_of(crow, "replace the fruit")[-1])
+    [refused] = [m for m in requests_of(crow, "replace the fruit")[-1]["messages"] if m["role"] == "tool"]
+    assert not refused["ok"]
 
 
 def test_in_plan_mode_only_explorers_are_sent(open_crow):
@@ -183,7 +185,7 @@ def test_in_plan_mode_only_explorers_are_sent(open_crow):
     crow.request("session/set_mode", {"sessionId": crow.session_id, "modeId": "plan"})
     crow.prompt("go")
     refused, seen = told(crow)
-    assert "only a task of kind `explore`" in refused
+    assert "`explore`" in refused
     assert seen == "Seen."
     assert requests_of(crow, "change it") == []
     assert "leave_plan" not in requests_of(crow, "look at it")[0]["system"]
@@ -210,7 +212,7 @@ def test_the_person_is_asked_in_its_name_and_shown_the_diff(open_crow):
     assert calls["t1-c1_t1-c1"]["rawInput"]["path"] == "fruit.txt"
     assert {call["status"] for call in calls.values()} == {"completed"}
     assert told(crow)[0].endswith("[Files that it changed: fruit.txt]")
-    assert any("asks for your permission" in line for line in steps(crow))
+    assert any("permission" in line for line in steps(crow))
 
 
 def test_a_no_is_said_to_the_subagent_which_goes_on(open_crow):
@@ -301,7 +303,7 @@ def test_two_at_once_one_asks_one_is_cancelled_and_a_load_shows_the_same(open_cr
     ended = json.dumps(calls["t1-c2"]["content"], ensure_ascii=False)
     assert "✓ Find *.txt" in ended
     assert f"✗ {SERVER}" in ended
-    assert "Interrupted by the user" in ended
+    assert "Interrupted" in ended
     wait_until_gone(processes(crow)[0])
     crow.close()
     assert_looks_as_it_did(crow, open_editor(folder=crow.folder))
@@ -371,8 +373,7 @@ def test_one_whose_model_fails_tells_why_and_the_others_go_on(open_crow):
     crow = open_crow(script)
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     broken, two = told(crow)
-    assert broken.startswith("The subagent did not finish: ")
-    assert "no such thing" in broken
+    assert "no such thing" in broken.splitlines()[0]
     assert broken.endswith("What it did:\n✓ Read fruit.txt (2 lines)")
     assert two == "Two."
     failed = crow.tool_calls()["t1-c1"]
@@ -387,8 +388,8 @@ def test_one_that_reaches_its_limit_tells_how_far_it_came(open_crow):
     crow = open_crow(script, config="[limits]\nmodel_calls = 3")
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
-    assert result.splitlines()[:5] == [
-        "The subagent did not finish: too many requests to the model in one turn (3).",
+    assert "(3)" in result.splitlines()[0]
+    assert result.splitlines()[1:5] == [
         *("What it did:", "✓ Find 0* (Nothing found)", "✓ Find 1* (Nothing found)", "✓ Find 2* (Nothing found)"),
     ]
     assert crow.tool_calls()["t1-c1"]["status"] == "failed"
@@ -431,7 +432,7 @@ def test_one_whose_conversation_cannot_be_made_to_fit_tells_so(open_crow):
     crow = open_crow(script)
     assert crow.prompt("go") == {"stopReason": "end_turn"}
     [result] = told(crow)
-    assert result.startswith("The subagent did not finish: the length limit was reached")
+    assert "length limit" in result.splitlines()[0]
     assert "✓ Read fruit.txt (2 lines)" in result
     assert crow.tool_calls()["t1-c1"]["status"] == "failed"
 
@@ -502,7 +503,7 @@ def test_when_crow_is_killed_in_the_middle_the_call_is_settled_by_the_next_load(
     assert diffs(calls["t1-c1_t1-c1"]) == [("fruit.txt", FRUIT, "apple\nplum\n")]
     other.prompt("what was done?")
     said, _, step, _, files = told(other)[0].splitlines()
-    assert said == "The call was interrupted: Crow was stopped before it ended. What it had done by then is done."
+    assert "interrupted" in said
     assert step.startswith("✓ Edit fruit.txt (+1 ")
     assert files == f"[Files that it changed: {other.workspace / 'fruit.txt'}]"
     other.prompt("/undo")
@@ -521,7 +522,7 @@ def test_when_crow_is_killed_while_one_asks_nothing_was_done_and_nothing_stays_o
     other.load_session(crow.session_id)
     calls = other.tool_calls()
     assert {call["status"] for call in calls.values()} == {"failed"}
-    assert "Not run: Crow was stopped" in json.dumps(calls["t1-c1_t1-c1"]["content"])
+    assert "Not run" in json.dumps(calls["t1-c1_t1-c1"]["content"])
     assert "✗ Edit fruit.txt (not run)" in steps(other)
     other.prompt("what was done?")
     assert told(other)[0].endswith("What it did:\n✗ Edit fruit.txt (not run)")
@@ -567,8 +568,8 @@ def test_one_that_goes_round_in_circles_is_stopped(open_crow):
     crow = open_crow(script, Zed, answers={"elicitation/create": lambda params: {"action": "decline"}})
     crow.prompt("go")
     [result] = told(crow)
-    assert result.startswith("The subagent did not finish: it went round in circles.")
-    assert "was called 5 times" in result
+    assert "5 times" in result
+    assert crow.tool_calls()["t1-c1"]["status"] == "failed"
     asked = crow.wait_for_call("elicitation/create")["params"]
     assert asked["toolCallId"] == "t1-c1"
     assert asked["message"].startswith("Subagent “circle”: ")

@@ -16,6 +16,11 @@ def lines_with(mark: str, output: str) -> list[str]:
     return [line for line in output.splitlines() if line.startswith(mark)]
 
 
+def marked(mark: str, output: str, *names: str) -> bool:
+    """Whether one line has this mark and names all of these."""
+    return any(all(name in line for name in names) for line in lines_with(f"{mark} ", output))
+
+
 def provider(url: str, more: str = "") -> str:
     return f'model = "p/m"\n[providers.p]\ntype = "openai"\nbase_url = "{url}"\n{more}'
 
@@ -27,7 +32,7 @@ def test_nothing_set_up_is_a_failure_with_a_remedy(tmp_path: Path) -> None:
         "✗ there is no model to talk to\n"
         "    Run `crow login` in a terminal, set a key such as ANTHROPIC_API_KEY, or start a local model server.\n"
     ) in said.stdout
-    assert f"✓ {tmp_path}/crow will be made when there is something to keep\n" in said.stdout
+    assert marked("✓", said.stdout, f"{tmp_path}/crow ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,7 +68,7 @@ def test_all_is_well(tmp_path: Path) -> None:
 def test_without_utf8_the_marks_are_plain(tmp_path: Path) -> None:
     said = crow(tmp_path, "doctor", PYTHONIOENCODING="latin-1")
     assert said.stdout.isascii()
-    assert lines_with("FAIL there is no model to talk to", said.stdout)
+    assert marked("FAIL", said.stdout, "no model")
     assert lines_with("ok   Python", said.stdout)
 
 
@@ -81,9 +86,8 @@ def test_rules_for_servers_that_are_not_configured(tmp_path: Path) -> None:
     rules = "".join(f"[[permission.rules]]\ntool = 'mcp__{name}__*'\ndecision = 'ask'\n" for name in ("a_b", "other"))
     write_config(tmp_path, f"{rules}[mcp_servers.a__b]\ncommand = 'true'\n")
     said = crow(tmp_path, "doctor", "--offline")
-    assert lines_with("! permission.rules", said.stdout) == [
-        "! permission.rules[1] is about the server other, which is not in the configuration"
-    ]
+    [doubt] = lines_with("! permission.rules", said.stdout)
+    assert marked("!", doubt, "permission.rules[1]", "server other")
 
 
 def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
@@ -93,10 +97,10 @@ def test_modes_and_rules_that_are_too_wide(tmp_path: Path) -> None:
         path.parent.chmod(0o755)
         said = crow(tmp_path, "doctor")
     assert (said.returncode, said.stderr) == (0, "")
-    assert f"! others could look into {path.parent} (mode 755)\n" in said.stdout
-    assert f"! {path} holds a key, and others could read it (mode 644)\n" in said.stdout
+    assert marked("!", said.stdout, f"{path.parent} ", "755")
+    assert marked("!", said.stdout, f"{path} ", "644")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert "! permission.rules[0] covers every command line (allow)\n" in said.stdout
+    assert marked("!", said.stdout, "permission.rules[0]", "allow")
     assert (
         "! the context window of p/m is not known\n"
         "    Say it in the config:\n    [providers.p.models.m]\n    context_window = 65536\n"
@@ -140,7 +144,7 @@ def test_a_dated_name_counts_as_the_model(tmp_path: Path) -> None:
         write_config(tmp_path, provider(server.url))
         said = crow(tmp_path, "doctor")
     assert said.returncode == 0
-    assert "✓ the model is p/m (from the config file); p lists it\n" in said.stdout
+    assert marked("✓", said.stdout, "model is p/m", "config file", "p lists it")
 
 
 def test_a_provider_that_is_not_needed_only_warns(tmp_path: Path) -> None:
@@ -165,7 +169,7 @@ def test_only_when_told_to_it_spends_tokens(tmp_path: Path) -> None:
         assert crow(tmp_path, "doctor").returncode == 0
         said = crow(tmp_path, "doctor", "--try")
     assert said.returncode == 1
-    assert lines_with("✗ p/m was tried: p answered 401 (Unauthorized)", said.stdout)
+    assert marked("✗", said.stdout, "p/m", "401 (Unauthorized)")
     assert "sk-wrong-key-5678" not in said.stdout
 
 
@@ -192,13 +196,13 @@ def test_a_local_server_is_checked_too(tmp_path: Path) -> None:
         said = crow(tmp_path, "doctor", CROW_LOCAL_SERVERS=f"ollama={server.port}")
     assert said.returncode == 0
     assert f"✓ ollama at {server.url} lists 1 model\n" in said.stdout
-    assert f"✓ the model is ollama/qwen3 (from the server at 127.0.0.1:{server.port}); ollama lists it\n" in said.stdout
+    assert marked("✓", said.stdout, "model is ollama/qwen3 ", f"127.0.0.1:{server.port}", "ollama lists it")
 
 
 def test_an_unknown_provider_of_the_model(tmp_path: Path) -> None:
     said = crow(tmp_path, "doctor", "--offline", CROW_MODEL="nobody/m")
     assert said.returncode == 1
-    assert lines_with("✗ the model nobody/m (from CROW_MODEL): There is no provider 'nobody'", said.stdout)
+    assert marked("✗", said.stdout, "nobody/m", "CROW_MODEL", "'nobody'")
 
 
 def test_a_script(tmp_path: Path) -> None:
@@ -206,7 +210,7 @@ def test_a_script(tmp_path: Path) -> None:
     path = write_config(tmp_path, text)
     said = crow(tmp_path, "doctor")
     assert said.returncode == 1
-    assert f"✗ play: there is no script {path.parent}/play.toml\n" in said.stdout
+    assert marked("✗", said.stdout, "play: ", f"{path.parent}/play.toml")
     (path.parent / "play.toml").write_text("")
     assert crow(tmp_path, "doctor").returncode == 0
 
@@ -220,14 +224,14 @@ def test_missing_programs_are_warnings(tmp_path: Path) -> None:
 def test_a_wrong_table_of_servers(tmp_path: Path) -> None:
     said = crow(tmp_path, "doctor", CROW_LOCAL_SERVERS="nonsense")
     assert (said.returncode, said.stderr) == (1, "")
-    assert '✗ CROW_LOCAL_SERVERS: expected "name=port,name=port", found "nonsense".\n' in said.stdout
+    assert marked("✗", said.stdout, "CROW_LOCAL_SERVERS", '"name=port,name=port"', '"nonsense"')
 
 
 def test_a_home_that_is_a_file_or_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "crow").write_bytes(b"")
     said = crow(tmp_path, "doctor", "--offline")
     assert (said.returncode, said.stderr) == (1, "")
-    assert f"✗ {tmp_path}/crow is not a folder\n" in said.stdout
+    assert marked("✗", said.stdout, f"{tmp_path}/crow ")
 
 
 def test_a_home_that_may_not_be_written() -> None:
@@ -275,7 +279,7 @@ def test_only_a_terminal_gets_colours(tmp_path: Path) -> None:
     with Terminal(tmp_path, "doctor", "--offline", TERM="xterm") as terminal:
         assert terminal.ended() == 1
     assert "\x1b[0;32m✓ \x1b[0mPython" in terminal.output
-    assert "\x1b[0;31m✗ there is no model" in terminal.output
+    assert "\x1b[0;31m✗ " in terminal.output
     with Terminal(tmp_path, "doctor", "--offline", TERM="xterm", NO_COLOR="1") as terminal:
         assert terminal.ended() == 1
     assert "\x1b" not in terminal.output
@@ -286,11 +290,11 @@ def test_what_it_says_of_a_local_server_can_be_pasted_into_the_config(tmp_path: 
     with ModelServer("qwen3.5:4b") as server:
         local = {"CROW_LOCAL_SERVERS": f"ollama={server.port}"}
         said = crow(tmp_path, "doctor", **local).stdout
-        assert "! the context window of ollama/qwen3.5:4b is not known\n" in said
+        assert marked("!", said, "context window", "ollama/qwen3.5:4b")
         lines = said.partition("Say it in the config:\n")[2].splitlines()
         pasted = "\n".join(itertools.takewhile(lambda line: line.startswith("    "), lines))
         write_config(tmp_path, pasted)
         checked = crow(tmp_path, "doctor", **local)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "is not known" not in checked.stdout
-    assert "✓ the model is ollama/qwen3.5:4b (from the config file)" in checked.stdout
+    assert marked("✓", checked.stdout, "model is ollama/qwen3.5:4b ", "config file")

@@ -68,7 +68,7 @@ def test_too_much_is_refused(tmp_path: Path) -> None:
     set_up(tmp_path, HELLO)
     said = run(tmp_path, "review this", stdin="x" * (17 << 20))
     assert said.returncode == 2
-    assert "more than 16 MB came from standard input" in said.stderr
+    assert "16 MB" in said.stderr
 
 
 def test_a_pipe_that_stays_open_is_named(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_pipe_that_stays_open_is_named(tmp_path: Path) -> None:
     )
     os.close(reader)
     assert process.stderr
-    assert process.stderr.readline().startswith("crow run: waiting for the end of standard input")
+    assert "standard input" in process.stderr.readline()
     os.close(writer)
     assert process.wait(DEADLINE) == 0
     process.stderr.close()
@@ -96,7 +96,9 @@ def test_attached_files(tmp_path: Path) -> None:
     assert run(tmp_path, "look", "--attach", str(tmp_path / "far away ü.txt")).returncode == 0
     assert "from afar" in sent(tmp_path)[-1]
     said = run(tmp_path, "look", "--attach", "none.txt")
-    assert (said.returncode, said.stderr) == (2, "crow run: --attach: there is no file none.txt\n")
+    assert said.returncode == 2
+    assert said.stderr.startswith("crow run: --attach: ")
+    assert "none.txt" in said.stderr
 
 
 # --- out
@@ -140,8 +142,9 @@ def test_quiet_tells_what_went_wrong(tmp_path: Path) -> None:
     set_up(tmp_path, LOOK_OUTSIDE, '{ text = "No" }, { finish = "refusal" }')
     said = run(tmp_path, "--quiet", "hello")
     assert (said.returncode, said.stdout) == (1, "No\n")
-    assert said.stderr.splitlines()[0] == "crow: stopped: the model refused to answer (refusal)"
-    assert said.stderr.splitlines()[1].startswith("crow: 1 question was answered with no")
+    stopped, unanswered = said.stderr.splitlines()[:2]
+    assert stopped.endswith("(refusal)")
+    assert "1 question" in unanswered
 
 
 # --- allowed
@@ -175,8 +178,8 @@ def test_a_misspelt_tool_is_named_with_the_nearest(tmp_path: Path, rule: str) ->
     set_up(tmp_path, HELLO)
     said = run(tmp_path, "--allow", rule, "hello")
     assert said.returncode == 2
-    assert f'there is no tool "{rule.partition(":")[0]}"' in said.stderr
-    assert 'expected a tool, such as "terminal"' in said.stderr
+    assert f'"{rule.partition(":")[0]}"' in said.stderr
+    assert 'such as "terminal"' in said.stderr
 
 
 def test_a_deny_rule_beats_what_is_allowed(tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_going_on_with_a_session(tmp_path: Path) -> None:
     assert run(tmp_path, "the first thing").returncode == 0
     said = run(tmp_path, "--continue", "--mode", "plan", "the second thing")
     assert said.returncode == 0
-    assert "Going on with: the first thing" in said.stderr
+    assert "the first thing" in said.stderr
     messages = sent(tmp_path)
     assert "the first thing" in "".join(messages[:-1])
     assert "the second thing" in messages[-1]
@@ -209,15 +212,12 @@ def test_going_on_with_a_session(tmp_path: Path) -> None:
     assert "no session" in run(tmp_path, "--resume", "abcdef", "x").stderr
     for words in (("zzz", "hello"), ("zzz",)):  # a word is an id, whatever it looks like
         said = run(tmp_path, "--resume", *words)
-        assert (said.returncode, said.stderr) == (
-            1,
-            "crow: There is no session 'zzz'. crow sessions list names those there are.\n",
-        )
+        assert said.returncode == 1
+        assert "'zzz'" in said.stderr
+        assert "crow sessions list" in said.stderr
     said = run(tmp_path, "--resume", "what was it?")
-    assert (said.returncode, said.stderr) == (
-        2,
-        "crow run: --resume needs an ID where nobody can be asked; crow sessions lists them\n",
-    )
+    assert said.returncode == 2
+    assert "crow sessions" in said.stderr
 
 
 def test_a_model_without_its_provider(tmp_path: Path) -> None:
@@ -233,9 +233,9 @@ def test_a_model_without_its_provider(tmp_path: Path) -> None:
         assert (one.asked[-1]["model"], two.asked[-1]["model"]) == ("vendor/beta", "gamma")
         said = run(tmp_path, "--model", "alpha", "hello")
         assert said.returncode == 1
-        assert "Several providers have a model alpha. Say which: a/alpha, b/alpha." in said.stderr
+        assert "a/alpha, b/alpha" in said.stderr
         said = run(tmp_path, "--json", "--model", "delta", "hello")
-        assert "No provider has a model delta" in json.loads(said.stdout)["error"]["message"]
+        assert "delta" in json.loads(said.stdout)["error"]["message"]
 
 
 # --- asking
@@ -333,8 +333,8 @@ def test_a_turn_that_went_round_in_circles_is_said_to_have_done_so(tmp_path: Pat
     (project / "a.txt").write_text("one\n")
     said = run(tmp_path, *options, "read it")
     assert said.returncode == 1
-    assert "stopped: the same call was made again and again (max_turn_requests)" in said.stderr
-    assert "too many requests" not in said.stderr
+    assert "same call" in said.stderr
+    assert "(max_turn_requests)" in said.stderr
 
 
 def test_in_a_log_of_both_streams_each_thing_begins_on_a_line_of_its_own(tmp_path: Path) -> None:

@@ -36,13 +36,14 @@ def test_the_path_of_the_configuration(tmp_path: Path) -> None:
 def test_config_alone_checks_it_and_a_server_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     alone = crow(tmp_path, "config")
     assert (alone.returncode, alone.stderr) == (0, "")
-    assert "There is no configuration yet" in alone.stdout
-    said = crow(tmp_path, "mcp", "test", "nest").stderr
-    assert said == "crow: There is no MCP server nest in your config.toml. There are none at all.\n"
+    assert "no configuration" in alone.stdout
+    said = crow(tmp_path, "mcp", "test", "nest")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "MCP server nest" in said.stderr
 
 
 def test_checking_the_configuration(tmp_path: Path) -> None:
-    assert "There is no configuration yet" in crow(tmp_path, "config", "check").stdout
+    assert "no configuration" in crow(tmp_path, "config", "check").stdout
     path = write_config(tmp_path, 'mode = "edit"\n')
     assert crow(tmp_path, "config", "check").stdout == f"{path} is valid.\n"
     write_config(tmp_path, '[budget]\nturn = "1.500 USD"\nday = "2M tokens"\n')  # which is no thousand and a half
@@ -51,13 +52,13 @@ def test_checking_the_configuration(tmp_path: Path) -> None:
     write_config(tmp_path, 'mode = "edt"\n')
     said = crow(tmp_path, "config", "check")
     assert (said.returncode, said.stdout) == (1, "")
-    assert 'did you mean "edit"?' in said.stderr
+    assert '"edit"?' in said.stderr
     other = tmp_path / "other.toml"
     other.write_text("limits = 1\n")
     said = crow(tmp_path, "config", "check", str(other))
     assert said.returncode == 1
-    assert f"{other}: limits: expected a table, found 1." in said.stderr
-    assert "There is no file" in crow(tmp_path, "config", "check", str(tmp_path / "none.toml")).stderr
+    assert f"{other}: limits: " in said.stderr
+    assert str(tmp_path / "none.toml") in crow(tmp_path, "config", "check", str(tmp_path / "none.toml")).stderr
 
 
 def editor(user: Path, script: str) -> str:
@@ -82,7 +83,8 @@ def test_without_a_terminal_no_editor_is_guessed(tmp_path: Path) -> None:
     said = crow(tmp_path, "config", "edit", EDITOR="", VISUAL="", PATH=f"{guessed.parent}:{os.environ['PATH']}")
     path = tmp_path / "crow" / "config.toml"
     assert said.returncode == 1
-    assert said.stderr == f"crow: There is no terminal to edit {path} in. Name a program in the variable EDITOR.\n"
+    assert str(path) in said.stderr
+    assert "EDITOR" in said.stderr
     assert not (tmp_path / "started").exists()
     assert not path.exists()
 
@@ -99,8 +101,8 @@ def test_a_mistake_is_shown_and_can_be_mended_at_once(tmp_path: Path) -> None:
         assert terminal.ended() == 0
     said = crow(tmp_path, "config", "edit", EDITOR="no-such-editor")
     assert said.returncode == 1
-    assert "The editor no-such-editor cannot be started" in said.stderr
-    assert "ended with exit code 1" in crow(tmp_path, "config", "edit", EDITOR="false").stderr
+    assert "no-such-editor" in said.stderr
+    assert "exit code 1" in crow(tmp_path, "config", "edit", EDITOR="false").stderr
 
 
 # --- logout
@@ -114,7 +116,7 @@ def test_logging_out_deletes_the_key_alone(tmp_path: Path) -> None:
     path = write_config(tmp_path, text)
     said = crow(tmp_path, "logout")
     assert said.returncode == 0
-    assert said.stdout.startswith(f"The key of p is deleted from {path}.")
+    assert str(path) in said.stdout
     assert path.read_text() == text.replace(f'api_key = "{KEY}" # x\n', "")
     assert path.stat().st_mode & 0o777 == 0o600
     assert crow(tmp_path, "logout").stdout == "p has no key.\n"
@@ -122,10 +124,10 @@ def test_logging_out_deletes_the_key_alone(tmp_path: Path) -> None:
 
 def test_logging_out_of_what_is_not_stored(tmp_path: Path) -> None:
     said = crow(tmp_path, "logout")
-    assert (said.returncode, said.stderr) == (1, "crow: No key is stored: there is nothing to log out of.\n")
+    assert (said.returncode, said.stdout, said.stderr.count("\n")) == (1, "", 1)
     said = crow(tmp_path, "logout", ANTHROPIC_API_KEY="sk-x")
-    assert "Crow uses the one in the variable ANTHROPIC_API_KEY: unset it" in said.stdout
-    assert 'There is no provider "nobody"' in crow(tmp_path, "logout", "nobody").stderr
+    assert "ANTHROPIC_API_KEY: unset it" in said.stdout
+    assert '"nobody"' in crow(tmp_path, "logout", "nobody").stderr
     path = write_config(tmp_path, f'providers.p = {{ type = "openai", base_url = "http://h/v1", api_key = "{KEY}" }}\n')
     assert crow(tmp_path, "logout", "p").returncode == 0
     assert tomllib.loads(path.read_text()) == {"providers": {"p": {"type": "openai", "base_url": "http://h/v1"}}}
@@ -133,7 +135,7 @@ def test_logging_out_of_what_is_not_stored(tmp_path: Path) -> None:
         tmp_path,
         "".join(f'[providers.{n}]\ntype = "openai"\nbase_url = "http://h/v1"\napi_key = "{KEY}"\n' for n in "pq"),
     )
-    assert "Say whose: crow logout p | q" in crow(tmp_path, "logout").stderr
+    assert "crow logout p | q" in crow(tmp_path, "logout").stderr
 
 
 # --- models
@@ -152,7 +154,7 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
         assert said.returncode == 0
         names = ("p/a\t?\t\t\t\t\tits list", "off/mine\t?\t\tsees\t\t\tconfig", "ollama/b\t?\t\t\t\t\tits list")
         assert said.stdout.splitlines() == list(names)
-        assert said.stderr.startswith("crow: off at http://127.0.0.1:1/v1: off refused the connection")
+        assert said.stderr.startswith("crow: off at http://127.0.0.1:1/v1: ")
         assert crow(tmp_path, "models", "ollama", **extra).stdout.split() == ["ollama/b", "?", "its", "list"]
         with Terminal(tmp_path, "models", "p", **extra) as terminal:
             terminal.expect("p/a  ?")
@@ -167,7 +169,8 @@ def test_the_models_of_all_providers(tmp_path: Path) -> None:
     assert crow(tmp_path, "models", "off").stdout == "off/mine\t8,192\t\tsees\t\t\tits server\n"
     said = crow(tmp_path, "models", "nobody")
     assert (said.returncode, said.stdout) == (1, "")
-    assert 'There is no provider "nobody". There is: p, off.' in said.stderr
+    assert '"nobody"' in said.stderr
+    assert "p, off" in said.stderr, "those there are"
 
 
 # --- MCP servers
@@ -186,21 +189,22 @@ def test_listing_and_testing_mcp_servers(tmp_path: Path) -> None:
     assert said.stdout == f"crow  {sys.executable} -m crow mcp --root {tmp_path}\nfar   http://127.0.0.1:1/mcp\n"
     said = crow(tmp_path, "mcp", "test", "crow")
     assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout.startswith("the MCP server crow has 3 tools:\n")
-    assert "  mcp__crow__file_editor  (about " in said.stdout
+    assert said.stdout.count("\n  mcp__crow__") == 3
+    assert "  mcp__crow__file_editor  (" in said.stdout
     said = crow(tmp_path, "mcp", "test")
     assert said.returncode == 1
-    assert "the MCP server crow has 3 tools" in said.stdout
+    assert said.stdout.count("\n  mcp__crow__") == 3
     assert "crow: the MCP server far: " in said.stderr
     assert "secret" not in said.stderr
-    assert "There is no MCP server nobody" in crow(tmp_path, "mcp", "test", "nobody").stderr
+    assert "MCP server nobody" in crow(tmp_path, "mcp", "test", "nobody").stderr
 
 
 # --- sessions
 
 
 def test_sessions_alone_lists_them(tmp_path: Path) -> None:
-    assert crow(tmp_path, "sessions").stdout == "There are no sessions yet.\n"
+    assert crow(tmp_path, "sessions").stdout == crow(tmp_path, "sessions", "list").stdout
+    assert crow(tmp_path, "sessions", "--json").stdout == "[]\n"
     assert crow(tmp_path, "run", "hello", CROW_MODEL="scripted/demo").returncode == 0
     said = crow(tmp_path, "sessions")
     assert said.stdout == crow(tmp_path, "sessions", "list").stdout
