@@ -1,4 +1,4 @@
-"""How many tokens a text takes: estimated from its bytes, rather too high than too low."""
+"""How long a text is: its tokens, estimated rather too high than too low from its bytes; and cutting a long one."""
 
 from typing import assert_never
 
@@ -70,3 +70,12 @@ def _bytes_of(text: str) -> int:
 
 def _tokens_of_bytes(size: int) -> int:
     return -(-size // BYTES_A_TOKEN)
+
+
+def without_middle(text: str, longest: int) -> str:
+    """The beginning and the end of a text that is too long, with the number of characters between them."""
+    if len(text) <= longest:
+        return text
+    head = longest * 2 // 3
+    tail = longest - head
+    return f"{text[:head]}\n[… {len(text) - longest:,} characters left out …]\n{text[len(text) - tail :]}"

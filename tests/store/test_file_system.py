@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crow.cli.doctor import check_store
-from crow.file_system import network_file_system
+from crow.disk import network_file_system
 from crow.store import database
 from crow.store.store import open_store
 from tests.support.store import say, turn, with_store, with_two

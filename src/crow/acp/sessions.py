@@ -15,7 +15,6 @@ from crow.acp.capabilities import Capabilities, given_servers
 from crow.acp.connection import Call, Connection
 from crow.acp.jsonrpc import answered, being_loaded, invalid_params, unknown_session
 from crow.acp.sink import UpdateSink
-from crow.clock import milliseconds_now
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
 from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFailed, StoreSilent
@@ -30,6 +29,7 @@ from crow.session.running import RunningTurn
 from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
+from crow.timeouts import milliseconds_now
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.processes import Keeper
 from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs

@@ -19,8 +19,8 @@ from crow.config.load import about_rule, load_settings
 from crow.config.settings import Settings, WebSettings
 from crow.config.toml import nearest
 from crow.config.variables import KNOWN, mistakes
+from crow.disk import network_file_system
 from crow.errors import ConfigError, StorageFailed, WebError
-from crow.file_system import network_file_system
 from crow.mcp.using.configured import server_names
 from crow.store.base import FILE_NAME
 from crow.store.database import Database

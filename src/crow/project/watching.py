@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from crow.file_system import network_file_system
+from crow.disk import network_file_system
 
 PAUSE = 0.2
 """Seconds between two readings: a folder in which files are written all the time costs little."""

@@ -7,7 +7,6 @@ from typing import assert_never
 import msgspec
 
 from crow import diff
-from crow.cutting import without_middle
 from crow.events import (
     CallOpened,
     CompactionEnded,
@@ -28,6 +27,7 @@ from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 from crow.store.base import RECORD_VERSION, SessionEntry
+from crow.tokens import without_middle
 from crow.turn.spending import Spending
 from crow.visible import one_line
 

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from crow.clock import local_day, milliseconds_now
 from crow.errors import CrowError, StorageFailed
 from crow.events import (
     CallOpened,
@@ -24,6 +23,7 @@ from crow.events import (
     UserSaid,
 )
 from crow.store.base import EventLog, SessionEntry, SessionStore
+from crow.timeouts import local_day, milliseconds_now
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""

@@ -9,8 +9,8 @@ from collections.abc import Generator
 import msgspec
 
 from crow.config.home import create_folder, wait_for_lock
+from crow.disk import network_file_system
 from crow.errors import ConfigError, StorageFailed
-from crow.file_system import network_file_system
 from crow.store.base import LayoutOutdated
 from crow.store.failures import (
     KEPT,

@@ -11,7 +11,6 @@ from typing import Any, Union
 
 import msgspec
 
-from crow.clock import local_day
 from crow.config.settings import TOKENS
 from crow.errors import BacklogLost, StorageFailed
 from crow.events import (
@@ -55,6 +54,7 @@ from crow.events import (
 )
 from crow.store.base import RECORD_VERSION
 from crow.store.contents import LONG, LONG_FORMER_TEXT, put_back, take_out
+from crow.timeouts import local_day
 from crow.visible import one_line
 
 STORED: tuple[type[Event], ...] = (

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from crow.clock import milliseconds_now
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event
 from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Page, SessionEntry, SessionStore
 from crow.store.owners import STOP
 from crow.store.worker import Worker
+from crow.timeouts import milliseconds_now
 
 if TYPE_CHECKING:
     from crow.store.queries import Queries

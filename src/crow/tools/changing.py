@@ -10,8 +10,10 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.base import Look
+from crow.tools.advice import Advice
+from crow.tools.base import Look, ignored_arguments
 from crow.tools.paths_meant import PathMeant
+from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
 from crow.workspace.place import ResolvedPath
@@ -20,6 +22,8 @@ LARGEST_AT_ONCE = 64 * 1024
 """Characters up to which a text is worked on without leaving the event loop."""
 SLICE = 512 * 1024
 """Characters that are encoded at once, so that a long text is not there twice."""
+TRIES = 3
+"""How often a change is carried over to a newer text before we give up on a file that changes all the time."""
 LONGEST_TOLD = 4000
 """Characters of a diff that the model is told."""
 
@@ -108,24 +112,70 @@ def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
     return diff.unified(old, new, relative_to(shown(path), workspace.roots[0]), LONGEST_TOLD)
 
 
-async def told_result(
-    workspace: Workspace,
-    done: str,
-    planned: ShownChange,
-    before: str | None,
-    written: str,
-    after: Document,
-    notes: Sequence[str],
-) -> ToolResult:
-    """What was done, for both. If the editor made something else of the text, that is what both are told of."""
-    as_planned = (planned.old, planned.new) == (before, after.text)
-    change = planned if as_planned else await show_change(after.path, before, after.text)
-    name = relative_to(shown(after.path), workspace.roots[0])
-    told = [f"{done} {name} ({change.message}).", *after.remarks, *notes]
-    remarks = list(after.remarks)
-    if after.text != written:
-        remarks.append("It was changed when it was saved.")
-        what = told_diff(workspace, after.path, written, after.text)
-        told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
-    message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message
-    return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display, brief=change.message)
+class FileChange(NamedTuple):
+    """A change to a file that is prepared: whose it is, what it replaces, and what the person is shown of it."""
+
+    call_id: str
+    workspace: Workspace
+    seen: Seen
+    path: ResolvedPath
+    before: Document | None
+    """The file as it was when the change was prepared; None if it is not there yet."""
+    shown: ShownChange
+    unknown: tuple[str, ...]
+    """Arguments that the tool does not know."""
+    advice: Advice
+
+
+class ChangeAction:
+    """The action of a tool that changes a file: it writes what was shown, or makes the same change in a newer text."""
+
+    tool = ""
+    verb = ""
+
+    def __init__(self, change: FileChange) -> None:
+        self._change = change
+        self._path = change.path.real
+        self.title = f"{self.verb} {relative_to(self._path, change.workspace.roots[0])}"
+        self.deed = Deed(self.tool, ToolKind.EDIT, writes=change.path.judged)
+        self.display = change.shown.display
+        self.locations = change.shown.locations
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        change = self._change
+        before, text = change.before, change.shown.new
+        for _ in range(TRIES):
+            try:
+                after = await change_file(change.workspace, journal, change.call_id, change.path, text, before)
+            except FileChanged as changed:
+                before, text = await self._carried_over(changed, before)
+            else:
+                return await self._result(before, text, after)
+        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+
+    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+        """The file as it is by now, and the same change of its text. WorkspaceError if there is no such change."""
+        raise NotImplementedError
+
+    async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
+        """What was done: the text was written in the place of `before`, and `after` is what the file holds by now."""
+        raise NotImplementedError
+
+    async def _told(
+        self, done: str, before: Document | None, text: str, after: Document, notes: Sequence[str]
+    ) -> ToolResult:
+        """What was done, for both. If the editor made something else of the text, that is what both are told of."""
+        planned, workspace = self._change.shown, self._change.workspace
+        old = None if before is None else before.text
+        as_planned = (planned.old, planned.new) == (old, after.text)
+        change = planned if as_planned else await show_change(after.path, old, after.text)
+        name = relative_to(shown(after.path), workspace.roots[0])
+        notes = [*notes, *ignored_arguments(self._change.unknown)]
+        told = [f"{done} {name} ({change.message}).", *after.remarks, *notes]
+        remarks = list(after.remarks)
+        if after.text != text:
+            remarks.append("It was changed when it was saved.")
+            what = told_diff(workspace, after.path, text, after.text)
+            told.append(f"The text was changed when it was saved, as editors do that format it:\n{what}")
+        message = " ".join([f"{change.message}.", *remarks]) if remarks else change.message
+        return ToolResult(ok=True, text="\n".join(told), message=message, display=change.display, brief=change.message)

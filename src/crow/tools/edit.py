@@ -5,23 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from crow.actions import Deed
 from crow.errors import FileChanged, WorkspaceError
-from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.paths import relative_to, shown
+from crow.paths import shown
 from crow.results import DiffBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.base import ArgumentReader, BadArguments, Look, ignored_arguments, verb_and_path
+from crow.tools.base import ArgumentReader, BadArguments, Look, verb_and_path
 from crow.tools.changing import (
-    ShownChange,
-    change_file,
+    ChangeAction,
+    FileChange,
     check_writable,
     look_at,
     read_judged,
     show_change,
     told_diff,
-    told_result,
     worked_out,
 )
 from crow.tools.editing import TextEdit
@@ -29,14 +26,9 @@ from crow.tools.paths_meant import path_meant
 from crow.tools.seen import Seen
 from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace
-from crow.workspace.place import ResolvedPath
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
     from crow.tools.editing.matching import EditPlan
-    from crow.tools.editing.places import Replacement
-
-TRIES = 3
-"""How often an edit is carried over to a newer text before we give up on a file that changes all the time."""
 
 DESCRIPTION = (
     "Replace text in a file, at several places in one call: all edits are made, or none. Each `old` is copied exactly "
@@ -94,7 +86,8 @@ class Edit:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
         await worked_out(len(new), lambda: check_writable(path.real, before, new))
         change = await show_change(path.real, before.text, new)
-        return EditAction(call.id, workspace, self._seen, path, before, plan, change, unknown, self._advice)
+        prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
+        return EditAction(prepared, plan)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> "EditPlan":
         """In a file that has changed since the model saw it nothing is guessed, and the model learns what changed."""
@@ -118,79 +111,48 @@ class Edit:
         return plan._replace(overlooked=(f"{changed}; the other change was kept:\n{what}", *plan.overlooked))
 
 
-class EditAction:
-    def __init__(
-        self,
-        call_id: str,
-        workspace: Workspace,
-        seen: Seen,
-        target: ResolvedPath,
-        before: Document,
-        plan: "EditPlan",
-        change: ShownChange,
-        unknown: tuple[str, ...],
-        advice: Advice,
-    ) -> None:
-        self._call_id = call_id
-        self._workspace = workspace
-        self._seen = seen
-        self._target = target
-        self._path = target.real
-        self._before = before
+class EditAction(ChangeAction):
+    """What was shown; if the person has changed the file since, the same replacements in the newer text."""
+
+    tool, verb = "edit", "Edit"
+
+    def __init__(self, change: FileChange, plan: "EditPlan") -> None:
+        super().__init__(change)
         self._plan = plan
-        self._unknown = unknown
-        self._advice = advice
-        self.deed = Deed("edit", ToolKind.EDIT, writes=target.judged)
-        self._change = change
-        self.display = change.display
-        self.locations = change.locations
+        self._replacements = plan.replacements
 
-    @property
-    def title(self) -> str:
-        return f"Edit {relative_to(self._path, self._workspace.roots[0])}"
+    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document, str]:
+        from crow.tools.editing.places import apply, follow
 
-    async def perform(self, journal: Journal) -> ToolResult:
-        """What was shown; if the person has changed the file since, the same replacements in the newer text."""
-        from crow.tools.editing.places import apply
-
-        before, replacements = self._before, self._plan.replacements
-        for _ in range(TRIES):
-            text = self._change.new if before is self._before else apply(before.text, replacements)
-            try:
-                after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
-            except FileChanged as changed:
-                now = await self._workspace.read_document(self._target)
-                moved = await self._follow(replacements, before, now) if now is not None else None
-                if now is None or moved is None:
-                    raise self._conflict(changed, now) from None
-                before, replacements = now, moved
-            else:
-                return await self._told(before, text, after)
-        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
-
-    async def _follow(
-        self, replacements: "list[Replacement]", before: Document, now: Document
-    ) -> "list[Replacement] | None":
-        from crow.tools.editing.places import follow
-
-        return await worked_out(len(now.text), lambda: follow(replacements, before.text, now.text))
+        now = await self._change.workspace.read_document(self._change.path)
+        if now is None or before is None:
+            raise self._conflict(changed, now) from None
+        moved = await worked_out(len(now.text), lambda: follow(self._replacements, before.text, now.text))
+        if moved is None:
+            raise self._conflict(changed, now) from None
+        self._replacements = moved
+        return now, apply(now.text, moved)
 
     def _conflict(self, changed: FileChanged, now: Document | None) -> WorkspaceError:
         what = ""
-        if now is not None and self._seen.has_read(self._path):
-            what = "\n" + told_diff(self._workspace, self._path, self._before.text, now.text)
-        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy=self._advice.read_again)
+        if now is not None and self._change.seen.has_read(self._path):
+            what = "\n" + self._since_prepared(now)
+        return WorkspaceError(f"{changed.message} Nothing was written.{what}", remedy=self._change.advice.read_again)
 
-    async def _told(self, before: Document, text: str, after: Document) -> ToolResult:
+    def _since_prepared(self, now: Document) -> str:
+        """What others have changed in the file since the edit was prepared."""
+        prepared = self._change.before
+        return told_diff(self._change.workspace, self._path, prepared.text if prepared else "", now.text)
+
+    async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
         notes = [*self._plan.overlooked]
-        if before is not self._before:
-            what = told_diff(self._workspace, self._path, self._before.text, before.text)
-            notes.append(f"The file changed meanwhile; the other change was kept:\n{what}")
-        await worked_out(len(text), lambda: self._seen.note_changed(self._path, before.text, text))
+        if before is not None and before is not self._change.before:
+            notes.append(f"The file changed meanwhile; the other change was kept:\n{self._since_prepared(before)}")
+        seen, old = self._change.seen, before.text if before else ""
+        await worked_out(len(text), lambda: seen.note_changed(self._path, old, text))
         if after.text != text:
-            self._seen.note_replaced(self._path, after.text)
-        notes += ignored_arguments(self._unknown)
-        return await told_result(self._workspace, "Edited", self._change, before.text, text, after, notes)
+            seen.note_replaced(self._path, after.text)
+        return await self._told("Edited", before, text, after, notes)
 
 
 def _growing_diff(path: str, edit: object) -> DiffBlock | None:

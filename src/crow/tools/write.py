@@ -1,37 +1,30 @@
 """`write`: a new file, a file's whole text anew, or more at its end."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from crow.actions import Deed
 from crow.errors import FileChanged, WorkspaceError
 from crow.events import Journal
 from crow.markdown import language_of
 from crow.messages import ToolCall, ToolSpec
-from crow.paths import relative_to, shown
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.base import ArgumentReader, Look, ignored_arguments, verb_and_path
+from crow.tools.base import ArgumentReader, Look, verb_and_path
 from crow.tools.changing import (
-    ShownChange,
-    change_file,
+    ChangeAction,
+    FileChange,
     check_writable,
     look_at,
     read_judged,
     show_change,
-    told_result,
     worked_out,
 )
-from crow.tools.editing.places import with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
-from crow.workspace.place import ResolvedPath
 from crow.workspace.text import encoding_name, usual_line_end
-
-TRIES = 3
-"""How often a text is appended anew to a file that changes all the time."""
 
 DESCRIPTION = (
     "Write a file: all of it, or with `append` more at its end. Makes missing folders. "
@@ -94,9 +87,8 @@ class Write:
         text = await worked_out(size, lambda: text_after(before, arguments))
         await worked_out(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
-        action = WriteAction(call.id, workspace, self._seen, path, arguments, before, change, unknown, self._advice)
-        action.notes += [*notes, look.note] if look.note else notes
-        return action
+        prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
+        return WriteAction(prepared, arguments, [*notes, look.note] if look.note else notes)
 
     def _check(self, path: str, known: str, arguments: WriteArguments) -> None:
         """A content that would put something into the file that nobody means to be there."""
@@ -110,82 +102,55 @@ class Write:
         check_no_leftovers(path, known, content, "The call", "content")
 
 
-class WriteAction:
-    def __init__(
-        self,
-        call_id: str,
-        workspace: Workspace,
-        seen: Seen,
-        target: ResolvedPath,
-        arguments: WriteArguments,
-        before: Document | None,
-        change: ShownChange,
-        unknown: tuple[str, ...],
-        advice: Advice,
-    ) -> None:
-        self.notes: list[str] = []
-        """What the model must be told of how its content was read."""
-        self._call_id = call_id
-        self._workspace = workspace
-        self._seen = seen
-        self._target = target
-        self._path = target.real
-        self._arguments = arguments
-        self._before = before
-        self._unknown = unknown
-        self._advice = advice
-        self.deed = Deed("write", ToolKind.EDIT, writes=target.judged)
-        self._change = change
-        self.display = change.display
-        self.locations = change.locations
+class WriteAction(ChangeAction):
+    tool, verb = "write", "Write"
 
-    @property
-    def title(self) -> str:
-        return f"Write {relative_to(self._path, self._workspace.roots[0])}"
+    def __init__(self, change: FileChange, arguments: WriteArguments, notes: Sequence[str]) -> None:
+        """`notes` say how the content was read."""
+        super().__init__(change)
+        self._arguments = arguments
+        self._notes = notes
 
     async def perform(self, journal: Journal) -> ToolResult:
-        before, text = self._before, self._change.new
-        if before is not None and text == before.text:
+        before = self._change.before
+        if before is not None and self._change.shown.new == before.text:
             return ToolResult(
                 ok=True, text="Nothing to do: the file holds exactly this text.", message="unchanged", brief="unchanged"
             )
-        for _ in range(TRIES):
-            if before is not self._before:
-                text = text_after(before, self._arguments)
-            try:
-                after = await change_file(self._workspace, journal, self._call_id, self._target, text, before)
-            except FileChanged as changed:
-                if not self._arguments.append:
-                    remedy = self._advice.read_first
-                    raise WorkspaceError(f"{changed.message} Nothing was written.", remedy=remedy) from None
-                before = await self._workspace.read_document(self._target)
-            else:
-                return await self._told(before, text, after)
-        raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
+        return await super().perform(journal)
 
-    async def _told(self, before: Document | None, text: str, after: Document) -> ToolResult:
+    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+        """Only what is appended can be added to a newer text; who writes all of a file must know all of it."""
+        if not self._arguments.append:
+            remedy = self._change.advice.read_first
+            raise WorkspaceError(f"{changed.message} Nothing was written.", remedy=remedy) from None
+        now = await self._change.workspace.read_document(self._change.path)
+        return now, text_after(now, self._arguments)
+
+    async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
         await worked_out(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
-        notes = [*self.notes, *_kept(before, text, self._arguments.content)]
-        if before is not self._before:
+        notes = [*self._notes, *_kept(before, text, self._arguments.content)]
+        if before is not self._change.before:
             notes.append("The file changed meanwhile; the text was added to its new end.")
-        old = before.text if before is not None else None
-        notes += ignored_arguments(self._unknown)
-        return await told_result(self._workspace, done, self._change, old, text, after, notes)
+        return await self._told(done, before, text, after, notes)
 
     def _remember(self, before: Document | None, text: str, after: Document) -> None:
+        seen = self._change.seen
         if before is not None and self._arguments.append:
-            self._seen.note_changed(self._path, before.text, after.text)
+            seen.note_changed(self._path, before.text, after.text)
         elif after.text == text:
-            self._seen.note_written(self._path, text)
+            seen.note_written(self._path, text)
         else:
-            self._seen.note_replaced(self._path, after.text)
+            seen.note_replaced(self._path, after.text)
 
 
 def text_after(before: Document | None, arguments: WriteArguments) -> str:
     """What the file will hold: the content, with the line ends that the file has."""
     if before is None:
         return arguments.content
+    from crow.tools.editing.places import with_ends_of, without_foreign_ends
+
     usual = usual_line_end(before.text)
     if arguments.append:
         return before.text + with_ends_of("", without_foreign_ends(before.text, arguments.content), usual)

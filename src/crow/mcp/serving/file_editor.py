@@ -13,7 +13,7 @@ from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.advice import Advice
 from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
-from crow.tools.changing import check_writable, look_at, read_judged, show_change, worked_out
+from crow.tools.changing import FileChange, check_writable, look_at, read_judged, show_change, worked_out
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
 from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
@@ -228,8 +228,8 @@ async def prepare_insert(
     new = apply(before.text, [replacement])
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)
-    plan = EditPlan([replacement])
-    return EditAction(call.id, workspace, seen, target, before, plan, change, unknown, ADVICE)
+    prepared = FileChange(call.id, workspace, seen, target, before, change, unknown, ADVICE)
+    return EditAction(prepared, EditPlan([replacement]))
 
 
 def replacement_after(before: str, line: int, text: str) -> Replacement:

@@ -9,7 +9,6 @@ import msgspec
 from mcp_types import METHOD_NOT_FOUND, GetPromptResult, Prompt, ResourceTemplate
 
 from crow.actions import Deed
-from crow.cutting import without_middle
 from crow.errors import CrowError
 from crow.events import Journal, Sent, SentMedia, SentText
 from crow.mcp.using.configured import prompt_name, tool_name
@@ -21,6 +20,7 @@ from crow.mcp.using.inventory import all_pages
 from crow.mcp.using.tool import resources_digest
 from crow.messages import Image, ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.tokens import without_middle
 from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace

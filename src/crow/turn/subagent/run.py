@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from crow.cutting import without_middle
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall
 from crow.results import LOOKING, ToolResult
+from crow.tokens import without_middle
 from crow.tools.base import Action, BadArguments, Tool
 from crow.tools.task import Kind, SubagentTask
 from crow.tools.toolbox import Toolbox
