@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from crow import events
-from crow.cutting import without_middle
 from crow.events import HistorySimplified
 from crow.markdown import fence
 from crow.messages import (
@@ -28,6 +27,7 @@ from crow.messages import (
     UserPart,
 )
 from crow.results import ToolResult
+from crow.tokens import without_middle
 
 UNFINISHED = "No result: the call was interrupted before it ended."
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"
