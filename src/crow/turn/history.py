@@ -23,7 +23,6 @@ from crow.messages import (
     ToolMessage,
     UserMessage,
 )
-from crow.tokens import without_middle
 from crow.turn.history_messages import (
     Essentials,
     PartialReply,
