@@ -74,8 +74,9 @@ INNER = {
     "model.wires": ("model",),
     "model.http": ("model",),
     "store.database": ("store", "cli"),
+    "turn.context": ("turn.loop", "turn.calls", "turn.prompt", "turn.subagent", "session.open", "session.session"),
 }
-"""What only these rooms may know, whatever else they may import of its room."""
+"""What only these rooms or modules may know, whatever else they may import of its room."""
 
 LATE_IMPORTS = {
     "__main__": "each command is loaded only when it is called",
@@ -87,7 +88,7 @@ LATE_IMPORTS = {
     "web.conversion_process": "only the library for this page is loaded",
     "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
     "model.stored_facts": "the same: what sessions learn of windows is stored",
-    "session.open": "the tools are loaded for the first request, while the client shows the new session",
+    "session.open": "the tools are loaded for the first request, and the MCP library for a session with servers",
     "session.session": "so is the turn",
     "session.builtin_commands": "and what undo needs, for the first undo",
     "policy.rules": "what judges a call is loaded for the first call",
@@ -190,7 +191,7 @@ def _fault(entry: Import) -> str:
     if own != room(imported) and room(imported) not in MAY_IMPORT[own]:
         return f"{own} may not import {room(imported)}"
     for inner, rooms in INNER.items():
-        if _belongs(imported, inner) and own not in rooms:
+        if _belongs(imported, inner) and own not in rooms and not any(_belongs(entry.importer, one) for one in rooms):
             return f"only {' and '.join(rooms)} may know {inner}"
     if entry.late and not any(_belongs(entry.importer, place) for place in LATE_IMPORTS):
         return "inside a function, without a reason in LATE_IMPORTS"
@@ -218,6 +219,7 @@ def test_nobody_imports_through_a_wall():
         ("session.planted", "from crow.model.http import Http"),
         ("turn.planted", "def turn():\n    from crow.tools.base import Tool"),
         ("session.planted", "from crow.acp.wire import TextContent"),
+        ("session.planted", "from crow.turn.context import TurnContext"),
         ("mcp.using.planted", "from crow.turn.call import Call"),
         ("tools.planted", "from ..acp import wire"),
         ("tools.planted", "import pydantic"),
