@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from crow.acp import client as client_module
-from crow.acp.client import Agent, AgentFailed, AgentGone, start_agent
+from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, start_agent
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, TextContent, Update
 from tests.support.patience import DEADLINE, eventually
 
@@ -337,7 +337,7 @@ def test_a_command_that_does_not_exist() -> None:
 # --- the end of the process, on every path
 
 
-def pid_of(agent: Agent) -> int:
+def pid_of(agent: RemoteAgent) -> int:
     return agent._process.pid
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from crow.acp import terminal as client_terminal
 from crow.acp import terminal_check, translate, wire
-from crow.acp.connection import Call, Connection, Route
+from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import RpcError
 from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
@@ -86,8 +86,8 @@ class Client:
         }
         return {f"terminal/{name}": Route(Json, self._route(name, method)) for name, method in methods.items()}
 
-    def _route(self, name: str, method: Callable[[Json], Any]) -> Callable[[Json, Call], Awaitable[Any]]:
-        def handle(params: Json, call: Call) -> Awaitable[Any]:
+    def _route(self, name: str, method: Callable[[Json], Any]) -> Callable[[Json, PendingRequest], Awaitable[Any]]:
+        def handle(params: Json, pending: PendingRequest) -> Awaitable[Any]:
             self.calls.append((name, params))
             self.reached[name].set()
             return self._answer(name, method, params)
@@ -398,7 +398,7 @@ def test_a_client_that_leaves_ends_the_call(tmp_path):
 
 def test_a_client_that_never_opens_its_first_terminal_is_given_up_soon(tmp_path, monkeypatch):
     """No command was sent to it by then, so that none can run twice."""
-    monkeypatch.setattr(terminal_check, "PATIENCE", 0.1)
+    monkeypatch.setattr(terminal_check, "TEST_TIMEOUT", 0.1)
 
     async def story(stage: Stage) -> None:
         stage.client.answers["create"] = SILENCE

@@ -132,7 +132,7 @@ def test_the_cost_is_that_of_the_whole_session_and_the_tokens_are_those_of_the_w
 
     def loaded(sink: UpdateSink) -> None:
         sink.remember([first])
-        sink.tell_usage()
+        sink.send_usage()
         sink.take(second)
 
     before, after = with_sink(loaded).updates
@@ -150,7 +150,7 @@ def test_without_a_window_or_a_price_nothing_is_made_up():
 @pytest.mark.rule("R136", "R137", "R140")
 def test_options_are_told_whole_in_groups_and_the_mode_only_if_it_is_news():
     def change(sink: UpdateSink) -> None:
-        sink.told_mode("ask")
+        sink.state((msgspec.structs.replace(MODE, value="ask"),))
         sink.take(OptionsChanged((MODE, MODEL)))
         sink.take(OptionsChanged((MODE, MODEL)))
 
@@ -345,13 +345,13 @@ def test_a_message_after_another_begins_on_a_line_of_its_own():
 
 def test_a_session_that_was_loaded_gets_its_title():
     entry = SessionEntry("s", "/work", (), "Mend the parser", 0, 1000)
-    [update] = with_sink(lambda sink: sink.tell_stored(entry)).updates
+    [update] = with_sink(lambda sink: sink.send_title(entry)).updates
     assert update == {
         "sessionUpdate": "session_info_update",
         "title": "Mend the parser",
         "updatedAt": "1970-01-01T00:00:01.000Z",
     }
-    assert with_sink(lambda sink: sink.tell_stored(SessionEntry("s", "/work", (), "", 0, 0))).updates == []
+    assert with_sink(lambda sink: sink.send_title(SessionEntry("s", "/work", (), "", 0, 0))).updates == []
 
 
 @pytest.mark.rule("R161")

@@ -148,7 +148,7 @@ def test_a_whole_conversation_as_plain_text() -> None:
     renderer.update(ToolCallUpdate(tool_call_id="c2", status="failed", content=shown("There is no missing.md.")))
     renderer.ask(question(), [(choice.key, choice.option.name) for choice in choices_of(OPTIONS)])
     clock.now += 60
-    renderer.answered("Allow once")
+    renderer.show_answer("Allow once")
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed", content=shown("127.0.0.1 localhost")))
     renderer.update(Notice(severity="warning", title="local answered 503. Trying again in 4 s.", description="Slow."))
     renderer.update(text("It is a `README`.\n\n```python\nx = 1\n```\n", "m2"))
@@ -413,7 +413,7 @@ def test_a_diff_that_was_asked_about_is_not_shown_again() -> None:
     change = edited("a\n", "b\n")
     call = ToolCallFields(tool_call_id="c1", title="Edit a.py", content=[change, *shown("a.py would be changed.")])
     renderer.ask(RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS), [("y", "Allow once")])
-    renderer.answered("Allow once")
+    renderer.show_answer("Allow once")
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="in_progress"))
     done = {"ok": True, "message": "+1 −1"}  # noqa: RUF001 -- a minus sign
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="completed", content=[change], raw_output=done))
@@ -508,7 +508,7 @@ def test_what_was_rejected_is_not_shown_again() -> None:
     content = shown("```bash\nrm x\n```")
     call = ToolCallFields(tool_call_id="c1", title="rm x", kind="execute", content=content)
     renderer.ask(RequestPermissionRequest(session_id="s1", tool_call=call, options=OPTIONS))
-    renderer.answered("Reject")
+    renderer.show_answer("Reject")
     rejected = {"ok": False, "message": "rejected"}
     renderer.update(
         ToolCallUpdate(
@@ -522,7 +522,7 @@ def test_output_grows_below_the_live_line_and_is_replaced() -> None:
     renderer, clock, paper = live_renderer()
     renderer.begin_turn()
     renderer.ask(command_question("make", "make"), [("y", "Allow once")])
-    renderer.answered("Allow once")
+    renderer.show_answer("Allow once")
     renderer.update(ToolCallUpdate(tool_call_id="c1", status="in_progress"))
     before = ["? Permission needed: make", "  A rule wants it.", "  y  Allow once", "  → Allow once"]
 
@@ -784,7 +784,7 @@ def test_while_a_question_is_open_only_its_hint_moves() -> None:
     assert paper.picture()[-1] == "  → "
     renderer.hint("in 3 s")
     assert paper.picture()[-1] == "  → in 3 s"
-    renderer.answered("Yes")
+    renderer.show_answer("Yes")
     assert paper.picture()[-2:] == ["  → Yes", ""]
 
 
@@ -805,9 +805,9 @@ def test_escape_sequences_and_overrides_become_visible() -> None:
         renderer.tick()
         renderer.update(ToolCallUpdate(tool_call_id="c2", status="completed", raw_output={"message": evil}))
         renderer.ask(command_question(evil, evil), [("y", evil)])
-        renderer.answered(evil)
+        renderer.show_answer(evil)
         renderer.ask(question(evil, evil), [("y", evil)])
-        renderer.answered(evil)
+        renderer.show_answer(evil)
         renderer.fail(evil)
         renderer.scene("Scene")
         renderer.tick()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crow.acp import wire
-from crow.acp.connection import Call, Connection, Route
+from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.workspace.local import LocalWorkspace
@@ -36,11 +36,11 @@ class RawEditor:
 
     # --- what the client answers
 
-    def read(self, request: wire.ReadTextFileRequest, call: Call) -> Any:
+    def read(self, request: wire.ReadTextFileRequest, pending: PendingRequest) -> Any:
         self.asked.append("read")
         return wire.ReadTextFileResponse(content=self.text(request.path))
 
-    def write(self, request: wire.WriteTextFileRequest, call: Call) -> Any:
+    def write(self, request: wire.WriteTextFileRequest, pending: PendingRequest) -> Any:
         self.asked.append("write")
         self.save(request.path, request.content)
 
@@ -115,8 +115,8 @@ async def connected(
     """A workspace whose client is this editor."""
 
     def answer_with(method: str) -> Callable[..., Any]:
-        async def answer(request: Any, call: Call) -> Any:
-            given = getattr(editor, method)(request, call)
+        async def answer(request: Any, pending: PendingRequest) -> Any:
+            given = getattr(editor, method)(request, pending)
             return await given if asyncio.iscoroutine(given) else given
 
         return answer

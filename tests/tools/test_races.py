@@ -23,7 +23,7 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.connection import Call
+from crow.acp.connection import PendingRequest
 from crow.mcp.serving.calling import OpenFolders, serve_call
 from crow.mcp.serving.file_editor import FileEditor
 from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
@@ -233,9 +233,9 @@ class Follower(RawEditor):
         super().__init__(root)
         self._look = look
 
-    def read(self, request: wire.ReadTextFileRequest, call: Call) -> Any:
+    def read(self, request: wire.ReadTextFileRequest, pending: PendingRequest) -> Any:
         self._look()
-        return super().read(request, call)
+        return super().read(request, pending)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.connection import Call
+from crow.acp.connection import PendingRequest
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import LARGEST_SENT, ClientWorkspace
 from crow.messages import ToolCall
@@ -120,9 +120,9 @@ def test_the_editor_is_asked_about_few_files_and_for_one_line_of_a_large_one(pro
     limits: list[int | None] = []
 
     class Counting(RawEditor):
-        def read(self, request: wire.ReadTextFileRequest, call: Call) -> Any:
+        def read(self, request: wire.ReadTextFileRequest, pending: PendingRequest) -> Any:
             limits.append(request.limit)
-            return super().read(request, call)
+            return super().read(request, pending)
 
     editor = Counting(project)
     for number in range(300):
@@ -136,7 +136,7 @@ def test_an_editor_that_does_not_answer_holds_up_one_search_for_a_moment(project
     monkeypatch.setattr(matches, "EDITOR_TIMEOUT", 0.2)
 
     class Mute(RawEditor):
-        def read(self, request: wire.ReadTextFileRequest, call: Call) -> Any:
+        def read(self, request: wire.ReadTextFileRequest, pending: PendingRequest) -> Any:
             self.asked.append("read")
             return asyncio.sleep(3600)
 

@@ -10,7 +10,7 @@ import pytest
 
 from crow.acp import wire
 from crow.acp import workspace as client
-from crow.acp.connection import Call
+from crow.acp.connection import PendingRequest
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.errors import EditorRefused, FileChanged, WorkspaceError
@@ -341,11 +341,11 @@ class Troubled(Zed):
         self.on_read: Callable[[], Any] | None = None
         self.on_write: Callable[[], Any] | None = None
 
-    def read(self, request: Any, call: Call) -> Any:
-        return super().read(request, call) if self.on_read is None else self.on_read()
+    def read(self, request: Any, pending: PendingRequest) -> Any:
+        return super().read(request, pending) if self.on_read is None else self.on_read()
 
-    def write(self, request: Any, call: Call) -> Any:
-        return super().write(request, call) if self.on_write is None else self.on_write()
+    def write(self, request: Any, pending: PendingRequest) -> Any:
+        return super().write(request, pending) if self.on_write is None else self.on_write()
 
 
 def fail() -> None:
@@ -388,7 +388,7 @@ def test_an_editor_that_has_no_text_to_give(path, answer):
 
 
 def test_an_editor_that_does_not_answer_is_not_written_under(path, monkeypatch):
-    monkeypatch.setattr(client, "PATIENCE", 0.05)
+    monkeypatch.setattr(client, "READ_TIMEOUT", 0.05)
     editor = Troubled(path.parent)
     editor.on_read = never
 
@@ -529,7 +529,7 @@ def test_an_editor_that_says_yes_and_does_nothing(path, answer):
 
 @pytest.mark.parametrize("does_it", [False, True])
 def test_an_editor_that_does_not_answer_when_it_writes(path, monkeypatch, does_it):
-    monkeypatch.setattr(client, "PATIENCE_FOR_WRITING", 0.05)
+    monkeypatch.setattr(client, "WRITE_TIMEOUT", 0.05)
     editor = Troubled(path.parent)
 
     async def write_without_a_word() -> None:
@@ -621,7 +621,7 @@ class Windowed(RawEditor):
         super().__init__(root)
         self.windows: list[tuple[int | None, int | None]] = []
 
-    def read(self, request: Any, call: Call) -> Any:
+    def read(self, request: Any, pending: PendingRequest) -> Any:
         self.windows.append((request.line, request.limit))
         text = self.text(request.path)
         if request.line is not None:

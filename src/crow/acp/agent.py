@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from crow import __version__
 from crow.acp import wire
-from crow.acp.connection import Call, Connection, Route
-from crow.acp.jsonrpc import ErrorCode, RpcError, answered, invalid_params
+from crow.acp.connection import Connection, PendingRequest, Route
+from crow.acp.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_params
 from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import SetupNeeded
 from crow.session.models import Models, SessionSetup
@@ -75,14 +75,14 @@ class Agent:
 
     # --- the connection
 
-    def _initialize(self, request: wire.InitializeRequest, call: Call) -> wire.InitializeResponse:
+    def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> wire.InitializeResponse:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
         if self._sessions is None:
-            call.afterwards(self._load_sessions)
+            pending.afterwards(self._load_sessions)
         else:
             self._sessions.initialize(request)
         here = wire.Empty()
@@ -103,7 +103,7 @@ class Agent:
             agent_info=wire.Implementation(name="crow", title="Crow", version=__version__),
         )
 
-    def _authenticate(self, request: wire.AuthenticateRequest, call: Call) -> object:
+    def _authenticate(self, request: wire.AuthenticateRequest, pending: PendingRequest) -> object:
         self._initialized()
         if request.method_id == TRY_WITHOUT_KEY:
             self._models.use_demo()
@@ -118,11 +118,11 @@ class Agent:
         raise invalid_params(f"unknown auth method {request.method_id[:100]!r}")
 
     async def _read_configuration(self) -> wire.Empty:
-        with answered():
+        with errors_as_answers():
             await self._models.setup()
         return wire.Empty()
 
-    def _logout(self, request: wire.LogoutRequest, call: Call) -> wire.Empty:
+    def _logout(self, request: wire.LogoutRequest, pending: PendingRequest) -> wire.Empty:
         """From now on no session is opened until `authenticate`; those that are open go on. No stored key is touched:
         it is the person's, and may serve other editors.
         """
@@ -144,8 +144,8 @@ class Agent:
             loading = asyncio.get_running_loop().run_in_executor(None, _import_sessions)
             self._connection.hold_until(loading)
 
-    def _serve_session(self, method: str, request: object, call: Call) -> object:
-        return self._get_sessions().answer(method, request, call)
+    def _serve_session(self, method: str, request: object, pending: PendingRequest) -> object:
+        return self._get_sessions().answer(method, request, pending)
 
     def _cancel(self, notification: wire.CancelNotification) -> None:
         if self._sessions is not None:

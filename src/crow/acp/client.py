@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from crow import __version__
-from crow.acp.connection import Call, Connection, ConnectionLost, Route
+from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
     PROTOCOL_VERSION,
@@ -59,7 +59,7 @@ from crow.workspace.processes import signal_name
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 30.0
+REQUEST_TIMEOUT = 30.0
 """Seconds an agent may take for what should be done at once: starting, making a session."""
 GRACE = 2.0
 """Seconds an agent has to end by itself once its input is closed, and again after SIGTERM."""
@@ -104,16 +104,16 @@ async def start_agent(
     *,
     environment: Mapping[str, str] | None = None,
     record: Callable[[bytes], None] | None = None,
-    patience: float = PATIENCE,
+    patience: float = REQUEST_TIMEOUT,
     choices: bool = False,
-) -> AsyncGenerator["Agent"]:
+) -> AsyncGenerator["RemoteAgent"]:
     """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
 
     `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
     """
     process = await AgentProcess.start(command, environment)
     try:
-        agent = Agent(process, client, record, patience, choices=choices)
+        agent = RemoteAgent(process, client, record, patience, choices=choices)
         try:
             await agent.initialize()
             yield agent
@@ -123,7 +123,7 @@ async def start_agent(
         await process.end()
 
 
-class Agent:
+class RemoteAgent:
     """The agent as its client sees it: the few requests of a conversation."""
 
     def __init__(
@@ -235,7 +235,7 @@ class Agent:
         except Exception as error:  # noqa: BLE001 -- the client's trouble, raised where it waits
             self._fail(error)
 
-    async def _permit(self, params: msgspec.Raw, call: Call) -> RequestPermissionResponse:
+    async def _permit(self, params: msgspec.Raw, pending: PendingRequest) -> RequestPermissionResponse:
         self._keep(params)
         try:
             request = msgspec.json.decode(params, type=RequestPermissionRequest)
@@ -246,7 +246,7 @@ class Agent:
             return RequestPermissionResponse(outcome=PermissionOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=PermissionOutcome(outcome="selected", option_id=option))
 
-    async def _choose(self, form: FormRequest, call: Call) -> FormResponse:
+    async def _choose(self, form: FormRequest, pending: PendingRequest) -> FormResponse:
         """A form that is one choice among words; the last of them is the one to take where nothing is chosen."""
         words = _choices_in(form)
         if not self._choices or not words:

@@ -29,7 +29,7 @@ class BadAnswer(RpcError):
     """The peer answered, but not in the shape that the method promises."""
 
 
-class Call:
+class PendingRequest:
     """A request of the peer's that is being answered."""
 
     def __init__(self, id: bytes) -> None:
@@ -46,7 +46,7 @@ class Call:
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = asyncio.get_running_loop().create_task(work)
 
-    def answered(self) -> None:
+    def run_afterwards(self) -> None:
         for action in self._afterwards:
             action()
 
@@ -67,7 +67,7 @@ class Route(NamedTuple):
     """How a method is served: the type of its parameters and what handles them.
 
     The handler is called at once, in the order of arrival, so what it does before it returns an awaitable cannot
-    be overtaken by a later message. A notification's handler gets no Call and returns nothing.
+    be overtaken by a later message. A notification's handler gets no PendingRequest and returns nothing.
     """
 
     params: type[Any]
@@ -84,7 +84,7 @@ class Connection:
         self._requests = requests
         self._notifications = notifications
         self._decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
-        self._calls: dict[bytes, Call] = {}
+        self._pending: dict[bytes, PendingRequest] = {}
         self._waiting: dict[bytes, asyncio.Future[msgspec.Raw]] = {}
         self._last_id = 0
         self._held: list[bytes | Unreadable] | None = None
@@ -101,7 +101,7 @@ class Connection:
         """Ends what is still being answered and sends what can be sent at once."""
         self._on_end()
         self._input.stop()
-        await asyncio.gather(*(call.abandon() for call in list(self._calls.values())))
+        await asyncio.gather(*(pending.abandon() for pending in list(self._pending.values())))
         self._output.stop()
 
     # --- what we ask of the peer
@@ -184,46 +184,46 @@ class Connection:
                 assert_never(message)
 
     def _serve(self, request: Request) -> None:
-        call = Call(request.id)
+        pending = PendingRequest(request.id)
         try:
             route = self._requests.get(request.method)
             if route is None:
                 name = request.method[:200]
                 raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name}", {"method": name})
-            answer = route.handle(self._decode(route.params, request.params), call)
+            answer = route.handle(self._decode(route.params, request.params), pending)
         except RpcError as error:
-            self._answer_error(call, error)
+            self._answer_error(pending, error)
             return
         except Exception as error:  # noqa: BLE001 -- the edge: whatever fails in here becomes an answer
-            self._answer_error(call, _unforeseen(request.method, error))
+            self._answer_error(pending, _unforeseen(request.method, error))
             return
         if isinstance(answer, Awaitable):
-            self._calls[request.id] = call
-            call.run(self._answer(request, call, answer))  # pyright: ignore[reportUnknownArgumentType] -- a handler's result
+            self._pending[request.id] = pending
+            pending.run(self._answer(request, pending, answer))  # pyright: ignore[reportUnknownArgumentType] -- a handler's result
         else:
-            self._answer_result(call, answer)
+            self._answer_result(pending, answer)
 
-    async def _answer(self, request: Request, call: Call, answer: Awaitable[object]) -> None:
+    async def _answer(self, request: Request, pending: PendingRequest, answer: Awaitable[object]) -> None:
         try:
             result = await answer
         except RpcError as error:
-            self._answer_error(call, error)
+            self._answer_error(pending, error)
         except asyncio.CancelledError:
-            self._answer_error(call, RpcError(ErrorCode.REQUEST_CANCELLED, "Request cancelled"))
+            self._answer_error(pending, RpcError(ErrorCode.REQUEST_CANCELLED, "Request cancelled"))
         except Exception as error:  # noqa: BLE001 -- the edge, as above
-            self._answer_error(call, _unforeseen(request.method, error))
+            self._answer_error(pending, _unforeseen(request.method, error))
         else:
-            self._answer_result(call, result)
+            self._answer_result(pending, result)
         finally:
-            if self._calls.get(request.id) is call:
-                del self._calls[request.id]
+            if self._pending.get(request.id) is pending:
+                del self._pending[request.id]
 
-    def _answer_result(self, call: Call, result: object) -> None:
-        self._output.send(jsonrpc.write_result(call.id, result))
-        call.answered()
+    def _answer_result(self, pending: PendingRequest, result: object) -> None:
+        self._output.send(jsonrpc.write_result(pending.id, result))
+        pending.run_afterwards()
 
-    def _answer_error(self, call: Call, error: RpcError) -> None:
-        self._output.send(jsonrpc.write_error(call.id, error))
+    def _answer_error(self, pending: PendingRequest, error: RpcError) -> None:
+        self._output.send(jsonrpc.write_error(pending.id, error))
 
     def _take_notice(self, notification: Notification) -> None:
         try:
@@ -241,9 +241,9 @@ class Connection:
             logger.exception("notification %s failed", notification.method[:200])
 
     def _cancel(self, request: "_CancelRequest") -> None:
-        call = self._calls.get(bytes(request.request_id))
-        if call is not None:
-            call.cancel()
+        pending = self._pending.get(bytes(request.request_id))
+        if pending is not None:
+            pending.cancel()
 
     def _settle(self, response: Response) -> None:
         future = self._waiting.pop(response.id, None)

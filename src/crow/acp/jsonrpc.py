@@ -244,7 +244,7 @@ def being_loaded() -> RpcError:
 
 
 @contextmanager
-def answered(session_id: str = "") -> Generator[None, None, None]:
+def errors_as_answers(session_id: str = "") -> Generator[None, None, None]:
     """Whatever fails in here on purpose becomes the request's answer; the id is that of the session it is about."""
     try:
         yield

@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 
 from crow.acp import translate, translate_session, wire
 from crow.acp.capabilities import Capabilities, given_servers
-from crow.acp.connection import Call, Connection
-from crow.acp.jsonrpc import answered, being_loaded, invalid_params, unknown_session
+from crow.acp.connection import Connection, PendingRequest
+from crow.acp.jsonrpc import being_loaded, errors_as_answers, invalid_params, unknown_session
 from crow.acp.sink import UpdateSink
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
@@ -37,7 +37,7 @@ from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_
 logger = logging.getLogger(__name__)
 
 PAGE_SIZE = 50
-PATIENCE = 10.0
+DISK_TIMEOUT = 10.0
 """Seconds that the file system of a session's folder gets when the session is opened."""
 
 T = TypeVar("T")
@@ -48,14 +48,6 @@ class Opened(NamedTuple):
 
     session: Session
     sink: UpdateSink
-
-    def state(self) -> tuple[wire.SessionModes | None, list[wire.ConfigOption]]:
-        """What can be chosen in it, as an answer says it."""
-        options = self.session.options.all()
-        modes = translate_session.modes(options)
-        if modes is not None:
-            self.sink.told_mode(modes.current_mode_id)
-        return modes, translate_session.config_options(options)
 
 
 class Sessions:
@@ -104,8 +96,8 @@ class Sessions:
         """What the client says that it can do counts for the sessions that are opened from now on."""
         self._capabilities = Capabilities(self._connection, client, self._home, self._keeper, self._environ)
 
-    def answer(self, method: str, request: object, call: Call) -> object:
-        return self._methods[method](request, call)
+    def answer(self, method: str, request: object, pending: PendingRequest) -> object:
+        return self._methods[method](request, pending)
 
     def _find(self, session_id: str) -> Session:
         """A session that is open on this connection."""
@@ -129,9 +121,9 @@ class Sessions:
 
     # --- opening
 
-    async def _new(self, request: wire.NewSessionRequest, call: Call) -> wire.NewSessionResponse:
+    async def _new(self, request: wire.NewSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
         session_id = _new_id()
-        with answered():
+        with errors_as_answers():
             roots = await self._roots(request)
             setup = await self._set_up()
             persistence, warning = await self._create(session_id, roots)
@@ -139,26 +131,26 @@ class Sessions:
         if warning is not None:
             opened.session.tell(warning)
         opened.session.store_choices()
-        return self._opened_as(session_id, opened, call)
+        return self._opened_as(session_id, opened, pending)
 
     def _load(
-        self, request: wire.LoadSessionRequest, call: Call, *, replay: bool
+        self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
     ) -> Awaitable[wire.LoadSessionResponse]:
         """Goes on with a stored session, wherever it was last open. `replay`: the client is shown all of it first.
 
         Until that is answered, whatever comes for the session is refused: it would reach the one that is put away.
         """
-        loading = asyncio.get_running_loop().create_task(self._load_stored(request, call, replay=replay))
+        loading = asyncio.get_running_loop().create_task(self._load_stored(request, pending, replay=replay))
         self._loading[loading] = request.session_id
         loading.add_done_callback(self._loading.pop)
         return loading
 
     async def _load_stored(
-        self, request: wire.LoadSessionRequest, call: Call, *, replay: bool
+        self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
     ) -> wire.LoadSessionResponse:
         session_id = request.session_id
         async with self._turnstile(session_id):
-            with answered(session_id):
+            with errors_as_answers(session_id):
                 roots = await self._roots(request)
                 setup = await self._set_up()
                 entry = await self._stored(session_id, roots[0])
@@ -172,15 +164,15 @@ class Sessions:
                 opened = await self._put_together(session_id, [entry.cwd, *roots[1:]], setup, persistence, request)
             if replay:
                 await opened.sink.replay(replayed(persistence.past))
-        call.afterwards(lambda: opened.sink.tell_stored(entry))
-        self._announce(opened, call)
-        modes, options = opened.state()
+        pending.afterwards(lambda: opened.sink.send_title(entry))
+        self._announce(opened, pending)
+        modes, options = opened.sink.state(opened.session.options.all())
         return wire.LoadSessionResponse(modes=modes, config_options=options)
 
-    async def _fork(self, request: wire.LoadSessionRequest, call: Call) -> wire.NewSessionResponse:
+    async def _fork(self, request: wire.LoadSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
         new_id = _new_id()
-        with answered(request.session_id):
+        with errors_as_answers(request.session_id):
             roots = await self._roots(request)
             setup = await self._set_up()
             source = self._open.get(request.session_id)
@@ -190,17 +182,17 @@ class Sessions:
             log = await self._store.fork(request.session_id, new_id, stored_at, roots[1:])
             persistence = await self._recovered(new_id, log)
             opened = await self._put_together(new_id, [stored_at, *roots[1:]], setup, persistence, request)
-        return self._opened_as(new_id, opened, call)
+        return self._opened_as(new_id, opened, pending)
 
-    def _opened_as(self, session_id: str, opened: Opened, call: Call) -> wire.NewSessionResponse:
-        self._announce(opened, call)
-        modes, options = opened.state()
+    def _opened_as(self, session_id: str, opened: Opened, pending: PendingRequest) -> wire.NewSessionResponse:
+        self._announce(opened, pending)
+        modes, options = opened.sink.state(opened.session.options.all())
         return wire.NewSessionResponse(session_id=session_id, modes=modes, config_options=options)
 
     async def _stored(self, session_id: str, cwd: str) -> SessionEntry:
         """The stored session, if it belongs to this folder."""
         entry = await self._store.find(session_id)
-        await self._disk(cwd).run(lambda: _same_folder(entry.cwd, cwd), PATIENCE)
+        await self._on_disk(cwd, lambda: _same_folder(entry.cwd, cwd))
         return entry
 
     async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
@@ -235,20 +227,22 @@ class Sessions:
         sink = capabilities.sink(session_id)
         sink.remember(persistence.past)
         servers, problems = given_servers(request.mcp_servers or ())
-        disk = self._disk(roots[0])
-        around = await disk.run(lambda: capabilities.environment(session_id, roots, setup, sink, servers), PATIENCE)
-        read = await disk.run(lambda: FolderSetup(session_id, setup, around.workspace.roots, self._home), PATIENCE)
-        session = open_session(session_id, setup, around, persistence, self._home, read)
+        environment = await self._on_disk(
+            roots[0], lambda: capabilities.environment(session_id, roots, setup, sink, servers)
+        )
+        folders = environment.workspace.roots
+        read = await self._on_disk(roots[0], lambda: FolderSetup(session_id, setup, folders, self._home))
+        session = open_session(session_id, setup, environment, persistence, self._home, read)
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._open[session_id] = session
         return Opened(session, sink)
 
-    def _announce(self, opened: Opened, call: Call) -> None:
+    def _announce(self, opened: Opened, pending: PendingRequest) -> None:
         """What the client can only understand once it has the answer."""
-        call.afterwards(opened.session.welcome)
-        call.afterwards(opened.sink.tell_usage)
-        call.afterwards(self._sweep)
+        pending.afterwards(opened.session.welcome)
+        pending.afterwards(opened.sink.send_usage)
+        pending.afterwards(self._sweep)
 
     def _sweep(self) -> None:
         """Once, beside everything else: what processes that were killed have left is removed."""
@@ -270,14 +264,14 @@ class Sessions:
 
     # --- working in a session
 
-    def _prompt(self, request: wire.PromptRequest, call: Call) -> Awaitable[wire.PromptResponse]:
+    def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
         session = self._find(request.session_id)
         sent = translate.sent_by(request.prompt)
         if not sent:
             raise invalid_params("the prompt is empty")
-        with answered():
+        with errors_as_answers():
             turn = session.start_turn(sent)
-        call.on_cancel = turn.cancel
+        pending.on_cancel = turn.cancel
         return self._outcome(session, turn)
 
     async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
@@ -286,19 +280,21 @@ class Sessions:
         meta = wire.PromptMeta(crow=wire.PromptFacts(left_open=left_open)) if left_open else None
         return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
-    async def _set_mode(self, request: wire.SetModeRequest, call: Call) -> wire.Empty:
+    async def _set_mode(self, request: wire.SetModeRequest, pending: PendingRequest) -> wire.Empty:
         session = self._find(request.session_id)
         await self._while_ours(session, session.options.choose("mode", request.mode_id))
         return wire.Empty()
 
-    async def _set_option(self, request: wire.SetConfigOptionRequest, call: Call) -> wire.SetConfigOptionResponse:
+    async def _set_option(
+        self, request: wire.SetConfigOptionRequest, pending: PendingRequest
+    ) -> wire.SetConfigOptionResponse:
         session = self._find(request.session_id)
         await self._while_ours(session, session.options.choose(request.config_id, request.value))
         return wire.SetConfigOptionResponse(config_options=translate_session.config_options(session.options.all()))
 
     async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
         """A session that another process has gone on with is closed here, so that it can be loaded again."""
-        with answered(session.id):
+        with errors_as_answers(session.id):
             try:
                 return await work
             except SessionTaken:
@@ -307,16 +303,16 @@ class Sessions:
 
     # --- listing and ending
 
-    async def _list(self, request: wire.ListSessionsRequest, call: Call) -> wire.ListSessionsResponse:
+    async def _list(self, request: wire.ListSessionsRequest, pending: PendingRequest) -> wire.ListSessionsResponse:
         cwd = None if request.cwd is None else os.path.normpath(_absolute("cwd", request.cwd))
-        with answered():
+        with errors_as_answers():
             page = await self._store.page(cwd, request.cursor or "", PAGE_SIZE)
         return wire.ListSessionsResponse(
             sessions=[translate_session.session_info(entry) for entry in page.entries],
             next_cursor=page.next_cursor or None,
         )
 
-    def _close(self, request: wire.SessionRequest, call: Call) -> Awaitable[wire.Empty]:
+    def _close(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
         """It is closed for whatever comes after this call; what it holds is let go of before the answer."""
         session = self._find(request.session_id)
         del self._open[session.id]
@@ -324,15 +320,15 @@ class Sessions:
 
     async def _closed(self, session: Session) -> wire.Empty:
         async with self._turnstile(session.id):
-            with answered(session.id):
+            with errors_as_answers(session.id):
                 await session.close()
         return wire.Empty()
 
-    async def _delete(self, request: wire.SessionRequest, call: Call) -> wire.Empty:
+    async def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> wire.Empty:
         """For good. One that is not there is as good as deleted."""
         session = self._open.pop(session_id := request.session_id, None)
         async with self._turnstile(session_id):
-            with answered(session_id):
+            with errors_as_answers(session_id):
                 if session is not None:
                     await session.close()
                 await self._store.delete(session_id)
@@ -341,7 +337,7 @@ class Sessions:
 
     async def _remove_outputs(self, session_id: str) -> None:
         with suppress(FileSystemSilent):
-            await self._disk(outputs_folder(session_id)).run(lambda: remove_outputs(session_id), PATIENCE)
+            await self._on_disk(outputs_folder(session_id), lambda: remove_outputs(session_id))
 
     async def _drop(self, session: Session) -> None:
         """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
@@ -370,12 +366,13 @@ class Sessions:
         folders += [("additionalDirectories", path) for path in request.additional_directories or []]
         for name, path in folders:
             whole = _absolute(name, path)
-            if not await self._disk(whole).run(lambda folder=whole: os.path.isdir(folder), PATIENCE):
+            if not await self._on_disk(whole, lambda folder=whole: os.path.isdir(folder)):
                 raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}")
         return [path for _, path in folders]
 
-    def _disk(self, folder: str) -> Disk:
-        return self._disks.setdefault(folder, Disk(folder))
+    async def _on_disk(self, folder: str, work: Callable[[], T]) -> T:
+        """FileSystemSilent if the folder's file system does not answer in time."""
+        return await self._disks.setdefault(folder, Disk(folder)).run(work, DISK_TIMEOUT)
 
     def _turnstile(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""

@@ -30,7 +30,7 @@ BREATH = 32
 """Updates of a replay after which others get their turn."""
 
 _Delta = events.TextDelta | events.ThoughtDelta
-_Told = (
+_Shown = (
     events.Notice
     | events.StillWaiting
     | events.TurnStarted
@@ -46,7 +46,7 @@ _Told = (
     | events.CommandsChanged
 )
 """What a client is told of, besides text and calls."""
-_NotTold = (
+_NotShown = (
     events.UserSaid
     | events.CommandGiven
     | events.ModeTold
@@ -135,8 +135,8 @@ class UpdateSink:
             return
         if not isinstance(event, events.UsageReported):  # shown beside the text: it can overtake no call
             self._calls.show_held()
-        if not isinstance(event, _NotTold):
-            self._tell_of(event)
+        if not isinstance(event, _NotShown):
+            self._send_event(event)
 
     def _on_a_line_of_its_own(self, event: _Delta) -> _Delta:
         """Many clients join all text of a turn, whichever message it belongs to."""
@@ -161,26 +161,26 @@ class UpdateSink:
         begins_in_line, self._in_line = self._in_line, isinstance(item, PastMessage) and not item.text.endswith("\n")
         return replace(item, text=f"\n\n{item.text}") if begins_in_line else item
 
-    def _tell_of(self, event: _Told) -> None:
+    def _send_event(self, event: _Shown) -> None:
         match event:
             case events.Notice():
-                self._tell(event)
+                self._send_notice(event)
             case events.StillWaiting():
-                self._tell_wait(event)
+                self._send_wait(event)
             case events.TurnStarted():
                 self._in_turn = True
                 self._in_line = False
-                self._tell_held()
+                self._send_held()
             case events.TurnEnded():
                 self._in_turn = False
             case events.PlanChanged():
-                self._tell_plan(event)
+                self._send_plan(event)
             case events.CompactionStarted() | events.CompactionEnded():
-                self._tell_of_compaction(event)
+                self._send_compaction(event)
             case events.UsageReported() | events.SubagentDid():
                 self._count(event)
             case events.OptionsChanged():
-                self._tell_options(event.options)
+                self._send_options(event.options)
             case events.TitleChanged():
                 self._send(translate_session.title(event, milliseconds_now()))
             case events.CrowSaid() | events.CommandsChanged():
@@ -191,7 +191,7 @@ class UpdateSink:
     def _count(self, event: events.UsageReported | events.SubagentDid) -> None:
         if isinstance(event, events.UsageReported) or isinstance(event.what, events.UsageReported):
             self._spending.apply(event)
-            self.tell_usage()
+            self.send_usage()
 
     # --- a session that was there before
 
@@ -215,35 +215,40 @@ class UpdateSink:
             if isinstance(item, events.PlanChanged):
                 self._plan = item.entries
 
-    def tell_stored(self, entry: SessionEntry) -> None:
+    def send_title(self, entry: SessionEntry) -> None:
         """The title of a session that was loaded, once the client knows of it."""
         if entry.title:
             self._send(translate_session.stored_title(entry))
 
-    def told_mode(self, mode: str) -> None:
-        """The client has learned the mode from an answer."""
-        self._mode = mode
+    def state(
+        self, options: Iterable[events.SessionOption]
+    ) -> tuple[wire.SessionModes | None, list[wire.ConfigOption]]:
+        """What can be chosen in the session, as an answer says it: from then on the client knows the mode."""
+        modes = translate_session.modes(options)
+        if modes is not None:
+            self._mode = modes.current_mode_id
+        return modes, translate_session.config_options(options)
 
-    def tell_usage(self) -> None:
+    def send_usage(self) -> None:
         """How full the window is, if that is known, and what the session has cost in the currency last used."""
         usage = self._spending.usage
         if usage is not None and usage.context_window is not None:
             self._send(translate.usage(usage, usage.context_window, self._spending.cost))
 
-    # --- how it is told
+    # --- how it is sent
 
-    def _tell_options(self, options: tuple[events.SessionOption, ...]) -> None:
+    def _send_options(self, options: tuple[events.SessionOption, ...]) -> None:
         self._send(wire.ConfigOptionUpdate(config_options=translate_session.config_options(options)))
         modes = translate_session.modes(options)
         if modes is not None and modes.current_mode_id != self._mode:
             self._mode = modes.current_mode_id
             self._send(wire.CurrentModeUpdate(current_mode_id=self._mode))
 
-    def _tell_of_compaction(self, event: events.CompactionStarted | events.CompactionEnded) -> None:
+    def _send_compaction(self, event: events.CompactionStarted | events.CompactionEnded) -> None:
         if self._takes_compactions:
             self._send(translate.compaction(event))
         else:
-            self._tell(translate.compaction_as_notice(event))
+            self._send_notice(translate.compaction_as_notice(event))
 
     def _grow(self, event: _Delta) -> None:
         if self._delta is not None and self._delta.message_id != event.message_id:
@@ -270,7 +275,7 @@ class UpdateSink:
             for piece in translate.pieces(text):
                 self._send(translate.text_chunk(delta, piece))
 
-    def _tell(self, notice: events.Notice) -> None:
+    def _send_notice(self, notice: events.Notice) -> None:
         """A client that knows no notices gets a message; but messages belong into turns, so it may have to wait."""
         if self._takes_notices:
             self._send(translate.notice(notice))
@@ -282,22 +287,22 @@ class UpdateSink:
         else:
             self._held.append(notice)
 
-    def _tell_wait(self, wait: events.StillWaiting) -> None:
+    def _send_wait(self, wait: events.StillWaiting) -> None:
         """As a notice, or in the call that waits, or not at all: as a message it would stay in the text for good."""
         if self._takes_notices:
             self._send(translate.wait(wait))
         else:
             self._calls.wait(wait)
 
-    def _tell_plan(self, plan: events.PlanChanged) -> None:
+    def _send_plan(self, plan: events.PlanChanged) -> None:
         if plan.entries != self._plan:
             self._plan = plan.entries
             self._send_all(translate.updates(plan))
 
-    def _tell_held(self) -> None:
+    def _send_held(self) -> None:
         held, self._held = self._held, []
         for notice in held:
-            self._tell(notice)
+            self._send_notice(notice)
 
     def _send_all(self, updates: Iterable[wire.Update]) -> None:
         for update in updates:

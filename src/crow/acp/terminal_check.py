@@ -31,7 +31,7 @@ _VERSION = 1
 MOST_STORED = 100
 """Clients and versions that are remembered; the oldest are tested again."""
 
-PATIENCE = 10.0
+TEST_TIMEOUT = 10.0
 """Seconds for the whole test. A client that takes longer is not trusted on this connection."""
 EXIT_CODE = 7
 """Not zero: a client that always reports success would pass for one that reports the truth."""
@@ -162,7 +162,7 @@ class CheckedCommands:
 async def _test(commands: ClientCommands) -> Finding:
     """Runs the harmless command in the client's terminal. TerminalNotOpened if that was refused."""
     try:
-        async with timeout(PATIENCE):
+        async with timeout(TEST_TIMEOUT):
             return await _run_harmless_command(commands)
     except TimeoutError:
         return Finding(as_sent=False, trouble="The editor's terminal did not answer when it was to run commands")

@@ -24,9 +24,9 @@ from crow.workspace.local import LocalWorkspace, encode_like, worked_out
 from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
 from crow.workspace.text import MARK, Excerpt, LineRange, excerpt_of
 
-PATIENCE = 10
+READ_TIMEOUT = 10
 """Seconds that an editor gets to hand over a file before the disk is read instead."""
-PATIENCE_FOR_WRITING = 30
+WRITE_TIMEOUT = 30
 """Seconds that it gets to format and save one."""
 LARGEST_SENT = 2 * 1024 * 1024
 """Characters that go into one message: there is an editor (Toad) that takes no line over 10 MiB."""
@@ -181,7 +181,9 @@ class ClientWorkspace(LocalWorkspace):
         try:
             buffer = await self._ask_for_buffer(path, saved)
         except TimeoutError:
-            told = f"The editor did not say within {PATIENCE} seconds whether {shown(path.real)} has unsaved changes."
+            told = (
+                f"The editor did not say within {READ_TIMEOUT} seconds whether {shown(path.real)} has unsaved changes."
+            )
             return FileState(saved, None, saved and _with_obstacle(saved, told), silent=True)
         # An empty text may also mean that the editor does not find the file. The disk knows.
         if not buffer:
@@ -213,7 +215,7 @@ class ClientWorkspace(LocalWorkspace):
         line, limit = window
         request = wire.ReadTextFileRequest(session_id=self._session_id, path=path.real, line=line, limit=limit)
         try:
-            async with timeout(PATIENCE):
+            async with timeout(READ_TIMEOUT):
                 answer = await self._connection.request("fs/read_text_file", request, wire.ReadTextFileResponse)
         except (ConnectionLost, BadAnswer):
             return None
@@ -312,7 +314,7 @@ class ClientWorkspace(LocalWorkspace):
         # The editor would follow a link that has appeared since the person agreed.
         await self.disk.run(lambda: verify(path))
         try:
-            async with timeout(PATIENCE_FOR_WRITING):
+            async with timeout(WRITE_TIMEOUT):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)
         except RpcError as error:
             if _cannot(error) and not (look.document is not None and look.document.unsaved):
@@ -351,7 +353,7 @@ class ClientWorkspace(LocalWorkspace):
         """For an editor that did not answer: it may have done it all the same, or may do it yet."""
         after = (await self._look(path)).document
         if after is None or after.text != text:
-            told = f"The editor did not say within {PATIENCE_FOR_WRITING} seconds that it wrote {shown(path.real)}."
+            told = f"The editor did not say within {WRITE_TIMEOUT} seconds that it wrote {shown(path.real)}."
             raise WorkspaceError(told, remedy="Read the file again to see what became of it.")
         return after
 

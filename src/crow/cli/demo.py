@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crow.acp.client import Agent, AgentFailed, start_agent
+from crow.acp.client import AgentFailed, RemoteAgent, start_agent
 from crow.acp.wire import (
     AgentMessageChunk,
     ContentToolContent,
@@ -169,7 +169,7 @@ class ScriptedPerson(RenderingClient):
         self._heard_enough = asyncio.Event()
         self._replay: _Replay | None = None
 
-    async def load(self, agent: Agent, session: str, folder: str) -> None:
+    async def load(self, agent: RemoteAgent, session: str, folder: str) -> None:
         """Says what a replay brings instead of showing all of it again."""
         await self._pause()
         self.renderer.wait("loading")
@@ -179,7 +179,7 @@ class ScriptedPerson(RenderingClient):
         mode = loaded.modes.current_mode_id if loaded.modes else "none"
         self.renderer.mark("i", f"{replay.in_words()}; the mode is still `{mode}`.", DIM)
 
-    async def play(self, scene: Scene, agent: Agent, session: str) -> None:
+    async def play(self, scene: Scene, agent: RemoteAgent, session: str) -> None:
         self._answers.kinds = list(scene.answers)
         self._cancel_at, self._heard, self._heard_enough = scene.cancel_at, "", asyncio.Event()
         await self._pause()
@@ -203,7 +203,7 @@ class ScriptedPerson(RenderingClient):
             if self._cancel_at and self._cancel_at in self._heard:
                 self._heard_enough.set()
 
-    async def _cancel_when_heard(self, agent: Agent, session: str) -> None:
+    async def _cancel_when_heard(self, agent: RemoteAgent, session: str) -> None:
         await self._heard_enough.wait()
         await self._pause()
         agent.cancel(session)

@@ -58,7 +58,7 @@ def failed(text: str, remedy: str) -> Check:
 USUAL_WINDOW = 65536
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProviderCheck(msgspec.Struct, frozen=True):
     """What a provider said when it was asked for its models; None if it was not asked or failed."""
 
     check: Check
@@ -86,15 +86,15 @@ async def check_models(found: Discovery, settings: Settings, *, offline: bool, a
     return [_without_secrets(check, found, settings) for check in checks]
 
 
-async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool, offline: bool) -> Answer:
+async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool, offline: bool) -> ProviderCheck:
     from crow.model.listing import list_models
 
     # What the default model does not depend on is worth a warning only.
     bad = failed if needed else warn
     if provider.type == "scripted":
-        return Answer(_check_script(name, provider, needed=needed))
+        return ProviderCheck(_check_script(name, provider, needed=needed))
     if not has_key(provider, os.environ):
-        return Answer(
+        return ProviderCheck(
             bad(
                 f"{name}: its key is missing, as the variable {provider.api_key_env} is not set",
                 f"Set it where crow is started, or store a key: crow login --provider {name}",
@@ -104,29 +104,29 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
     try:
         find(name, provider, os.environ)
     except CrowError as error:
-        return Answer(bad(f"{name}: {error.message}", error.remedy))
+        return ProviderCheck(bad(f"{name}: {error.message}", error.remedy))
     if offline:
-        return Answer(fine(f"{place} (not asked){_key_note(provider)}"))
+        return ProviderCheck(fine(f"{place} (not asked){_key_note(provider)}"))
     try:
         models = await if_listed(list_models(name, provider, os.environ))
     except TimeoutError:
-        return Answer(
+        return ProviderCheck(
             bad(
                 f"{name}: no answer from {shown_address(provider.base_url)} in {TIME_LIMIT} s",
                 "Check the network and the address.",
             )
         )
     except CrowError as error:
-        return Answer(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
+        return ProviderCheck(bad(f"{name}: {error.message}", error.remedy or f"crow login --provider {name}"))
     if models is None:
-        return Answer(
+        return ProviderCheck(
             warn(
                 f"{place} has no list of models",
                 "Some servers have none. If it should have one, check base_url.\n"
                 "Whether the model answers: crow doctor --try",
             )
         )
-    return Answer(fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models)
+    return ProviderCheck(fine(f"{place} lists {counted(len(models), 'model')}{_key_note(provider)}"), models)
 
 
 def _key_note(provider: ProviderSettings) -> str:

@@ -334,7 +334,7 @@ class Renderer:
     # --- questions
 
     def ask(self, request: RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
-        """Shows what is asked and why, and the choices as keys and words. The live line rests until `answered`."""
+        """Shows what is asked and why, and the choices as keys and words. The live line rests until `show_answer`."""
         call = self._know(request.tool_call)
         self._asking = True
         content = request.tool_call.content or []
@@ -372,7 +372,7 @@ class Renderer:
         """Shown where the answer will stand, until it does."""
         self._screen.show_live(text)
 
-    def answered(self, answer: str) -> None:
+    def show_answer(self, answer: str) -> None:
         self._asking = False
         self._screen.write(one_line(answer))
         self._screen.end_line()

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from crow.acp.client import Agent, Client
+from crow.acp.client import Client, RemoteAgent
 from crow.acp.wire import PermissionOption, RequestPermissionRequest, Update
 from crow.cli.render import Renderer, is_wait
 from crow.errors import CrowError
@@ -167,7 +167,7 @@ class RenderingClient(Client):
                 try:
                     option, words = await self._answerer.choose(choices)
                 finally:
-                    self.renderer.answered(words)
+                    self.renderer.show_answer(words)
                     self._catch_up()
         return option.option_id if option else None
 
@@ -242,7 +242,7 @@ class Interrupts:
         self._on_interrupt = on_interrupt
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        self._turn: tuple[Agent, str] | None = None
+        self._turn: tuple[RemoteAgent, str] | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -257,7 +257,7 @@ class Interrupts:
             self._loop.remove_signal_handler(number)
 
     @contextlib.contextmanager
-    def cancel(self, agent: Agent, session: str) -> Generator[None]:
+    def cancel(self, agent: RemoteAgent, session: str) -> Generator[None]:
         """While this lasts, the first Ctrl-C cancels the turn."""
         self._turn = agent, session
         try:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from crow.acp.client import Agent, AgentFailed, Client, start_agent
+from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
 from crow.cli.parsing import a_folder
 from crow.cli.process import in_a_folder, log_to_file
@@ -61,7 +61,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 """What is meant as one, also if it is none: a single word."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class RunRequest(msgspec.Struct, frozen=True):
     """What is to be done, and where."""
 
     prompt: str
@@ -116,7 +116,7 @@ def main(arguments: argparse.Namespace) -> int:
 # --- what is asked for
 
 
-def _task(arguments: argparse.Namespace) -> Task:
+def _task(arguments: argparse.Namespace) -> RunRequest:
     if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
         raise WrongUsage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
     if arguments.resume and not _ID.fullmatch(arguments.resume):  # a prompt that stands behind a bare --resume
@@ -138,7 +138,7 @@ def _task(arguments: argparse.Namespace) -> Task:
     session = session or _chosen_session(arguments, cwd)
     model = _model(arguments.model)
     chosen = {"mode": arguments.mode, "model": model}
-    return Task(
+    return RunRequest(
         prompt=prompt,
         further=further,
         cwd=session.cwd if session else cwd,
@@ -201,7 +201,7 @@ def _child_environment(
 # --- the conversation
 
 
-async def _open(agent: Agent, task: Task) -> str:
+async def _open(agent: RemoteAgent, task: RunRequest) -> str:
     if task.session is None:
         return await agent.new_session(task.cwd)
     await agent.resume_session(task.session.id, task.cwd)
@@ -210,7 +210,7 @@ async def _open(agent: Agent, task: Task) -> str:
     return task.session.id
 
 
-async def _run_for_person(task: Task) -> int:
+async def _run_for_person(task: RunRequest) -> int:
     is_split = not sys.stdout.isatty()
     stream = sys.stderr if is_split else sys.stdout
     screen, answer = Screen.of(stream, os.environ), PlainAnswer(sys.stdout)
@@ -239,7 +239,7 @@ async def _run_for_person(task: Task) -> int:
                     renderer.mark("i", _next_step(agent.left_open), DIM)
         return stop_reason
 
-    return _told(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
+    return _exit_code(await exit_code_of(show, Interrupts(renderer.interrupted)), nobody)
 
 
 def _next_step(left_open: str) -> str:
@@ -254,7 +254,7 @@ def _lead_to_one_place() -> bool:
         return False
 
 
-async def _run_quietly(task: Task) -> int:
+async def _run_quietly(task: RunRequest) -> int:
     terminal = keyboard_of(sys.stderr)
     nobody = Nobody()
     text = FinalText()
@@ -272,10 +272,10 @@ async def _run_quietly(task: Task) -> int:
             print(f"crow: {_next_step(agent.left_open)}", file=sys.stderr)
         return stop_reason
 
-    return _told(await exit_code_of(wait, Interrupts()), nobody)
+    return _exit_code(await exit_code_of(wait, Interrupts()), nobody)
 
 
-async def _run_as_json(task: Task) -> int:
+async def _run_as_json(task: RunRequest) -> int:
     client = _JsonClient()
 
     async def print_messages(interrupts: Interrupts) -> str:
@@ -293,7 +293,7 @@ async def _run_as_json(task: Task) -> int:
     return REJECTED if code == 0 and client.rejected else code
 
 
-def _told(code: int, nobody: Nobody) -> int:
+def _exit_code(code: int, nobody: Nobody) -> int:
     """The exit code; where something could not be asked, with what to do about it."""
     if not nobody.rejected:
         return code
