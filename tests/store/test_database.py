@@ -44,7 +44,7 @@ def test_a_folder_may_have_any_name(tmp_path):
 
 def test_a_file_that_another_program_has_locked_is_named(tmp_path):
     path = str(tmp_path / "sessions.db")
-    database = Database(path, patience=0.05)
+    database = Database(path, lock_timeout=0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageFailed, match=f"{path}: another program has locked it") as failure, database.writing():

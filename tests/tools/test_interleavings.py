@@ -9,7 +9,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import Place
+from crow.workspace.place import PinnedFile
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand
@@ -74,7 +74,7 @@ def act_right_before_the_write(person: Person, editor: RawEditor | None, monkeyp
         watch(editor, "read")
     elif editor is not None:
         watch(LocalWorkspace, "read_document")
-    watch(Place, "holds")
+    watch(PinnedFile, "holds")
 
 
 WHERE = [

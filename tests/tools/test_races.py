@@ -332,8 +332,8 @@ def swapping(swaps: Swaps, field: Field, monkeypatch: pytest.MonkeyPatch) -> Ite
 
     with monkeypatch.context() as patches:
         patches.setattr(os.path, "realpath", before(os.path.realpath))
-        patches.setattr(place.Place, "__init__", before(place.Place.__init__))
-        patches.setattr(place.Place, "status", before(place.Place.status))
+        patches.setattr(place.PinnedFile, "__init__", before(place.PinnedFile.__init__))
+        patches.setattr(place.PinnedFile, "status", before(place.PinnedFile.status))
         patches.setattr(listing, "walk", before(listing.walk))
         patches.setattr(local, "document", before(local.document))
         patches.setattr(search, "output_of", before(search.output_of))

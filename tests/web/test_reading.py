@@ -76,7 +76,7 @@ def test_a_page_that_is_cut_says_so():
 def test_a_conversion_is_given_up_after_a_while():
     content = b"<p>hello</p>"
     with pytest.raises(WebError, match="too much time"):
-        asyncio.run(convert_page(Job("html", len(content) + 1, "http://example.com/"), content, patience=0.5))
+        asyncio.run(convert_page(Job("html", len(content) + 1, "http://example.com/"), content, seconds=0.5))
 
 
 def test_a_conversion_that_crashes_is_an_error_in_words():

@@ -158,7 +158,7 @@ class ClientTerminal:
 
     def glimpse(self) -> str:
         """The person already sees it; this is what was last looked at."""
-        return texts.plain(self._beginning)
+        return texts.without_escapes(self._beginning)
 
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._waiting())
@@ -262,24 +262,24 @@ def _readable(answer: wire.TerminalOutputResponse, since: int, limit: int, begin
         return _without_middle(beginning, answer.output, limit), True
     output = answer.output[since:]
     if len(output) > LARGE:
-        left_out = texts.in_words(len(output.encode("utf-8", "replace")) - limit)
+        left_out = texts.size_text(len(output.encode("utf-8", "replace")) - limit)
         return texts.joined(_both_ends(output, output, limit), f"about {left_out} left out here"), True
-    text = texts.plain(output)
+    text = texts.without_escapes(output)
     pieces = texts.split_to_fit(text, limit)
     if pieces is None:
         return text, False
     left_out = len(text.encode("utf-8", "replace")) - sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
-    return texts.joined(pieces, f"{texts.in_words(left_out)} left out here"), True
+    return texts.joined(pieces, f"{texts.size_text(left_out)} left out here"), True
 
 
 def _without_middle(beginning: str, end: str, limit: int) -> str:
     """What came first and last, of an output that the client did not keep as a whole."""
     if not beginning:
         note = "the beginning was left out by the terminal"
-        return texts.joined(("", texts.last_part(texts.plain(end[-4 * limit :]), limit)), note)
+        return texts.joined(("", texts.last_part(texts.without_escapes(end[-4 * limit :]), limit)), note)
     return texts.joined(_both_ends(beginning, end, limit), "what came here was left out by the terminal")
 
 
 def _both_ends(first: str, last: str, limit: int) -> texts.Pieces:
-    beginning = texts.first_part(texts.plain(first[: 4 * limit]), limit // 2)
-    return beginning, texts.last_part(texts.plain(last[-4 * limit :]), limit // 2)
+    beginning = texts.first_part(texts.without_escapes(first[: 4 * limit]), limit // 2)
+    return beginning, texts.last_part(texts.without_escapes(last[-4 * limit :]), limit // 2)

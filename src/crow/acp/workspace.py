@@ -20,7 +20,7 @@ from crow.errors import EditorRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import Document
-from crow.workspace.local import LocalWorkspace, encode_like, worked_out
+from crow.workspace.local import LocalWorkspace, encode_like, off_loop_if_large
 from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
 from crow.workspace.text import MARK, Excerpt, LineRange, excerpt_of
 
@@ -95,7 +95,7 @@ class ClientWorkspace(LocalWorkspace):
             if await self._shows_the_same(path, wanted, saved):
                 return saved
         text = await self.read_text(path)
-        return await worked_out(len(text), lambda: excerpt_of(text, wanted))
+        return await off_loop_if_large(len(text), lambda: excerpt_of(text, wanted))
 
     async def _shows_the_same(self, path: ResolvedPath, wanted: LineRange, saved: Excerpt) -> bool:
         """Whether the editor has these lines of a large file as they are on disk: it is asked for no others."""
@@ -141,12 +141,12 @@ class ClientWorkspace(LocalWorkspace):
         self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         # What the file could not hold is refused, whoever would write it.
-        await worked_out(len(text), lambda: encode_like(like or before, path.real, text))
+        await off_loop_if_large(len(text), lambda: encode_like(like or before, path.real, text))
         self._note_known(path)
         look = await self._look_again(path, before)
         if like is not None and (look.saved is None or not _encoded_alike(look.saved, like)):
             return await self._encode_anew(path, text, look, like)
-        if await worked_out(len(text), lambda: self._can_go_through_client(look, path, text)):
+        if await off_loop_if_large(len(text), lambda: self._can_go_through_client(look, path, text)):
             return await self._write_through(path, text, look)
         if look.document is not None and look.document.unsaved:
             raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
@@ -188,7 +188,7 @@ class ClientWorkspace(LocalWorkspace):
         # An empty text may also mean that the editor does not find the file. The disk knows.
         if not buffer:
             return FileState(saved, buffer if saved is not None and not saved.text else None, saved)
-        document = await worked_out(len(buffer), lambda: self._in_front_of_the_person(path.real, saved, buffer))
+        document = await off_loop_if_large(len(buffer), lambda: self._in_front_of_the_person(path.real, saved, buffer))
         return FileState(saved, buffer, document)
 
     async def _look_again(self, path: ResolvedPath, before: Document | None) -> FileState:
@@ -291,7 +291,7 @@ class ClientWorkspace(LocalWorkspace):
         self, path: ResolvedPath, text: str, look: FileState, like: Document | None = None
     ) -> Document:
         after = await super().write_document(path, text, look.saved, like=like)
-        await worked_out(len(text), lambda: self._watch.note_saved(after))
+        await off_loop_if_large(len(text), lambda: self._watch.note_saved(after))
         return after
 
     async def _write_through(self, path: ResolvedPath, text: str, look: FileState) -> Document:

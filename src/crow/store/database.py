@@ -26,7 +26,7 @@ from crow.store.failures import (
 )
 from crow.store.layout import APPLICATION_ID, LAYOUT, Layout, copy_path, run_statements
 
-PATIENCE = 6.0
+LOCK_TIMEOUT = 6.0
 """Seconds that a write waits for another process's: a little longer than until the person is told of the wait."""
 
 SMALLEST = 512
@@ -44,14 +44,14 @@ class Database:
     """The file, open for writing; used on one thread. Raises StorageFailed, and no error of SQLite or of the system."""
 
     def __init__(
-        self, path: str, *, layout: Layout = LAYOUT, max_pages: int | None = None, patience: float = PATIENCE
+        self, path: str, *, layout: Layout = LAYOUT, max_pages: int | None = None, lock_timeout: float = LOCK_TIMEOUT
     ) -> None:
         self.path = path
         self.network = network_file_system(os.path.dirname(path))
         """The kind of the network file system that the file lies on; empty if it lies on none."""
         self._layout = layout
-        self._patience = patience
-        with self.in_words(), self._opening_alone():
+        self._patience = lock_timeout
+        with self.translated_errors(), self._opening_alone():
             _make_file(path)
             self._refuse_what_we_cannot_read()
             self._connection = self._connect()
@@ -70,13 +70,13 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
         """One view of the file, whatever other processes write meanwhile."""
-        with self.in_words(), self._transaction("BEGIN"):
+        with self.translated_errors(), self._transaction("BEGIN"):
             yield self._connection
 
     @contextlib.contextmanager
     def writing(self, *, full: bool = False) -> Generator[sqlite3.Connection]:
         """All or nothing. `full`: this and everything before it also survives a power cut."""
-        with self.in_words():
+        with self.translated_errors():
             if _identity(self.path) != self._identity:
                 raise gone(self.path)
             if full:
@@ -104,11 +104,11 @@ class Database:
         self._connection.execute(f"PRAGMA busy_timeout = {round(self._patience * 1000)}")
 
     def close(self) -> None:
-        with self.in_words():
+        with self.translated_errors():
             self._connection.close()
 
     @contextlib.contextmanager
-    def in_words(self) -> Generator[None]:
+    def translated_errors(self) -> Generator[None]:
         """Whatever fails inside becomes StorageFailed."""
         try:
             yield
@@ -239,10 +239,10 @@ def _version_in(connection: sqlite3.Connection, path: str, known: int, tried: st
     return found
 
 
-def _connect(path: str, options: str, patience: float) -> sqlite3.Connection:
+def _connect(path: str, options: str, lock_timeout: float) -> sqlite3.Connection:
     """`options` are those of a `file:` address."""
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{quoted}?{options}", uri=True, timeout=patience, isolation_level=None)
+    return sqlite3.connect(f"file:{quoted}?{options}", uri=True, timeout=lock_timeout, isolation_level=None)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -307,8 +307,8 @@ class ReadOnly:
         there, all there is to read is in the file itself. Beside a file that may only be read it would make such as may
         only be read, too, and leave them there: nobody could write to the database any more."""
         if not os.access(self._path, os.W_OK) and not os.path.exists(f"{self._path}-wal"):
-            return _connect(self._path, "mode=ro&immutable=1", PATIENCE)
-        connection = _connect(self._path, "mode=ro", PATIENCE)
+            return _connect(self._path, "mode=ro&immutable=1", LOCK_TIMEOUT)
+        connection = _connect(self._path, "mode=ro", LOCK_TIMEOUT)
         try:
             _is_new(connection)
         except sqlite3.OperationalError as error:
@@ -316,7 +316,7 @@ class ReadOnly:
             may_not_write = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not may_not_write or _has_content(f"{self._path}-wal"):
                 raise
-            return _connect(self._path, "mode=ro&immutable=1", PATIENCE)
+            return _connect(self._path, "mode=ro&immutable=1", LOCK_TIMEOUT)
         except BaseException:
             connection.close()
             raise

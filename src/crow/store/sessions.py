@@ -120,7 +120,7 @@ class SessionRows:
         if row is None:
             raise unknown(session_id)
         owner, running = row
-        with self._database.in_words():
+        with self._database.translated_errors():
             if not running or not lives(self._owners, owner):
                 return ""
             if not ask_to_stop(self._owners, owner, session_id):
@@ -129,7 +129,7 @@ class SessionRows:
 
     def requests(self) -> list[str]:
         """The ids of the sessions that this process has been asked to stop since the last time."""
-        with self._database.in_words():
+        with self._database.translated_errors():
             return self._owner.requests() if self._owner is not None else []
 
     # --- writing
@@ -158,7 +158,7 @@ class SessionRows:
                 raise unknown(session_id)
 
     def close(self) -> None:
-        with self._database.in_words():
+        with self._database.translated_errors():
             try:
                 self._database.close()
             finally:
@@ -169,7 +169,7 @@ class SessionRows:
 
     def _this_owner(self) -> Owner:
         if self._owner is None:
-            with self._database.in_words():
+            with self._database.translated_errors():
                 self._owner = Owner(self._owners, stoppable=self._stoppable)
             self.files_cut_off = self._files_cut_off(self._owner)
             self._purge(self._owner)

@@ -31,7 +31,7 @@ READ_AFTER = 0.5
 
 STOPPED_AFTER = 10.0
 """Seconds that another process gets to end a turn."""
-LOOK_EVERY = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between two looks whether it did."""
 DELAY = 0.5
 """Seconds after which streamed text is stored, and what could not be stored is tried again."""
@@ -197,7 +197,7 @@ class _Store:
                 raise SessionBusy(
                     f"The Crow in which the turn runs (process {process}) did not end it.", remedy="End that process."
                 )
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
         return True
 
     def on_stop(self, stop: Callable[[str], None]) -> None:
@@ -243,7 +243,7 @@ class _Store:
 
         self._unstored.discard(handle)
         future = self._worker.run(store, within)
-        future.add_done_callback(_look_at)
+        future.add_done_callback(_retrieve_exception)
         return future
 
     def flush_later(self, handle: _Handle) -> None:
@@ -339,7 +339,7 @@ class _Store:
             raise failure
 
 
-def _look_at(future: "asyncio.Future[None]") -> None:
+def _retrieve_exception(future: "asyncio.Future[None]") -> None:
     """Whoever waited may have gone: what failed is tried again, and is nothing to complain of."""
     if not future.cancelled():
         future.exception()

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 SILENT_AFTER = 10.0
 """Seconds without any sign of life of the thread after which whoever waits for it is told of the silence."""
-LOOK_EVERY = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two looks for such a sign, while somebody waits."""
 
 
@@ -74,7 +74,7 @@ class Worker:
             return
         self._jobs.put(None)
         while self._thread.is_alive() and not self._silent:
-            self._thread.join(LOOK_EVERY)
+            self._thread.join(POLL_INTERVAL)
             self._look_for_a_sign(time.monotonic())
 
     def _work(self) -> None:
@@ -92,14 +92,14 @@ class Worker:
         if self._timer is None:
             if not self._silent:
                 self._last_sign_at = time.monotonic()
-            self._timer = loop.call_later(LOOK_EVERY, self._look, loop)
+            self._timer = loop.call_later(POLL_INTERVAL, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._look_for_a_sign(time.monotonic())
         if self._silent:
             for future in list(self._waited_for):
                 self._give_up(future)
-        self._timer = loop.call_later(LOOK_EVERY, self._look, loop) if self._waited_for else None
+        self._timer = loop.call_later(POLL_INTERVAL, self._look, loop) if self._waited_for else None
 
     def _look_for_a_sign(self, now: float) -> None:
         sign = self._done, self._spent()

@@ -12,17 +12,17 @@ from crow.errors import WebError
 from crow.timeouts import timeout
 from crow.web.conversion_job import Converted, Job
 
-PATIENCE = 30.0
+CONVERSION_TIMEOUT = 30.0
 """Seconds for one process. It has much less time on the processor: this is for a busy machine."""
 
 
-async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> Converted:
+async def convert_page(job: Job, content: bytes, seconds: float = CONVERSION_TIMEOUT) -> Converted:
     """WebError if it cannot be done, or not in time."""
-    done = await _ask(job, content, patience)
+    done = await _ask(job, content, seconds)
     if done is None and job.kind == "html":
         # Whatever it failed at, time, memory, depth or a fault in a library: the plain way needs next to nothing of
         # each, and has a process of its own, where nothing is used up yet.
-        done = await _ask(msgspec.structs.replace(job, kind="plain"), content, patience)
+        done = await _ask(msgspec.structs.replace(job, kind="plain"), content, seconds)
     if done is None:
         raise WebError("The page could not be converted: it takes too much time or memory, or is damaged.")
     if done.problem:
@@ -30,7 +30,7 @@ async def convert_page(job: Job, content: bytes, patience: float = PATIENCE) -> 
     return done
 
 
-async def _ask(job: Job, content: bytes, patience: float) -> Converted | None:
+async def _ask(job: Job, content: bytes, seconds: float) -> Converted | None:
     """None if there is no answer in time, or none that makes sense."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
@@ -44,7 +44,7 @@ async def _ask(job: Job, content: bytes, patience: float) -> Converted | None:
     assert process.stdin  # noqa: S101 -- asked for above
     assert process.stdout  # noqa: S101 -- the same
     try:
-        async with timeout(patience):
+        async with timeout(seconds):
             with contextlib.suppress(ConnectionError):
                 process.stdin.write(msgspec.json.encode(job) + b"\n" + content)
                 await process.stdin.drain()

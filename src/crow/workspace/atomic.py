@@ -20,9 +20,9 @@ from typing import Self
 from crow.errors import FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.workspace.failures import unwritable
-from crow.workspace.place import Place, ResolvedPath
+from crow.workspace.place import PinnedFile, ResolvedPath
 
-PATIENCE = 5
+LOCK_TIMEOUT = 5
 """Seconds to wait for another write of the same file."""
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -34,18 +34,18 @@ def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, giv
     FileChanged if something else is there, also if it came a moment ago. Once `given_up` is set, nothing is replaced.
     """
     try:
-        with Place(path, make_folders=expected is None) as place:
-            status = place.check(expects_file=expected is not None)
-            with _Temporary(place, given_up, is_new=status is None) as temporary:
+        with PinnedFile(path, make_folders=expected is None) as target:
+            status = target.check(expects_file=expected is not None)
+            with _Temporary(target, given_up, is_new=status is None) as temporary:
                 remarks = temporary.take_after(status) if status is not None else ()
                 temporary.fill(content)
-                _check_wanted(place, given_up)
+                _check_wanted(target, given_up)
                 if expected is None:
                     temporary.appear()
                 else:
-                    _expect(place, expected)
+                    _expect(target, expected)
                     temporary.replace()
-            place.sync()
+            target.sync()
             return remarks
     except FileNotFoundError:
         raise _gone(path.real) from None
@@ -55,11 +55,11 @@ def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, giv
 
 def remove_file(path: ResolvedPath, expected: bytes) -> None:
     try:
-        with Place(path) as place:
-            place.check(expects_file=True)
-            _expect(place, expected)
-            os.unlink(place.name, dir_fd=place.folder)
-            place.sync()
+        with PinnedFile(path) as target:
+            target.check(expects_file=True)
+            _expect(target, expected)
+            os.unlink(target.name, dir_fd=target.folder)
+            target.sync()
     except FileNotFoundError:
         raise _gone(path.real) from None
     except OSError as error:
@@ -68,15 +68,15 @@ def remove_file(path: ResolvedPath, expected: bytes) -> None:
 
 def remove_temporary(path: str) -> None:
     """Removes what a killed write of the file has left beside it. Never fails."""
-    with contextlib.suppress(OSError, WorkspaceError), Place(ResolvedPath(path)) as place:
-        _sweep(place, temporary_name(place.name))
+    with contextlib.suppress(OSError, WorkspaceError), PinnedFile(ResolvedPath(path)) as target:
+        _sweep(target, temporary_name(target.name))
 
 
 def obstacle_to_writing(path: ResolvedPath) -> str:
     """Why the file could not be replaced now; empty if nothing speaks against it."""
     try:
-        with Place(path) as place:
-            return place.obstacle(place.status())
+        with PinnedFile(path) as target:
+            return target.obstacle(target.status())
     except OSError as error:
         return str(unwritable(path.real, error))
 
@@ -85,23 +85,23 @@ def _gone(path: str) -> FileChanged:
     return FileChanged(f"{shown(path)} is not there any more, or its folder is not.")
 
 
-def _expect(place: Place, content: bytes) -> None:
-    if not place.holds(content):
-        raise FileChanged(f"{shown(place.path)} has changed meanwhile.")
+def _expect(target: PinnedFile, content: bytes) -> None:
+    if not target.holds(content):
+        raise FileChanged(f"{shown(target.path)} has changed meanwhile.")
 
 
-def _check_wanted(place: Place, given_up: Event) -> None:
+def _check_wanted(target: PinnedFile, given_up: Event) -> None:
     if given_up.is_set():
-        raise WorkspaceError(f"{shown(place.path)} was not written: it was interrupted.")
+        raise WorkspaceError(f"{shown(target.path)} was not written: it was interrupted.")
 
 
 class _Temporary:
     """A file beside the one to be written; whatever happens, nothing is left of it."""
 
-    def __init__(self, place: Place, given_up: Event, *, is_new: bool) -> None:
-        self._place = place
+    def __init__(self, target: PinnedFile, given_up: Event, *, is_new: bool) -> None:
+        self._target = target
         self._given_up = given_up
-        self._name = temporary_name(place.name)
+        self._name = temporary_name(target.name)
         # A new file gets what the person's umask leaves of 0666; one that replaces another gets that one's mode.
         self._fd = self._create(0o666 if is_new else 0o600)
         self._is_here = True
@@ -114,7 +114,7 @@ class _Temporary:
     ) -> None:
         if self._is_here:
             with contextlib.suppress(OSError):
-                os.unlink(self._name, dir_fd=self._place.folder)
+                os.unlink(self._name, dir_fd=self._target.folder)
         os.close(self._fd)
 
     def take_after(self, status: os.stat_result) -> tuple[str, ...]:
@@ -138,21 +138,21 @@ class _Temporary:
         os.fsync(self._fd)
 
     def replace(self) -> None:
-        folder = self._place.folder
-        os.replace(self._name, self._place.name, src_dir_fd=folder, dst_dir_fd=folder)
+        folder = self._target.folder
+        os.replace(self._name, self._target.name, src_dir_fd=folder, dst_dir_fd=folder)
         self._is_here = False
 
     def appear(self) -> None:
         """Takes a name that nothing has. A second name does that in one step; it fails if something is there."""
-        folder = self._place.folder
+        folder = self._target.folder
         try:
-            os.link(self._name, self._place.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            os.link(self._name, self._target.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            raise FileChanged(f"{shown(self._place.path)} exists by now.") from None
+            raise FileChanged(f"{shown(self._target.path)} exists by now.") from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            self._place.check(expects_file=False)
+            self._target.check(expects_file=False)
             self.replace()
 
     def _give_to(self, owner: int, group: int) -> bool:
@@ -167,7 +167,7 @@ class _Temporary:
         """Access lists and labels too, where the system has them; but no right to run with more privileges."""
         if not hasattr(os, "listxattr"):
             return
-        with contextlib.suppress(OSError), open(self._place.open(), "rb") as old:
+        with contextlib.suppress(OSError), open(self._target.open(), "rb") as old:
             for name in os.listxattr(old.fileno()):
                 if name != "security.capability":
                     with contextlib.suppress(OSError):
@@ -176,25 +176,25 @@ class _Temporary:
     # --- one name, one writer
 
     def _create(self, mode: int) -> int:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + LOCK_TIMEOUT
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
-            _check_wanted(self._place, self._given_up)
+            _check_wanted(self._target, self._given_up)
             try:
-                fd = os.open(self._name, flags, mode, dir_fd=self._place.folder)
+                fd = os.open(self._name, flags, mode, dir_fd=self._target.folder)
             except FileExistsError:
-                if not _sweep(self._place, self._name):
+                if not _sweep(self._target, self._name):
                     if time.monotonic() > deadline:
-                        raise WorkspaceError(f"{shown(self._place.path)} is being written by someone else.") from None
+                        raise WorkspaceError(f"{shown(self._target.path)} is being written by someone else.") from None
                     time.sleep(0.01)
                 continue
             try:
                 _lock(fd, fcntl.LOCK_EX)
                 # Before we had the lock, somebody may have taken the file for a left-over and removed it.
-                is_ours = _is_named(self._place, self._name, fd)
+                is_ours = _is_named(self._target, self._name, fd)
             except BaseException:
                 with contextlib.suppress(OSError):
-                    os.unlink(self._name, dir_fd=self._place.folder)
+                    os.unlink(self._name, dir_fd=self._target.folder)
                 os.close(fd)
                 raise
             if is_ours:
@@ -202,30 +202,30 @@ class _Temporary:
             os.close(fd)
 
 
-def _sweep(place: Place, name: str) -> bool:
+def _sweep(target: PinnedFile, name: str) -> bool:
     """Removes the temporary file that a killed write has left; false if its writer is alive."""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target.folder)
     except FileNotFoundError:
         return True
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        os.unlink(name, dir_fd=place.folder)  # a symbolic link: no write of ours
+        os.unlink(name, dir_fd=target.folder)  # a symbolic link: no write of ours
         return True
     try:
         if not _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
             return False
-        if _is_named(place, name, fd):
-            os.unlink(name, dir_fd=place.folder)
+        if _is_named(target, name, fd):
+            os.unlink(name, dir_fd=target.folder)
         return True
     finally:
         os.close(fd)
 
 
-def _is_named(place: Place, name: str, fd: int) -> bool:
+def _is_named(target: PinnedFile, name: str, fd: int) -> bool:
     try:
-        there = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
+        there = os.stat(name, dir_fd=target.folder, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return os.path.samestat(there, os.fstat(fd))

@@ -25,12 +25,12 @@ def unwritable(path: str, error: OSError) -> WorkspaceError:
 
 
 def led_elsewhere(path: str) -> FileChanged:
-    """Of a path that was resolved, and so had no symbolic link on it when somebody agreed to it."""
+    """The error for a resolved path, which had no symbolic link on it when somebody agreed to it, and has one now."""
     return FileChanged(f"{shown(path)} has changed since it was approved: there is a symbolic link on its path now.")
 
 
 def another_folder(path: str) -> FileChanged:
-    """Of a path in whose folder's place there is another folder than when somebody agreed to it."""
+    """The error for a path whose folder was replaced by another one since somebody agreed to it."""
     return FileChanged(f"{shown(path)} has changed since it was approved: its folder was replaced by another one.")
 
 

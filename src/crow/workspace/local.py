@@ -70,7 +70,7 @@ class LocalWorkspace:
 
     async def read_text(self, path: ResolvedPath) -> str:
         content = await self.disk.run(lambda: _read_all(path))
-        return await worked_out(len(content), lambda: decode_text(path.real, content))
+        return await off_loop_if_large(len(content), lambda: decode_text(path.real, content))
 
     async def read_lines(self, path: ResolvedPath, wanted: LineRange) -> Excerpt:
         return await self.disk.run(lambda: _read_lines(path, wanted))
@@ -91,22 +91,22 @@ class LocalWorkspace:
         if found is None:
             return None
         content, obstacle = found
-        return await worked_out(len(content), lambda: document(path.real, content, obstacle=obstacle))
+        return await off_loop_if_large(len(content), lambda: document(path.real, content, obstacle=obstacle))
 
     async def write_document(
         self, path: ResolvedPath, text: str, before: Document | None, *, like: Document | None = None
     ) -> Document:
         size = len(text) + (len(before.text) if before else 0)
-        content = await worked_out(size, lambda: encode_like(like or before, path.real, text))
+        content = await off_loop_if_large(size, lambda: encode_like(like or before, path.real, text))
         remarks = await self._replace(path, content, before)
-        return await worked_out(size, lambda: _written(path.real, content, text, remarks))
+        return await off_loop_if_large(size, lambda: _written(path.real, content, text, remarks))
 
     async def _replace(self, path: ResolvedPath, content: bytes, before: Document | None) -> tuple[str, ...]:
-        expected = await worked_out(len(before.text), lambda: bytes_of(before)) if before is not None else None
+        expected = await off_loop_if_large(len(before.text), lambda: bytes_of(before)) if before is not None else None
         return await self._to_its_end(lambda given_up: replace_file(path, content, expected, given_up))
 
     async def remove(self, path: ResolvedPath, before: Document) -> None:
-        expected = await worked_out(len(before.text), lambda: bytes_of(before))
+        expected = await off_loop_if_large(len(before.text), lambda: bytes_of(before))
         await self._to_its_end(lambda given_up: remove_file(path, expected))
 
     async def _to_its_end(self, work: Callable[[threading.Event], Done]) -> Done:
@@ -146,7 +146,7 @@ def bytes_of(saved: Document) -> bytes:
     return encode(saved.path, saved.text, saved.encoding, mark=saved.mark)
 
 
-async def worked_out(size: int, work: Callable[[], Done]) -> Done:
+async def off_loop_if_large(size: int, work: Callable[[], Done]) -> Done:
     """The result of work on a text, done in a thread if there is much of it."""
     return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
 

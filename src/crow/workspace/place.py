@@ -89,7 +89,9 @@ def _folder_above(real: str) -> FolderIdentity | None:
     return None
 
 
-class Place:
+class PinnedFile:
+    """A name in a folder that is held open: whatever becomes of the path meanwhile, it stays this folder's file."""
+
     def __init__(
         self, path: ResolvedPath, *, make_folders: bool = False, passed: list[os.stat_result] | None = None
     ) -> None:
@@ -107,7 +109,7 @@ class Place:
         os.close(self.folder)
 
     def status(self) -> os.stat_result | None:
-        """Of what lies here, not of what it may point to; None if nothing does."""
+        """The status of what lies here, not of what it may point to; None if nothing does."""
         try:
             return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -180,21 +182,21 @@ def open_resolved(path: ResolvedPath, flags: int) -> int:
         if not hasattr(os, "O_PATH"):  # one may pass through folders that one may not open (macOS)
             refuse_link(path.real)
             return os.open(path.real, flags | getattr(os, "O_NOFOLLOW_ANY", 0))
-        with Place(path) as place:
-            return os.open(place.name, flags, dir_fd=place.folder)
+        with PinnedFile(path) as file:
+            return os.open(file.name, flags, dir_fd=file.folder)
     except OSError:
         refuse_link(path.real)
         raise
 
 
 def status_of(path: ResolvedPath) -> os.stat_result:
-    """Of what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
+    """The status of what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
     if not hasattr(os, "O_PATH"):
         refuse_link(path.real)
         return _expected(path, os.stat(path.real))
     try:
-        with Place(path) as place:
-            status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        with PinnedFile(path) as file:
+            status = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
     except OSError:
         refuse_link(path.real)
         raise
@@ -223,14 +225,14 @@ def pinned_only(paths: Sequence[str]) -> list[str]:
     """Those of resolved, sorted paths that lead to something over no symbolic link; each folder is opened once."""
     kept: list[str] = []
     for folder, group in groupby(paths, lambda path: os.path.dirname(path.rstrip("/"))):
-        with contextlib.suppress(OSError, FileChanged), Place(ResolvedPath(os.path.join(folder, "."))) as place:
-            kept += [path for path in group if _lies_in(place, os.path.basename(path.rstrip("/")))]
+        with contextlib.suppress(OSError, FileChanged), PinnedFile(ResolvedPath(os.path.join(folder, "."))) as file:
+            kept += [path for path in group if _lies_in(file, os.path.basename(path.rstrip("/")))]
     return kept
 
 
-def _lies_in(place: Place, name: str) -> bool:
+def _lies_in(file: PinnedFile, name: str) -> bool:
     try:
-        status = os.stat(name, dir_fd=place.folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=file.folder, follow_symlinks=False)
     except OSError:
         return False
     return not stat.S_ISLNK(status.st_mode)
@@ -258,8 +260,8 @@ def trail_of(path: ResolvedPath, roots: Sequence[str]) -> Trail:
     verify(path)
     passed: list[os.stat_result] = []
     end: os.stat_result | None = None
-    with contextlib.suppress(OSError), Place(path, passed=passed) as place:
-        end = place.status()
+    with contextlib.suppress(OSError), PinnedFile(path, passed=passed) as file:
+        end = file.status()
     above = min((len(_names(root)) for root in roots if is_inside(path.real, root)), default=0)
     return Trail(tuple(map(_stamp, passed[above:])), _stamp(end) if end is not None else None)
 

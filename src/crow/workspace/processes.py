@@ -21,10 +21,10 @@ MARK = "CROW_TERMINAL"
 
 MOST_ROUNDS = 100
 """Looks for marked processes, as long as each finds some that the last one did not."""
-LOOK_EVERY = 0.01
+POLL_INTERVAL = 0.01
 """Seconds between two looks whether marked processes have ended."""
 
-PATIENCE = 10
+START_TIMEOUT = 10
 """Seconds that the keeper gets to start a command."""
 
 _KEPT_FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
@@ -60,7 +60,7 @@ class Keeper:
             self._hand_over(theirs.fileno(), *streams)
         supervised = Supervised(ours)
         try:
-            async with timeout(PATIENCE):
+            async with timeout(START_TIMEOUT):
                 await asyncio.get_running_loop().sock_sendall(ours, keeper.encode_request(request))
                 await supervised.started()
         except TimeoutError:
@@ -228,7 +228,7 @@ def end_marked(mark: str, grace: float = keeper.GRACE) -> None:
     _signal_all(found, signal.SIGTERM)
     grace_ends = time.monotonic() + grace
     while any(_start_of(process.id) == process.started for process in found) and time.monotonic() < grace_ends:
-        time.sleep(LOOK_EVERY)
+        time.sleep(POLL_INTERVAL)
     kill_marked(mark)
 
 

@@ -20,10 +20,10 @@ from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled,
 from crow.workspace.terminal_recording import Recording
 from crow.workspace.terminals import OutputFolder, remove_left_behind
 
-PATIENCE = 0.9
+END_TIMEOUT = 0.9
 """Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
 
-SILENT_AFTER = 5.0
+LOOKUP_TIMEOUT = 5.0
 """Seconds that a disk gets on which something is looked for that a command can do without."""
 
 PLAIN_OUTPUT = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
@@ -49,7 +49,7 @@ class LocalCommands:
         if not self._has_looked_round:
             self._has_looked_round = True
             with contextlib.suppress(FileSystemSilent):
-                await self._disk.run(lambda: remove_left_behind(os.path.dirname(self._folder.path)), SILENT_AFTER)
+                await self._disk.run(lambda: remove_left_behind(os.path.dirname(self._folder.path)), LOOKUP_TIMEOUT)
         mark = os.urandom(8).hex()
         variables = {**self._environ, **PLAIN_OUTPUT, **environ, "PWD": cwd, MARK: mark}
         request = Request(
@@ -75,7 +75,7 @@ class LocalCommands:
     async def _shell(self) -> str:
         """Looked for beside the event loop: a folder of PATH may lie on a disk that hangs."""
         try:
-            return await self._disk.run(lambda: find_shell(self._environ.get("PATH", "")), SILENT_AFTER)
+            return await self._disk.run(lambda: find_shell(self._environ.get("PATH", "")), LOOKUP_TIMEOUT)
         except FileSystemSilent:
             return "/bin/sh"
 
@@ -125,7 +125,7 @@ class LocalTerminal:
     async def kill(self) -> None:
         if self._process is not None:
             with contextlib.suppress(TimeoutError):
-                async with timeout(PATIENCE):
+                async with timeout(END_TIMEOUT):
                     await self._process.end()
                     await self.wait()
 
@@ -135,7 +135,7 @@ class LocalTerminal:
             return
         try:
             with contextlib.suppress(TimeoutError):
-                async with timeout(PATIENCE):
+                async with timeout(END_TIMEOUT):
                     await process.end()
         finally:
             # Whatever happened before: with its socket closed, the supervisor ends what may be left.
@@ -143,7 +143,7 @@ class LocalTerminal:
             self._recording.stop()
         if process.vanished:
             await asyncio.to_thread(kill_marked, self.mark)
-        await asyncio.wait([self._running()], timeout=PATIENCE)
+        await asyncio.wait([self._running()], timeout=END_TIMEOUT)
 
     def _running(self) -> asyncio.Task[TerminalExit]:
         if self._ended is None:

@@ -31,7 +31,7 @@ BURST = 4 * 2**20
 GLIMPSE = 2000
 
 
-class Excerpt(NamedTuple):
+class OutputExcerpt(NamedTuple):
     text: str
     truncated: bool
     end: int
@@ -45,7 +45,7 @@ class Recording:
         self._limit = limit
         self._on_growth = on_growth
         self._growth_is_told = False
-        self._kept = Kept(_File(folder, name, limit))
+        self._buffer = OutputBuffer(_File(folder, name, limit))
         self._output, self.writer = os.pipe()
         self._orders, self._orderer = os.pipe()
         self._drained = asyncio.Event()
@@ -74,17 +74,17 @@ class Recording:
                 os.close(descriptor)
         os.close(self._orderer)
 
-    async def excerpt(self, since: int) -> Excerpt:
+    async def excerpt(self, since: int) -> OutputExcerpt:
         """What came after a position, within the limit."""
-        view = self._kept.view(since)
-        readable = partial(_readable, view, self._limit, self._kept.file.where())
+        view = self._buffer.view(since)
+        readable = partial(_readable, view, self._limit, self._buffer.file.where())
         is_short = len(view.beginning) + len(view.end_part) <= texts.SLICE
         text, truncated = readable() if is_short else await asyncio.to_thread(readable)
-        return Excerpt(text, truncated, view.end)
+        return OutputExcerpt(text, truncated, view.end)
 
     def glimpse(self) -> str:
-        view = self._kept.newest(4 * GLIMPSE)
-        text = texts.plain(texts.decode_end(view.beginning))
+        view = self._buffer.newest(4 * GLIMPSE)
+        text = texts.without_escapes(texts.decode_end(view.beginning))
         if view.missing == 0 and len(text) <= GLIMPSE:
             return text
         return f"[… {view.lines:,} lines so far; the last of them:]\n{texts.last_part(text, GLIMPSE)}"
@@ -100,7 +100,7 @@ class Recording:
         try:
             self._pump()
         finally:
-            self._kept.file.close()
+            self._buffer.file.close()
             os.close(self._output)
             os.close(self._orders)
             self._tell(self._drained.set)
@@ -130,7 +130,7 @@ class Recording:
                 self._tell(self._drained.set)
 
     def _take(self, data: bytes) -> None:
-        self._kept.add(data)
+        self._buffer.add(data)
         if not self._growth_is_told:
             self._growth_is_told = True
             self._tell(self._grown)
@@ -170,7 +170,7 @@ class View(NamedTuple):
     lines: int
 
 
-class Kept:
+class OutputBuffer:
     """Filled by the thread, read by the event loop."""
 
     def __init__(self, file: "_File") -> None:
@@ -229,7 +229,7 @@ class _File:
             return f"it could not be kept: {self._trouble}"
         if not self._size:
             return ""
-        whole = f"its first {texts.in_words(LARGEST_FILE)} are" if self._full else "all of it is"
+        whole = f"its first {texts.size_text(LARGEST_FILE)} are" if self._full else "all of it is"
         return f"{whole} in {self._path}"
 
     def add(self, data: bytes, total: int, beginning: bytearray) -> None:
@@ -265,14 +265,14 @@ class _File:
 def _readable(view: View, limit: int, where: str) -> tuple[str, bool]:
     if view.missing:
         pieces = (
-            texts.first_part(texts.plain(texts.decode_beginning(view.beginning)), limit // 2),
-            texts.last_part(texts.plain(texts.decode_end(view.end_part)), limit // 2),
+            texts.first_part(texts.without_escapes(texts.decode_beginning(view.beginning)), limit // 2),
+            texts.last_part(texts.without_escapes(texts.decode_end(view.end_part)), limit // 2),
         )
     else:
-        text = texts.plain(texts.decode_end(view.beginning + view.end_part))
+        text = texts.without_escapes(texts.decode_end(view.beginning + view.end_part))
         pieces = texts.split_to_fit(text, limit)
         if pieces is None:
             return text, False
     size = len(view.beginning) + view.missing + len(view.end_part) - sum(len(piece.encode()) for piece in pieces)
-    note = f"{texts.in_words(size)} left out here" + (f"; {where}" if where else "")
+    note = f"{texts.size_text(size)} left out here" + (f"; {where}" if where else "")
     return texts.joined(pieces, note), True

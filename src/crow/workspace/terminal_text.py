@@ -26,7 +26,7 @@ Pieces = tuple[str, str]
 """A beginning and an end, between which something was left out."""
 
 
-def plain(text: str) -> str:
+def without_escapes(text: str) -> str:
     """Without escape sequences and other controls; of a line that was rewritten, the last state."""
     text = "".join(map(_without_controls, _slices(text)))
     if "\r" not in text:
@@ -106,7 +106,7 @@ def joined(pieces: Pieces, note: str) -> str:
     return f"{beginning}{newline}[… {note} …]\n{end}"
 
 
-def in_words(size: int) -> str:
+def size_text(size: int) -> str:
     """A number of bytes, as precise as a person wants it."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= unit:

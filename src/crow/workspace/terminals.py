@@ -14,7 +14,7 @@ from crow.errors import WorkspaceError
 from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
 
 MOST_IN_BACKGROUND = 16
-FAREWELL = 1.2
+RELEASE_TIMEOUT = 1.2
 """Seconds that closing waits for the releases; those of a client that does not answer go on by themselves."""
 
 
@@ -88,7 +88,7 @@ class Terminals:
         self._background.clear()
         for terminal in list(self._open):
             self.release_soon(terminal)
-        await self.released(FAREWELL)
+        await self.released(RELEASE_TIMEOUT)
         await self._commands.close()
 
     # --- in the background

@@ -16,7 +16,7 @@ from crow.tools.changing import digest_of, show_change, worked_out
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import Place, ResolvedPath
+from crow.workspace.place import PinnedFile, ResolvedPath
 
 MOST_KEPT = 32 * 2**20
 """Characters of former texts that are kept for a client; beyond that the oldest edits cannot be taken back."""
@@ -189,7 +189,7 @@ def _remove_empty(folders: Sequence[str]) -> None:
     """Removes the folders that an edit made, the innermost first, up to one in which something else lies by now."""
     for folder in folders:
         try:
-            with Place(ResolvedPath(folder)) as place:
+            with PinnedFile(ResolvedPath(folder)) as place:
                 os.rmdir(place.name, dir_fd=place.folder)
         except OSError:
             return
