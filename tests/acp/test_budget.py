@@ -1,5 +1,7 @@
 """Budgets: a turn pauses before it spends more, asks where the client can, and goes on after a yes."""
 
+import re
+
 import pytest
 
 from crow.model.scripted import Call
@@ -74,7 +76,7 @@ def test_without_forms_it_stops_with_words_and_the_next_prompt_goes_on(open_edit
     assert crow.prompt("Read.") == STOPPED
     assert len(crow.model_requests()) == 4
     [stop] = [notice for notice in crow.notices if "used up" in notice]
-    assert stop == "The budget of this session, 0.10 USD, is used up: 0.12 USD so far."
+    assert re.findall(r"\d\.\d\d USD", stop) == ["0.10 USD", "0.12 USD"]
     assert crow.permissions == []
     assert crow.prompt("go on") == STOPPED
     assert len(crow.model_requests()) == 8
@@ -111,7 +113,7 @@ def test_a_subagent_spends_from_the_same_purse_and_stops_too(open_editor):
     assert len(crow.model_requests()) == 4
     [call_] = [call for call in crow.tool_calls().values() if "Scout" in call["title"]]
     assert call_["status"] == "failed"
-    assert "The budget of this turn, 0.10 USD, is used up" in str(call_["content"])
+    assert "0.10 USD" in str(call_["content"])
     assert len([notice for notice in crow.notices if "used up" in notice]) == 1
 
 
@@ -134,7 +136,7 @@ def test_two_processes_share_a_day(open_editor):
     assert crow.prompt("hi") == {"stopReason": "end_turn"}
     assert other.prompt("hi") == {"stopReason": "end_turn"}
     assert crow.prompt("hi") == STOPPED
-    assert "The budget of today, 0.10 USD, is used up: 0.12 USD so far." in crow.notices
+    assert any(re.search("today.* 0.10 USD.* 0.12 USD", notice) for notice in crow.notices)
     assert len(crow.model_requests()) == 2  # both record to the same file
 
 

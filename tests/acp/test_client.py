@@ -313,7 +313,7 @@ def test_an_agent_that_closes_its_output_and_stays(tmp_path: Path, monkeypatch: 
 
 def test_an_agent_that_never_answers(tmp_path: Path) -> None:
     command = fake_agent(tmp_path, "while True: receive()")
-    with pytest.raises(AgentGone, match=r"did not answer initialize within 0\.1 s"):
+    with pytest.raises(AgentGone, match=r"initialize .*0\.1 s"):
         converse(command, Listener(), patience=0.1)
 
 
@@ -330,7 +330,7 @@ def test_a_turn_that_ends_in_an_unknown_way(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_exist() -> None:
-    with pytest.raises(AgentGone, match="cannot be started: No such file"):
+    with pytest.raises(AgentGone, match="No such file"):
         converse(["/no/such/agent"], Listener())
 
 

@@ -227,7 +227,7 @@ def test_a_link_that_cannot_be_read_is_said_to_both(open_editor, make, capabilit
     text = told(crow, link(make(crow.workspace)))
     assert text.startswith("[The user attached something that was left out: the link: ")
     [notice] = crow.notices
-    assert notice.startswith("The link was left out: ")
+    assert "left out" in notice
 
 
 @pytest.mark.rule("R84")
@@ -326,7 +326,7 @@ def test_what_is_no_picture_is_not_sent_as_one(open_editor, case):
     text = told(crow, {"type": "image", "data": data, "mimeType": kind})
     assert text.startswith("[The user attached something that was left out: the attached image (")
     [notice] = crow.notices
-    assert "it is no image that models take" in notice
+    assert "no image" in notice
 
 
 @pytest.mark.rule("R66")
@@ -350,7 +350,8 @@ def test_a_long_attachment_is_cut_and_said_to_both(open_editor):
     text = told(crow, embedded(text="x" * 300_000))
     assert text.endswith("(cut: 262,144 of 300,000 characters are shown)")
     [notice] = crow.notices
-    assert notice == "file:///a.txt is long: the model got the first 256 kB of it."
+    assert notice.startswith("file:///a.txt ")
+    assert "256 kB" in notice
 
 
 @pytest.mark.rule("R84")

@@ -304,13 +304,13 @@ def test_deep_nesting_is_an_error_not_a_crash(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_files_place(tmp_path: Path) -> None:
     (tmp_path / "config.toml").mkdir()
-    with pytest.raises(ConfigError, match=r"/config\.toml cannot be read: is a directory\.$"):
+    with pytest.raises(ConfigError, match=r"/config\.toml .*: is a directory"):
         load_settings(str(tmp_path))
 
 
 def test_a_pipe_in_the_files_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.toml")
-    with pytest.raises(ConfigError, match=r"/config\.toml cannot be read: it is no plain file\.$"):
+    with pytest.raises(ConfigError, match=r"/config\.toml .*plain file"):
         load_settings(str(tmp_path))
 
 

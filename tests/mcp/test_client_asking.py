@@ -23,7 +23,7 @@ def test_a_servers_question_reaches_the_person_as_a_form(tmp_path):
     more = {"capabilities": FORMS, "answers": {"elicitation/create": answer}}
     done, editor = one_call(tmp_path, good(), "order", more)
     [form] = forms
-    assert form["message"] == "The MCP server good asks: What shall it be?"
+    assert form["message"].endswith("server good asks: What shall it be?")
     assert form["toolCallId"] == done["toolCallId"]
     assert form["requestedSchema"]["type"] == "object"
     assert set(form["requestedSchema"]["properties"]) == {"flavour", "amount"}

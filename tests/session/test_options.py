@@ -199,7 +199,7 @@ def test_a_model_without_its_key_cannot_be_chosen_and_nothing_changes(tmp_path: 
     config = provider_table("one", NOWHERE, "a") + provider_table("two", NOWHERE, "b", more='api_key_env = "TWO_KEY"\n')
 
     async def story(session: Opened) -> None:
-        with pytest.raises(ConfigError, match="The key of two is missing: the variable TWO_KEY is not set"):
+        with pytest.raises(ConfigError, match="TWO_KEY"):
             await session.options.choose("model", "two/b")
         assert session.values()["model"] == "one/a"
         assert session.told.events == []

@@ -106,7 +106,7 @@ def test_closing_on_a_full_disk_says_so(tmp_path):
         for event in BIG:
             session.add(event)
 
-    with pytest.raises(StorageFailed, match="the disk is full"):
+    with pytest.raises(StorageFailed, match="disk is full"):
         with_store(tmp_path, talk, max_pages=20)
     assert with_store(tmp_path, lambda store: store.events("s", former_texts=True)) == []
 
@@ -119,7 +119,7 @@ def test_no_more_is_held_in_memory_than_a_limit_and_nothing_follows_a_gap():
     pending.take([TextDelta(f"m{number}", "x" * 300) for number in range(4, 9)], 1)
     assert 1 < len(pending.rows) < 4
     rows = list(pending.rows)
-    with pytest.raises(StorageFailed, match="Not everything of the session s could be kept") as failure:
+    with pytest.raises(StorageFailed, match="session s ") as failure:
         pending.check_whole("s")
     assert "Load the session again" in failure.value.remedy
     pending.take([CallStarted("c1")], 1)
@@ -135,7 +135,7 @@ def test_a_session_that_lost_something_can_be_loaded_again(tmp_path):
         session.pending._largest = 100_000
         for event in BIG[:5]:
             session.add(event)
-            with pytest.raises(StorageFailed, match="the disk is full"):
+            with pytest.raises(StorageFailed, match="disk is full"):
                 await session.store_all()
         await store.delete("big")
         for _ in range(2):
@@ -226,7 +226,7 @@ def test_what_is_no_file_is_named_and_not_waited_for(tmp_path, make):
 
     async def talk(store):
         for asking, tried in ((store.create("s", "/p", []), "kept in"), (store.page(None, "", 5), "read from")):
-            with pytest.raises(StorageFailed, match=f"cannot be {tried} {tmp_path}/sessions.db: it is a folder"):
+            with pytest.raises(StorageFailed, match=f"{tried} {tmp_path}/sessions.db: .*folder"):
                 await asking
 
     with_store(tmp_path, talk)

@@ -110,7 +110,7 @@ def encoded(content, check=b"\0\0\0\0"):
     ],
 )
 def test_a_cursor_that_is_not_ours_is_refused(tmp_path, cursor):
-    with pytest.raises(BadCursor, match="does not belong to this list"):
+    with pytest.raises(BadCursor):
         with_store(tmp_path, lambda store: store.page(None, cursor, 2))
 
 

@@ -61,7 +61,7 @@ def test_what_is_still_in_the_write_ahead_file_is_in_the_copy_too(tmp_path):
         await say(store, "s")
         assert (tmp_path / "sessions.db-wal").stat().st_size > 0
         migrate(tmp_path)
-        with pytest.raises(StorageFailed, match="a newer Crow wrote it"):
+        with pytest.raises(StorageFailed, match="newer Crow"):
             await store.create("t", "/p", [])
 
     with_store(tmp_path, talk)
@@ -80,7 +80,7 @@ def test_a_migration_is_done_once(tmp_path):
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path):
     with_store(tmp_path, lambda store: say(store, "s"))
-    with pytest.raises(StorageFailed, match=r"sessions\.db: no such table"):
+    with pytest.raises(StorageFailed, match=r"sessions\.db: "):
         migrate(tmp_path, BROKEN)
     assert with_store(tmp_path, events) == list(turn("t1", "hello"))
     migrate(tmp_path)
@@ -110,6 +110,6 @@ def test_a_newer_file_that_was_left_in_the_middle_is_left_so(tmp_path):
         shutil.copy(tmp_path / name, killed / name)
     database.close()
     before = {path.name: path.read_bytes() for path in killed.iterdir()}
-    with pytest.raises(StorageFailed, match="a newer Crow wrote it"):
+    with pytest.raises(StorageFailed, match="newer Crow"):
         with_store(killed, events)
     assert {name: (killed / name).read_bytes() for name in before} == before

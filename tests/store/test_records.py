@@ -136,7 +136,7 @@ async def read(store):
 def test_a_record_of_a_newer_version_is_refused_in_words_unless_it_may_be_left_out(tmp_path, edit):
     with_store(tmp_path, lambda store: say(store, "s"))
     change(tmp_path, f"UPDATE records SET {edit} WHERE seq = 3")
-    with pytest.raises(StorageFailed, match="newer version of Crow: record 3") as failure:
+    with pytest.raises(StorageFailed, match=r"newer .*: record 3") as failure:
         with_store(tmp_path, read)
     assert "update Crow" in failure.value.remedy
     change(tmp_path, "UPDATE records SET optional = 1 WHERE seq = 3")
@@ -151,7 +151,7 @@ def test_a_damaged_record_is_named_and_other_sessions_load(tmp_path, body):
 
     with_store(tmp_path, two)
     change(tmp_path, f"UPDATE records SET body = '{body}' WHERE seq = 3 AND session = 1")
-    with pytest.raises(StorageFailed, match=r"The session s is damaged: record 3 \(\"text_delta\"\)"):
+    with pytest.raises(StorageFailed, match=r"session s .*record 3 \(\"text_delta\"\)"):
         with_store(tmp_path, read)
     assert len(with_store(tmp_path, lambda store: store.events("other"))) == 4
 

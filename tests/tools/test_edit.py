@@ -125,7 +125,7 @@ def test_a_place_that_was_ambiguous_when_it_was_read_is_not_guessed(tmp_path):
     async def run(hand: Hand) -> None:
         await hand.call("read", path="a")
         path.write_text("middle\nx\n")
-        with pytest.raises(WorkspaceError, match="which place is meant is unclear"):
+        with pytest.raises(WorkspaceError, match="unclear"):
             await hand.edit("a", "x\n", "y\n")
 
     play(tmp_path, run)

@@ -371,7 +371,7 @@ def test_a_name_with_two_values_is_noticed_however_it_is_spelled(raw: str, doubl
     call = ToolCall("c1", "write", raw)
     tool = ArgumentReader(ARGUMENTS["write"])
     if doubled:
-        with pytest.raises(BadArguments, match=f"`{doubled}` stands in it twice"):
+        with pytest.raises(BadArguments, match=f"`{doubled}`"):
             tool.read(call)
     else:
         assert msgspec.to_builtins(tool.read(call)[0])["path"] == "a"
@@ -405,7 +405,7 @@ def test_a_servers_tool_gets_the_form_and_keeps_its_own_judgement() -> None:
     assert given({"arguments": {"user_id": 5}}) == {"user_id": 5}
     assert given({"user_id": "me"}) == {"user_id": "me"}
     assert given({"user_id": 5, "input": '{"a": 1}'}) == {"user_id": 5, "input": '{"a": 1}'}
-    with pytest.raises(BadArguments, match="`user_id` is missing"):
+    with pytest.raises(BadArguments, match="`user_id`"):
         given({"id": 5})
 
 

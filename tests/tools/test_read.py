@@ -51,7 +51,7 @@ def test_small_files(tmp_path, content, text):
 
 def test_a_line_behind_the_end_is_an_error_that_says_so(tmp_path):
     (tmp_path / "a").write_text("one\n")
-    with pytest.raises(WorkspaceError, match="has 1 lines: there is no line 2"):
+    with pytest.raises(WorkspaceError, match=r"1 lines: .*line 2"):
         read(tmp_path, path="a", offset=2)
 
 
@@ -80,7 +80,7 @@ def test_a_folder_with_very_many_names_is_listed_piece_by_piece(tmp_path):
     assert first.message == "entries 1-1000 of 1003"
     assert read(tmp_path, path=".", offset=1001).text == "1000\n1001\n1002"
     assert read(tmp_path, path=".", offset=2, limit=1).text == "0001\n(1001 more names: go on with offset 3)"
-    with pytest.raises(WorkspaceError, match="has 1003 names: there is no name 1004"):
+    with pytest.raises(WorkspaceError, match=r"1003 names: .*name 1004"):
         read(tmp_path, path=".", offset=1004)
 
 

@@ -99,7 +99,7 @@ def test_the_certificate_must_be_that_of_the_name_though_an_address_is_connected
         site.pages["/"] = answer("secure")
         assert page(f"https://site.test:{site.port}/").body == b"secure"
         assert asked_for == ["site.test"]
-        with pytest.raises(WebError, match=r"TLS connection to other\.test failed"):
+        with pytest.raises(WebError, match=r"TLS .*other\.test"):
             page(f"https://other.test:{site.port}/")
 
 
@@ -141,7 +141,7 @@ def test_a_redirect_with_a_blank_in_it_is_followed():
 def test_a_redirect_to_nowhere_is_said():
     with Website() as site:
         site.pages["/"] = redirect("//[")
-        with pytest.raises(WebError, match=r"127\.0\.0\.1 redirects to //\[, which is no web address"):
+        with pytest.raises(WebError, match=r"127\.0\.0\.1 .*//\["):
             page(f"{site.url}/")
 
 
@@ -228,9 +228,9 @@ def test_a_body_that_breaks_off_is_given_as_far_as_it_came():
 def test_a_server_that_says_nothing_is_given_up():
     with Website() as site:
         site.pages["/"] = silent
-        with pytest.raises(WebError, match="sent nothing for too long"):
+        with pytest.raises(WebError, match="sent nothing"):
             page(f"{site.url}/", FetchLimits(silence=0.2))
-        with pytest.raises(WebError, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(WebError, match=r"0\.2 s"):
             page(f"{site.url}/", FetchLimits(total=0.2))
 
 
@@ -321,7 +321,7 @@ def test_it_is_unpacked_however_it_is_split(encoding):
 def test_what_is_not_packed_as_it_says_is_said(encoding):
     with Website() as site:
         site.pages["/"] = answer(b"just text", content_encoding=encoding)
-        with pytest.raises(WebError, match=f"says that its answer is encoded as {encoding}, but it is not"):
+        with pytest.raises(WebError, match=f"encoded as {encoding}"):
             page(f"{site.url}/")
 
 
@@ -366,7 +366,7 @@ def test_where_a_proxy_is_set_a_failure_says_that_none_is_used(monkeypatch):
         port = taken.getsockname()[1]
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
     for url in (f"http://shut.test:{port}/", "http://nowhere.invalid/"):
-        with pytest.raises(WebError, match="HTTP_PROXY is set, but Crow uses no proxy for the web") as raised:
+        with pytest.raises(WebError, match="HTTP_PROXY") as raised:
             asyncio.run(fetch(read_url(url), Reach(ALLOWED, only_tests), FetchLimits(), always))
         assert "secret" not in str(raised.value)
 

@@ -241,7 +241,7 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to():
     rebinding = Rebinding("93.184.216.34", "127.0.0.1")
     with forbidden_listeners() as (port, listeners), watched() as connections:
         url = read_url(f"http://rebinding.test:{port}/")
-        with pytest.raises(WebError, match="does not take connections"):
+        with pytest.raises(WebError, match="connections"):
             asyncio.run(fetch(url, Reach((), rebinding), LIMITS, lambda start, target: True))
         assert (rebinding.asked, connections) == (1, ["93.184.216.34"])
         assert [listener.accepted for listener in listeners] == [0, 0]
@@ -257,7 +257,7 @@ def test_each_hop_is_looked_up_and_checked_again():
     with Website() as site, watched() as connections:
         site.pages["/"] = redirect(f"http://changing.test:{site.port}/secret")
         url = read_url(f"http://named.test:{site.port}/")
-        with pytest.raises(WebError, match=r"changing\.test has an address that is not on the public internet"):
+        with pytest.raises(WebError, match=r"changing\.test .*public internet"):
             asyncio.run(fetch(url, Reach(["named.test"], mixed), LIMITS, lambda start, target: True))
         assert connections == ["127.0.0.1"]
         assert [request.path for request in site.requests] == ["/"]

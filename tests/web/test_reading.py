@@ -80,7 +80,7 @@ def test_a_conversion_is_given_up_after_a_while():
 
 
 def test_a_conversion_that_crashes_is_an_error_in_words():
-    with pytest.raises(WebError, match="could not be converted"):
+    with pytest.raises(WebError, match="converted"):
         asyncio.run(convert_page(Job("other", 0, ""), b""))  # pyright: ignore[reportArgumentType]
 
 
@@ -218,7 +218,7 @@ def test_a_text_about_pdf_files_is_none(kind):
     "body", [b"%PDF-1.7\nnonsense", b"%PDF-1.4\n" + b"1 0 obj<</Type/Catalog/Pages 1 0 R>>endobj\n" * 9]
 )
 def test_a_damaged_pdf_is_said(body):
-    with pytest.raises(WebError, match=r"PDF|could not be converted"):
+    with pytest.raises(WebError, match=r"PDF|converted"):
         read(body, "application/pdf")
 
 
@@ -235,7 +235,7 @@ def test_a_picture_is_a_picture_whatever_it_calls_itself():
 
 
 def test_half_a_picture_is_none():
-    with pytest.raises(WebError, match="did not arrive whole"):
+    with pytest.raises(WebError, match="whole"):
         read(PICTURE, "image/png", cut="size")
 
 

@@ -224,7 +224,7 @@ def test_failures_are_told_without_the_key(name, page, said, caplog):
 def test_where_a_proxy_is_set_a_service_that_is_not_reached_says_that_none_is_used(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
     service = choose(WebSettings(search="searxng", url="http://0.0.0.0:9"), {})
-    with pytest.raises(WebError, match="HTTP_PROXY is set") as raised:
+    with pytest.raises(WebError, match="HTTP_PROXY") as raised:
         asyncio.run(service.search("crows", 3))
     assert "secret" not in str(raised.value)
 
@@ -310,7 +310,7 @@ def test_duckduckgo_may_find_nothing(monkeypatch):
 @pytest.mark.parametrize("results", [Failed("ratelimit"), [{"other": 1}], None])
 def test_duckduckgo_that_does_not_work_is_told_with_a_way_out(monkeypatch, results):
     stand_in(monkeypatch, results)
-    with pytest.raises(WebError, match=r"search in the section \[web\]"):
+    with pytest.raises(WebError, match=r"\[web\]"):
         asyncio.run(DuckDuckGo().search("crows", 10))
 
 

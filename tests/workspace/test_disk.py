@@ -50,7 +50,7 @@ def test_a_folder_that_hangs_is_named_and_costs_no_other_folder_anything(tmp_pat
         hung, sound = Disk(str(tmp_path / "hung")), Disk(str(tmp_path))
         with hanging(tmp_path) as pipe:
             for _ in range(disk.THREADS):
-                with pytest.raises(FileSystemSilent, match=r"The file system of .*/hung does not answer\."):
+                with pytest.raises(FileSystemSilent, match=r"/hung "):
                     await hung.run(pipe.read_bytes, patience=0.05)
             began = threading.active_count()
             with pytest.raises(FileSystemSilent):

@@ -35,5 +35,5 @@ def test_lines_are_those_of_the_split_text_wherever_slices_end(monkeypatch, seed
 def test_what_is_no_unicode_is_read_as_latin_1_and_what_is_no_text_is_refused():
     found = excerpt_of_file(io.BytesIO(b"a" * 1000 + b"\nbr\xfccke\n"), "a", LineRange(2, 5, 100))
     assert found == Excerpt([Line("brücke", 6)], 2)
-    with pytest.raises(WorkspaceError, match=r"a is a binary file \(1,002 bytes\)"):
+    with pytest.raises(WorkspaceError, match=r"a .*binary.*1,002 bytes"):
         excerpt_of_file(io.BytesIO(b"a" * 1000 + b"\0\n"), "a", LineRange(1, 5, 100))

@@ -135,7 +135,7 @@ def test_a_folder_is_held_to_what_it_was(folder):
         with pytest.raises(WorkspaceError, match="does not exist"):
             await workspace.stat(pinned)
         (folder / "pub").mkdir()
-        with pytest.raises(FileChanged, match=r"/pub has changed since .*: its folder was replaced by another one\."):
+        with pytest.raises(FileChanged, match=r"/pub .*replaced"):
             await workspace.stat(pinned)
 
     asyncio.run(look())
@@ -148,7 +148,7 @@ def test_no_folder_is_made_again_for_a_write_that_is_refused(folder, gone):
     async def write() -> None:
         path = await workspace.resolve("pub/new/x")
         shutil.rmtree(folder / gone)
-        with pytest.raises(FileChanged, match="its folder is gone"):
+        with pytest.raises(FileChanged, match="gone"):
             await workspace.write_document(path, "x\n", None)
         assert not (folder / "pub").exists()
 
