@@ -9,34 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from crow.acp.wire import (
-    AgentMessageChunk,
-    AgentThoughtChunk,
-    AvailableCommandsUpdate,
-    CompactionUpdate,
-    ConfigOptionUpdate,
-    ContentBlock,
-    ContentToolContent,
-    CurrentModeUpdate,
-    DiffToolContent,
-    Notice,
-    Plan,
-    RequestPermissionRequest,
-    SessionInfoUpdate,
-    TerminalToolContent,
-    ToolCall,
-    ToolCallFields,
-    ToolCallUpdate,
-    ToolContent,
-    Update,
-    UsageUpdate,
-    UserMessageChunk,
-)
+from crow.acp import wire
 from crow.cli.render_calls import (
     APART,
     LONGEST_LINE,
     PlanShown,
     RunningCall,
+    brought,
     fenced,
     in_words,
     is_titled,
@@ -80,8 +59,6 @@ SILENCE = 1.0
 NOTICES = {"info": ("i", DIM), "warning": ("!", WARNING), "error": ("✗", BAD)}
 DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
 
-LONGEST_FACT = 60
-"""Columns of a message that may stand behind the call's title; a longer one goes below it."""
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
@@ -99,7 +76,7 @@ class Renderer:
         self._calls: dict[str, RunningCall] = {}
         self._ended_calls: set[str] = set()
         self._plan = PlanShown()
-        self._usage: UsageUpdate | None = None
+        self._usage: wire.UsageUpdate | None = None
         self._waiting = ""
         self._waiting_since = self._turn_since = self._last_word = clock()
         self._retry_at: float | None = None
@@ -172,28 +149,28 @@ class Renderer:
 
     # --- what the agent says
 
-    def update(self, update: Update) -> None:
+    def update(self, update: wire.Update) -> None:
         match update:
-            case AgentMessageChunk():
+            case wire.AgentMessageChunk():
                 self._say("text", update.content, update.message_id)
-            case AgentThoughtChunk():
+            case wire.AgentThoughtChunk():
                 self._say("thought", update.content, update.message_id)
-            case ToolCall() | ToolCallUpdate():
+            case wire.ToolCall() | wire.ToolCallUpdate():
                 self._follow(update)
-            case Plan():
+            case wire.Plan():
                 self._show_plan(update)
-            case Notice():
+            case wire.Notice():
                 self._notice(update)
-            case UsageUpdate():
+            case wire.UsageUpdate():
                 self._usage = update
-            case UserMessageChunk():
+            case wire.UserMessageChunk():
                 pass  # what the person said, as a replay tells it: they know
             case (
-                AvailableCommandsUpdate()
-                | CurrentModeUpdate()
-                | ConfigOptionUpdate()
-                | SessionInfoUpdate()
-                | CompactionUpdate()
+                wire.AvailableCommandsUpdate()
+                | wire.CurrentModeUpdate()
+                | wire.ConfigOptionUpdate()
+                | wire.SessionInfoUpdate()
+                | wire.CompactionUpdate()
             ):
                 pass  # of use to a client in which one can choose
             case _:
@@ -206,7 +183,7 @@ class Renderer:
         self._line(f"{mark} ", style, (clean_prose(text), style))
         self._screen.flush()
 
-    def _say(self, kind: str, content: ContentBlock, message_id: str | None) -> None:
+    def _say(self, kind: str, content: wire.ContentBlock, message_id: str | None) -> None:
         block = f"{kind} {message_id}"
         words = in_words(content)
         if block != self._block or self._prose is None:
@@ -224,7 +201,7 @@ class Renderer:
             return prose(self._screen, first="… ", rest="  ", style=THOUGHT, markdown=False)
         return prose(self._screen)
 
-    def _notice(self, notice: Notice) -> None:
+    def _notice(self, notice: wire.Notice) -> None:
         if is_wait(notice) and (self._screen.live or self._asking):
             return  # the live line says it while it lasts, and a person who is asked knows
         mark, style = NOTICES.get(notice.severity, NOTICES["info"])
@@ -235,8 +212,8 @@ class Renderer:
 
     # --- tool calls
 
-    def _follow(self, update: ToolCall | ToolCallUpdate) -> None:
-        if isinstance(update, ToolCallUpdate) and update.tool_call_id in self._ended_calls:
+    def _follow(self, update: wire.ToolCall | wire.ToolCallUpdate) -> None:
+        if isinstance(update, wire.ToolCallUpdate) and update.tool_call_id in self._ended_calls:
             return  # how a command in the background has ended: a notice says it too
         call = self._know(update)
         if update.status in ("completed", "failed"):
@@ -248,7 +225,7 @@ class Renderer:
         if self._waiting != call.title:
             self.wait(call.title)
 
-    def _know(self, update: ToolCall | ToolCallFields) -> RunningCall:
+    def _know(self, update: wire.ToolCall | wire.ToolCallFields) -> RunningCall:
         self._ended_calls.discard(update.tool_call_id)
         call = self._calls.get(update.tool_call_id)
         if call is None:
@@ -256,7 +233,7 @@ class Renderer:
         if update.title:
             call.title = one_line(update.title)
         call.kind = update.kind or call.kind
-        call.is_task = call.is_task or (isinstance(update, ToolCall) and update.name == "task")
+        call.is_task = call.is_task or (isinstance(update, wire.ToolCall) and update.name == "task")
         if update.status == "in_progress" and call.status != "in_progress":
             call.started = self._clock()
             call.content = []  # from now on it is what the call brings, no longer what it is about to do
@@ -276,7 +253,7 @@ class Renderer:
 
     def _show_end(self, call: RunningCall, *, ok: bool) -> None:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
-        fact, lines = _brought(call, ok=ok)
+        fact, lines = brought(call, ok=ok)
         is_command = call.kind == "execute"
         took = "" if is_command and call.message else duration(self._clock() - call.started)
         self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, unsaid([*fact.split(" · "), took], call.title))
@@ -285,7 +262,7 @@ class Renderer:
         else:
             self._details(lines)
         for item in call.content:
-            if isinstance(item, DiffToolContent) and item not in call.asked:
+            if isinstance(item, wire.DiffToolContent) and item not in call.asked:
                 self._diff(item)
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
@@ -306,7 +283,7 @@ class Renderer:
         for line in lines[-OUTPUT_LINES:]:
             self._code("  │ ", cut(line, LONGEST_LINE), DIM)
 
-    def _diff(self, change: DiffToolContent) -> None:
+    def _diff(self, change: wire.DiffToolContent) -> None:
         size, lines = shown_diff(change)
         path = one_line(relative_to(change.path, self.folder) if self.folder else change.path)
         new = " (new)" if change.old_text is None else ""
@@ -322,7 +299,7 @@ class Renderer:
 
     # --- the plan
 
-    def _show_plan(self, plan: Plan) -> None:
+    def _show_plan(self, plan: wire.Plan) -> None:
         heading, steps = self._plan.changes(plan)
         if not heading:
             return
@@ -333,7 +310,7 @@ class Renderer:
 
     # --- questions
 
-    def ask(self, request: RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
+    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
         """Shows what is asked and why, and the choices as keys and words. The live line rests until `show_answer`."""
         call = self._know(request.tool_call)
         self._asking = True
@@ -350,20 +327,20 @@ class Renderer:
         self._screen.write("  → ", QUESTION)
         self._screen.flush()
 
-    def _show_asked(self, content: list[ToolContent], title: str) -> None:
+    def _show_asked(self, content: list[wire.ToolContent], title: str) -> None:
         """Everything that would be done, and why it is asked."""
         for item in content:
             match item:
-                case DiffToolContent():
+                case wire.DiffToolContent():
                     self._diff(item)
-                case ContentToolContent():
+                case wire.ContentToolContent():
                     code = fenced(item)
                     if code and not is_titled(code, title):
                         for line in code:
                             self._code("  │ ", line, CODE)
                     elif not code:
                         self._details(text_lines([item]), most=20)
-                case TerminalToolContent():
+                case wire.TerminalToolContent():
                     pass  # we offer no terminals, so there is none to look into
                 case _:
                     assert_never(item)
@@ -450,9 +427,9 @@ class Renderer:
         self._asking = False
 
 
-def is_wait(update: Update) -> bool:
+def is_wait(update: wire.Update) -> bool:
     """Whether it only says that something is still being waited for."""
-    return isinstance(update, Notice) and update.meta is not None and update.meta.crow.is_wait
+    return isinstance(update, wire.Notice) and update.meta is not None and update.meta.crow.is_wait
 
 
 def how_it_stopped(reason: str, left_open: str = "") -> str:
@@ -469,25 +446,3 @@ def how_it_stopped(reason: str, left_open: str = "") -> str:
         return "cancelled"
     known = StopReason(reason).why if reason in StopReason.__members__.values() else ""
     return f"stopped: {known} ({reason})" if known else one_line(f"stopped: {reason}")
-
-
-def _brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
-    """What a call brought: a few words to stand behind its title, and the lines to show below it."""
-    lines = text_lines([item for item in call.content if item not in call.asked])
-    words = call.message if cells(call.message) <= LONGEST_FACT else ""
-    if call.kind == "execute":
-        said_last = lines[-1] if lines else ""
-        is_short = not call.message and len(lines) == 1 and cells(said_last) <= LONGEST_FACT
-        return (said_last, lines[:-1]) if is_short or (words and said_last == words) else (words, lines)
-    if call.is_task and ok:
-        return words, lines
-    if not ok:
-        return "", lines
-    return words or _summary(call.kind, lines), [call.message] if call.message and not words else []
-
-
-def _summary(kind: str, lines: list[str]) -> str:
-    """A short message in its own words; but a line of a file says nothing without the rest."""
-    if len(lines) == 1 and kind != "read" and cells(lines[0]) <= LONGEST_FACT:
-        return lines[0]
-    return counted(len(lines), "line") if lines else ""

@@ -16,7 +16,7 @@ from crow.acp.wire import (
     TextContent,
     ToolContent,
 )
-from crow.cli.render_screen import BOLD, CODE, DIM, GOOD, PLAIN, clean_prose
+from crow.cli.render_screen import BOLD, CODE, DIM, GOOD, PLAIN, cells, clean_prose, counted
 from crow.diff import Statistics, split_lines, unified
 from crow.visible import one_line
 
@@ -226,3 +226,31 @@ def live_lines(calls: Collection[RunningCall], label: str) -> list[str]:
 
 def _last_lines(call: RunningCall, most: int) -> list[str]:
     return [f"  │ {line}" for line in text_lines(call.content)[-most:]]
+
+
+# --- what a call brought
+
+LONGEST_FACT = 60
+"""Columns of a message that may stand behind the call's title; a longer one goes below it."""
+
+
+def brought(call: RunningCall, *, ok: bool) -> tuple[str, list[str]]:
+    """What a call brought: a few words to stand behind its title, and the lines to show below it."""
+    lines = text_lines([item for item in call.content if item not in call.asked])
+    words = call.message if cells(call.message) <= LONGEST_FACT else ""
+    if call.kind == "execute":
+        said_last = lines[-1] if lines else ""
+        is_short = not call.message and len(lines) == 1 and cells(said_last) <= LONGEST_FACT
+        return (said_last, lines[:-1]) if is_short or (words and said_last == words) else (words, lines)
+    if call.is_task and ok:
+        return words, lines
+    if not ok:
+        return "", lines
+    return words or _summary(call.kind, lines), [call.message] if call.message and not words else []
+
+
+def _summary(kind: str, lines: list[str]) -> str:
+    """A short message in its own words; but a line of a file says nothing without the rest."""
+    if len(lines) == 1 and kind != "read" and cells(lines[0]) <= LONGEST_FACT:
+        return lines[0]
+    return counted(len(lines), "line") if lines else ""
