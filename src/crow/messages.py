@@ -9,8 +9,8 @@ from typing import Any, cast
 import msgspec
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="role"):
-    """One entry of the history. Subclasses: UserMessage, AssistantMessage, ToolMessage."""
+class _Message(msgspec.Struct, frozen=True, tag_field="role"):
+    """Base of all messages."""
 
 
 class Part(msgspec.Struct, frozen=True, tag_field="part", omit_defaults=True):
@@ -109,11 +109,11 @@ UserPart = Text | Image | Audio
 AssistantPart = Text | Thought | ToolCall
 
 
-class UserMessage(Message, frozen=True, tag="user"):
+class UserMessage(_Message, frozen=True, tag="user"):
     parts: tuple[UserPart, ...]
 
 
-class AssistantMessage(Message, frozen=True, tag="assistant"):
+class AssistantMessage(_Message, frozen=True, tag="assistant"):
     parts: tuple[AssistantPart, ...]
 
     @property
@@ -121,13 +121,17 @@ class AssistantMessage(Message, frozen=True, tag="assistant"):
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
-class ToolMessage(Message, frozen=True, tag="tool"):
+class ToolMessage(_Message, frozen=True, tag="tool"):
     """The answer to one call. Every call of an AssistantMessage has exactly one, directly after it."""
 
     call_id: str
     text: str
     ok: bool = True
     images: tuple[Image, ...] = ()
+
+
+Message = UserMessage | AssistantMessage | ToolMessage
+"""One entry of the history."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

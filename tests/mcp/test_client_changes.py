@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crow.mcp.using.tool import LARGEST_DIFF, changes_of, command_of, growing_change, target_of
+from crow.mcp.using.tool import LARGEST_DIFF, changes_of, command_of, partial_change, target_of
 from crow.results import DiffBlock, TextBlock
 from crow.workspace.local import LocalWorkspace
 
@@ -73,16 +73,16 @@ def test_nothing_is_shown_of_what_lies_outside_is_too_large_or_is_no_change(tmp_
 
 
 def test_a_change_is_shown_while_it_arrives():
-    assert growing_change({"file_path": "a.py", "old_string": "one"}) is None
+    assert partial_change({"file_path": "a.py", "old_string": "one"}) is None
     growing = {"file_path": "a.py", "old_string": "one", "new_string": "1"}
-    assert growing_change(growing) == (DiffBlock("a.py", "modify", "one", "1"),)
+    assert partial_change(growing) == (DiffBlock("a.py", "modify", "one", "1"),)
     edits = [{"oldText": "one", "newText": "1"}, {"oldText": "tw"}]
-    assert growing_change({"path": "a.py", "edits": edits}) == (DiffBlock("a.py", "modify", "one", "1"),)
-    assert growing_change({"path": "a.py", "file_text": "x = "}) == TextBlock("x = ", language="py")
+    assert partial_change({"path": "a.py", "edits": edits}) == (DiffBlock("a.py", "modify", "one", "1"),)
+    assert partial_change({"path": "a.py", "file_text": "x = "}) == TextBlock("x = ", language="py")
 
 
 def test_nothing_is_shown_of_a_path_that_may_be_half_there_or_of_what_is_no_change():
-    assert growing_change({"old_str": "one", "new_str": "1", "path": "src/ne"}) is None
-    assert growing_change({"old_str": "one", "new_str": "1"}) is None
-    assert growing_change({"path": "a.py", "limit": 3}) is None
-    assert growing_change({}) is None
+    assert partial_change({"old_str": "one", "new_str": "1", "path": "src/ne"}) is None
+    assert partial_change({"old_str": "one", "new_str": "1"}) is None
+    assert partial_change({"path": "a.py", "limit": 3}) is None
+    assert partial_change({}) is None

@@ -180,8 +180,8 @@ def test_a_large_file_is_shown_by_its_changes(tmp_path):
 def test_arguments_that_are_still_arriving(edits: object, shown: list[tuple[str, str]] | None):
     tool = Edit(Seen())
     diffs = tuple(DiffBlock("a.py", "modify", old, new) for old, new in shown) if shown else None
-    assert tool.growing({"path": "a.py", "edits": edits}) == diffs
-    assert tool.growing({"edits": edits}) is None
+    assert tool.partial_display({"path": "a.py", "edits": edits}) == diffs
+    assert tool.partial_display({"edits": edits}) is None
     assert tool.title({"path": "src/app.py"}) == "Edit src/app.py"
     assert tool.title({}) == "Edit"
 

@@ -121,8 +121,8 @@ def test_titles_are_the_command(tmp_path):
         assert tool.title({}) == "Run a command"
         assert tool.title({"command": "npm te"}) == "npm te"
         assert command_title(" echo `date`\nls") == "echo `date`⏎ls"
-        assert tool.growing({"command": "one line"}) is None
-        assert tool.growing({"command": "two\nlines"}) == TextBlock("two\nlines", language="bash")
+        assert tool.partial_display({"command": "one line"}) is None
+        assert tool.partial_display({"command": "two\nlines"}) == TextBlock("two\nlines", language="bash")
         assert ReadCommand(session.terminals).title({"id": "b7"}) == "Output of a background command"
 
     in_a_session(tmp_path, story)

@@ -227,9 +227,9 @@ def test_arguments_that_are_still_arriving():
     tool = Write(Seen())
     assert tool.title({}) == "Write"
     assert tool.title({"path": "src/app.py"}) == "Write src/app.py"
-    assert tool.growing({"path": "a", "content": "half a te"}) == TextBlock("half a te")
-    assert tool.growing({"path": "a"}) is None
-    assert tool.growing({"content": 7}) is None
+    assert tool.partial_display({"path": "a", "content": "half a te"}) == TextBlock("half a te")
+    assert tool.partial_display({"path": "a"}) is None
+    assert tool.partial_display({"content": 7}) is None
 
 
 def test_unknown_arguments_are_named(tmp_path):

@@ -28,7 +28,7 @@ class Writer:
     def title(self, arguments: dict[str, Any]) -> str:
         return f"Write {arguments['path']}" if "path" in arguments else "Write"
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock:
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock:
         return TextBlock(arguments.get("content", ""))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> Action:

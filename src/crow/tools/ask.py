@@ -130,7 +130,7 @@ class LeavePlan:
     def title(self, arguments: dict[str, Any]) -> str:
         return "Carry out the plan"
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         plan = arguments.get("plan")
         return TextBlock(plan, prose=True) if isinstance(plan, str) else None
 

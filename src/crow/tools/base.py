@@ -63,10 +63,10 @@ class Tool(Protocol):
 
 
 @runtime_checkable
-class ShowsGrowth(Protocol):
+class ShowsPartialCall(Protocol):
     """A tool of whose arguments one is worth showing while it is being written, such as a file's content."""
 
-    def growing(self, arguments: dict[str, Any]) -> "TextBlock | tuple[DiffBlock, ...] | None":
+    def partial_display(self, arguments: dict[str, Any]) -> "TextBlock | tuple[DiffBlock, ...] | None":
         """As much of it as has arrived, or as many changes, whose paths are as the model wrote them; None if there is
         nothing yet."""
         ...

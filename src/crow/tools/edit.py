@@ -56,7 +56,7 @@ class Edit:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Edit", arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> tuple[DiffBlock, ...] | None:
+    def partial_display(self, arguments: dict[str, Any]) -> tuple[DiffBlock, ...] | None:
         match arguments:
             case {"path": str(path), "edits": [*edits]}:
                 return tuple(diff for edit in edits if (diff := _growing_diff(path, edit)) is not None) or None

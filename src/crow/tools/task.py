@@ -89,7 +89,7 @@ class Task:
         name = _name(str(arguments.get("title") or ""), str(arguments.get("prompt") or ""))
         return f"{verb}: {name}" if name else verb
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         prompt = arguments.get("prompt")
         return TextBlock(prompt, prose=True) if isinstance(prompt, str) else None
 

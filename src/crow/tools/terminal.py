@@ -108,7 +108,7 @@ class RunCommand:
         command = arguments.get("command")
         return command_title(command) if isinstance(command, str) and command.strip() else "Run a command"
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         command = arguments.get("command")
         return TextBlock(command, language=SHELL) if isinstance(command, str) and "\n" in command else None
 

@@ -52,7 +52,7 @@ class Write:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path("Write", arguments)
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock | None:
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         content, path = arguments.get("content"), arguments.get("path")
         language = language_of(path) if isinstance(path, str) else ""
         return TextBlock(content, language=language) if isinstance(content, str) else None

@@ -269,5 +269,5 @@ def _largest(window: ContextWindow) -> str:
             return f"the output of `{names[largest.call_id]}` {size}"
         case UserMessage():
             return f"a message of yours {size}"
-        case _:
+        case AssistantMessage():
             return f"a reply of the model {size}"

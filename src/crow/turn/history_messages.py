@@ -171,7 +171,7 @@ def can_be_flattened(message: Message) -> bool:
             return not all(isinstance(part, Text) for part in message.parts)
         case AssistantMessage():
             return bool(message.calls) or has_thoughts(message)
-        case _:
+        case ToolMessage():
             return True
 
 
@@ -234,7 +234,7 @@ def _flat(message: Message, calls: Mapping[str, ToolCall]) -> Message:
             what = f"`{call.name}` with the arguments `{call.arguments}`" if call else "a tool"
             told = f"[Crow called {what}. It {'gave' if message.ok else 'failed with'}:]\n{fence(message.text)}"
             return UserMessage((Text(told), *(Text(MEDIA_DROPPED) for _ in message.images)))
-        case _:
+        case UserMessage():
             return without_media(message)
 
 

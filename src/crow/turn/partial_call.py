@@ -16,7 +16,7 @@ from crow.markdown import language_of
 from crow.messages import ToolCall, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
-from crow.tools.base import AnnouncesItself, ReadCall, ShowsGrowth, Tool, read_call_of
+from crow.tools.base import AnnouncesItself, ReadCall, ShowsPartialCall, Tool, read_call_of
 from crow.workspace.base import Workspace
 
 EVERY = 0.05
@@ -51,7 +51,7 @@ class PartialCall:
         self.id = call_id
         self.name = name
         self._tool = tool
-        self._growing = tool.growing if isinstance(tool, ShowsGrowth) else None
+        self._partial_display = tool.partial_display if isinstance(tool, ShowsPartialCall) else None
         self._tries = MOST_TRIES if may_announce else 0
         self.is_announced = False
         """Whether the person has been shown what the call shows."""
@@ -155,11 +155,11 @@ class PartialCall:
         # The last one may be half of what it will be: it can be shown growing, but names nothing yet.
         known = self._under_known_names(dict(list(arrived.items())[:-1]))
         arrived = self._under_known_names(arrived)
-        grown = self._growing(arrived) if self._growing is not None else None
+        shown = self._partial_display(arrived) if self._partial_display is not None else None
         allowance = ADVANCE + SHARE * self._arrived - self._spent - ENVELOPE
-        if grown and allowance < GLIMPSE:
+        if shown and allowance < GLIMPSE:
             return None
-        display = self._display(grown, SMALL if allowance >= SMALL else GLIMPSE)
+        display = self._display(shown, SMALL if allowance >= SMALL else GLIMPSE)
         changed = tuple(Location(block.path) for block in display if isinstance(block, DiffBlock))[:1]
         return events.CallPreviewed(self.id, self._tool.title(known), self._locations(known) or changed, display)
 
@@ -173,16 +173,16 @@ class PartialCall:
 
         return reshaped(self.name, arrived, schema)
 
-    def _display(self, grown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
-        match grown:
+    def _display(self, shown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
+        match shown:
             case TextBlock(text=""):
                 return ()
             case TextBlock():
-                return (msgspec.structs.replace(grown, text=last_piece(grown.text, longest)),)
+                return (msgspec.structs.replace(shown, text=last_piece(shown.text, longest)),)
             case None:
                 return ()
             case _:
-                return self._diffs(grown, longest)
+                return self._diffs(shown, longest)
 
     def _diffs(self, diffs: tuple[DiffBlock, ...], longest: int) -> tuple[DisplayBlock, ...]:
         """The changes so far; if they are no longer small, the new text of the last one."""

@@ -113,8 +113,18 @@ async def _ask(
                         window.journal.append(retry_notice(event))
                     case model.Done():
                         refused = event.stop_reason is StopReason.REFUSAL
-                    case _:
-                        pass
+                    case (
+                        model.Thinking()
+                        | model.ThinkingSealed()
+                        | model.TextData()
+                        | model.ThoughtData()
+                        | model.CallBegan()
+                        | model.CallGrew()
+                        | model.CallData()
+                        | model.Awaiting()
+                        | model.Noticed()
+                    ):
+                        pass  # no part of a summary
     finally:
         for told in request.unfinished:  # it broke off, once or for good
             window.count_as_told(told, 0, 0)
@@ -204,8 +214,6 @@ def _rendered(message: Message, caps: _Caps) -> str:
             return f"ASSISTANT: {chr(10).join(filter(None, (_spoken(part, caps) for part in message.parts)))}"
         case ToolMessage():
             return f"RESULT{'' if message.ok else ' (failed)'}: {without_middle(message.text, caps.output)}"
-        case _:
-            raise TypeError(f"no kind of message: {type(message).__name__}")
 
 
 def _spoken(part: Text | Thought | ToolCall, caps: _Caps) -> str:

@@ -81,8 +81,8 @@ class McpTool:
             target = f"{command} {target}"
         return f"{self.shown_name} {target}" if target else self.shown_name
 
-    def growing(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
-        return growing_change(with_real_names(arguments, self._real_names))
+    def partial_display(self, arguments: dict[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+        return partial_change(with_real_names(arguments, self._real_names))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "McpAction":
         arguments = with_real_names(arguments_for(call, self.spec.schema), self._real_names)
@@ -182,7 +182,7 @@ def command_of(arguments: Mapping[str, Any]) -> str:
     return command if _path(arguments) and isinstance(command, str) and _WORD.fullmatch(command) else ""
 
 
-def growing_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
+def partial_change(arguments: Mapping[str, Any]) -> TextBlock | tuple[DiffBlock, ...] | None:
     """What has arrived of a change to a file, its path as the model wrote it; None if it does not look like one."""
     path = _path(arguments)
     if not path or list(arguments)[-1] in PATHS:  # the last argument may be half of what it will be

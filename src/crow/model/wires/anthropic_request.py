@@ -114,8 +114,6 @@ def _blocks(info: ModelInfo, message: Message, refused: Container[str]) -> Itera
             yield from _spoken(info, message, refused)
         case ToolMessage():
             yield _result(info, message, refused)
-        case _:
-            raise TypeError(message)
 
 
 def _spoken(info: ModelInfo, message: AssistantMessage, refused: Container[str]) -> list[Json]:

@@ -159,8 +159,6 @@ class MessageWriter:
                 case ToolMessage():
                     text = message.text if has_words(message.text) else NO_OUTPUT
                     yield {"role": "tool", "tool_call_id": self._ids.of(message.call_id), "content": text}
-                case _:
-                    raise TypeError(message)
 
     def _assistant(self, message: AssistantMessage, *, is_current: bool) -> Json:
         thoughts = [part for part in message.parts if isinstance(part, Thought) and self._is_own(part)]

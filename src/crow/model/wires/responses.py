@@ -107,8 +107,6 @@ def _items(info: ModelInfo, messages: Sequence[Message], *, sealed: bool) -> Ite
                 yield from _assistant_items(info, message, sealed=sealed)
             case ToolMessage():
                 yield {"type": "function_call_output", "call_id": message.call_id, "output": _output(info, message)}
-            case _:
-                raise TypeError(message)
 
 
 def _user_content(info: ModelInfo, parts: Sequence[UserPart]) -> list[Json]:

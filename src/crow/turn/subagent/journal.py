@@ -99,10 +99,28 @@ class SubagentJournal:
             case events.StillWaiting():
                 whose = f"{event.what} (subagent “{self._task.name}”)"
                 yield events.StillWaiting(whose, event.seconds, self._task.call_id)
-            case _ if isinstance(event, events.SubagentEvent):
-                yield self._kept(event)
+            case (
+                events.ArgumentsGrew()
+                | events.CallPreviewed()
+                | events.CallProgressed()
+                | events.PermissionAnswered()
+                | events.BackgroundEnded()
+                | events.Notice()
+                | events.PlanChanged()
+                | events.OptionChosen()
+                | events.OptionsChanged()
+                | events.CommandsChanged()
+                | events.TitleChanged()
+                | events.CommandGiven()
+                | events.CrowSaid()
+                | events.HistoryCleared()
+                | events.TurnUndone()
+                | events.BudgetRaised()
+                | events.SubagentDid()
+            ):
+                pass  # passing, shown among the steps, or nothing that a subagent does
             case _:
-                pass  # passing, or shown among the steps
+                yield self._kept(event)
 
     def _kept(self, event: events.SubagentEvent) -> events.Event:
         return events.SubagentDid(self._task.call_id, event)
