@@ -32,7 +32,7 @@ from crow.messages import StopReason, ToolCall, ToolSpec
 from crow.model.scripted import Call, Finish, Reply, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.session.journal import SessionJournal
-from crow.session.running import RunningTurn
+from crow.session.session import RunningTurn
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.base import Workspace
 from tests.support import histories

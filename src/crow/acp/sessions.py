@@ -25,8 +25,7 @@ from crow.session.open import FolderSetup, open_session
 from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
 from crow.session.recovery import recover
 from crow.session.replay import replayed
-from crow.session.running import RunningTurn
-from crow.session.session import Session
+from crow.session.session import RunningTurn, Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.timeouts import milliseconds_now

@@ -6,7 +6,6 @@ can also call a skill by name, like a command. Nothing in either is run; both ar
 """
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -19,9 +18,6 @@ LONGEST_HINT = 80
 _PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9](?!\d))")
 _WORD = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
 
-LONGEST_LISTING = 4000
-"""Characters of the system prompt that the list of skills may take."""
-_INTRODUCTION = "Skills: instructions for special tasks. When one fits what you are to do, first `read` its file."
 
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 200
@@ -82,19 +78,6 @@ def read_skill(path: str, folder: str, content: bytes) -> Skill | None:
     if not name or not body:
         return None
     return Skill(name, description_in(head, body), made_visible(body), path)
-
-
-def skills_listing(skills: Sequence[Skill]) -> str:
-    """The list of skills for the system prompt; empty if there are none."""
-    if not skills:
-        return ""
-    text = f"\n{_INTRODUCTION}\n"
-    for number, known in enumerate(skills):
-        line = f"- {known.name}: {known.description} ({shown(known.path)})\n"
-        if len(text) + len(line) > LONGEST_LISTING:
-            return f"{text}({len(skills) - number} more are not listed.)\n"
-        text += line
-    return text
 
 
 def clean_name(*parts: str) -> str:

@@ -15,10 +15,13 @@ from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
 from crow.project.offer import ProjectOffer, read_offer
-from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in, skills_listing
+from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in
 from crow.project.snapshot import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
 from crow.project.watching import Names, Watch, WatchList
 
+LONGEST_LISTING = 4000
+"""Characters of the system prompt that the list of skills may take."""
+_INTRODUCTION = "Skills: instructions for special tasks. When one fits what you are to do, first `read` its file."
 MOST_ROUNDS = 4
 """How often folders are looked at again that change while they begin to be watched."""
 
@@ -175,6 +178,19 @@ def _watch_list(everything: Sequence[WatchedFolder]) -> WatchList:
             before = places.get(place, frozenset[str]())
             places[place] = None if before is None or names is None else before | names
     return places
+
+
+def skills_listing(skills: Sequence[Skill]) -> str:
+    """The list of skills for the system prompt; empty if there are none."""
+    if not skills:
+        return ""
+    text = f"\n{_INTRODUCTION}\n"
+    for number, known in enumerate(skills):
+        line = f"- {known.name}: {known.description} ({shown(known.path)})\n"
+        if len(text) + len(line) > LONGEST_LISTING:
+            return f"{text}({len(skills) - number} more are not listed.)\n"
+        text += line
+    return text
 
 
 def skills_folder(home: str) -> str:

@@ -26,6 +26,7 @@ class LazyModel:
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
+        self._longest_reply = choice.longest_reply
         self._info = msgspec.structs.replace(choice.info, context_window=choice.known_window)
         self._server: ServerReport | None = None
         self._asking: asyncio.Task[None] | None = None
@@ -100,7 +101,7 @@ class LazyModel:
             if self._model is None:
                 await asyncio.shield(self._choice.warm_up())
                 self._model = self._model or self._choice.create()
-            guard = ReplyGuard(self._choice.longest_reply, repeats=self._info.local)
+            guard = ReplyGuard(self._longest_reply, repeats=self._info.local)
             async with aclosing(self._model.reply(with_limit(request, self._info))) as events:
                 async for event in events:
                     yield event

@@ -1,8 +1,9 @@
-"""Putting a session together from its environment and what the rooms below provide."""
+"""Putting a session together from its environment and what the rooms below provide, and what its turns begin with."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,12 @@ import msgspec
 from crow.actions import Person
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
-from crow.events import Notice, TurnStarted
+from crow.errors import FileSystemSilent
+from crow.events import Notice, TurnIds, TurnStarted
 from crow.mcp.using.configured import configured_servers
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
-from crow.project.prompt import SystemPrompt
+from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
 from crow.session.journal import SessionJournal, Sink
@@ -24,7 +26,7 @@ from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers
-from crow.session.session import Preparations, Session, SessionParts
+from crow.session.session import Session, SessionParts
 from crow.session.title import Title
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
@@ -45,6 +47,10 @@ from crow.workspace.terminals import Terminals, outputs_folder
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub
+
+SERVER_PATIENCE = 0.1
+"""How long a prompt waits for a model's server to tell what it is, of the time after which waits are named: half a
+second, which nobody notices."""
 
 
 class FolderSetup:
@@ -72,6 +78,44 @@ class Environment(msgspec.Struct):
     environ: Mapping[str, str]
     servers: Mapping[str, McpServerSettings]
     """The MCP servers that the editor hands over, by name."""
+
+
+class Preparations:
+    """What is done in each turn before the model is asked: trust is asked for, servers are waited for."""
+
+    def __init__(
+        self,
+        trust: ProjectTrust,
+        servers: Servers,
+        instructions: Instructions,
+        window: ContextWindow,
+        waiting: Callable[[str], Wait],
+        patience: float,
+    ) -> None:
+        self._trust = trust
+        self._servers = servers
+        self._instructions = instructions
+        self._window = window
+        self._waiting = waiting
+        self._patience = patience
+
+    async def make(self, ids: TurnIds) -> None:
+        with self._waiting("the preparations of this turn"):
+            await self._trust.prepare(ids)
+            with contextlib.suppress(FileSystemSilent):  # said when the turn began: the model is told what was known
+                await self._instructions.refresh_in_thread()
+        await self._ask_model_server()
+        await self._servers.prepare()
+
+    async def _ask_model_server(self) -> None:
+        """A server on this machine or nearby knows best how large its window is, and may have been started anew."""
+        model = self._window.requests.model
+        if not isinstance(model, LazyModel):
+            return
+        window = model.info.context_window
+        await model.ask_server(SERVER_PATIENCE * self._patience)
+        if model.info.context_window != window:
+            self._window.tell_usage()
 
 
 def open_session(
