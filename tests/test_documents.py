@@ -205,3 +205,20 @@ def test_the_architecture_names_every_room_and_every_file_of_the_vocabulary() ->
     named = {*re.findall(r"`(\w+\.py)`", text), *re.findall(r"`(\w+)/`", text)}
     rooms = {path.parent.name for path in PACKAGES[0].glob("*/__init__.py")}
     assert (rooms | {path.name for path in PACKAGES[0].glob("*.py")}) - {"__init__.py", *named} == set()
+
+
+def test_the_architecture_names_what_stands_in_the_code() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    code = set(re.findall(r"\w+", "".join(path.read_text() for path in SOURCES)))
+    named = {name for path in re.findall(r"`(\w+(?:\.\w+)*)`", text) for name in path.removesuffix(".py").split(".")}
+    modules = {path.stem for path in SOURCES} | {path.name for path in PACKAGES}
+    assert named - code - modules == set()
+
+
+def test_each_step_of_a_prompt_is_in_the_file_that_it_is_said_to_be_in() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    steps = re.findall(r"\*\*`([\w/]+\.py)`\*\*\s`(\w+)(?:\.(\w+))?`", text)
+    assert len(steps) >= 8
+    for file, *names in steps:
+        words = set(re.findall(r"\w+", (PACKAGES[0] / file).read_text()))
+        assert set(filter(None, names)) <= words, file
