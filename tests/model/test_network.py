@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from crow.config.network import proxy_for
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError
 from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelRequest, Said
-from crow.model.network import proxy_for
 from tests.model.asking import HELLO, ask, run
 from tests.support.provider import Provider, Stall
 from tests.support.provider_dialect import Answer, Pause

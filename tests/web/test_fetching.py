@@ -17,7 +17,7 @@ import pytest
 import trustme
 
 from crow.errors import WebError
-from crow.web.fetching import FetchLimits, Page, Unpacker, context_for, fetch
+from crow.web.fetching import FetchLimits, Page, Unpacker, fetch
 from crow.web.reach import Reach
 from crow.web.urls import Elsewhere, WebUrl, read_url
 from tests.support.website import Website, answer, head, redirect
@@ -80,9 +80,7 @@ def authority(monkeypatch, tmp_path):
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    context_for.cache_clear()
-    yield ca
-    context_for.cache_clear()
+    return ca
 
 
 def served_by(ca: trustme.CA, name: str) -> tuple[ssl.SSLContext, list[str | None]]:

@@ -39,8 +39,7 @@ def check_url(key: str, written: str) -> None:
         raise ValueError(expected)
 
 
-_HOST_OF_URL = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
-_AUTHORITY = re.compile(r"https?://(?:[^/?#]*@)?([^/?#]*)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"https?://(?:[^/?#]*@)?((\[[^\]]*\]|[^/:?#\[\]]*)[^/?#]*)", re.IGNORECASE)
 _THIS_MACHINE = re.compile(r"localhost|.*\.localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\]|\[::\]|host\.docker\.internal")
 _NEARBY = re.compile(
     r"10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+|169\.254\.[\d.]+|\[f[cde][0-9a-f:]+\]"
@@ -49,12 +48,18 @@ _NEARBY = re.compile(
 
 
 def is_on_this_machine(url: str) -> bool:
-    return _THIS_MACHINE.fullmatch(_host_of(url)) is not None
+    return _THIS_MACHINE.fullmatch(host_of(url)) is not None
 
 
 def is_nearby(url: str) -> bool:
     """On this machine, or in a network of one's own: by the address alone, nobody is asked."""
-    return is_on_this_machine(url) or _NEARBY.fullmatch(_host_of(url)) is not None
+    return is_on_this_machine(url) or _NEARBY.fullmatch(host_of(url)) is not None
+
+
+def host_of(url: str) -> str:
+    """The host that an address names, in lower case, IPv6 in brackets; empty if it is no address."""
+    found = _AUTHORITY.match(url)
+    return found[2].lower() if found else ""
 
 
 def host_and_port(url: str) -> str:
@@ -68,11 +73,15 @@ _KEY = re.compile(r"(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}|[0-9a-fA
 """A long row of letters and digits, which no name of a version or a deployment looks like."""
 
 
+MASK = "[secret]"
+"""What stands in the place of a secret."""
+
+
 def shown_address(url: str) -> str:
     """The address as anybody may read it: without user, password, query and fragment, and with what looks like a key
     in its path hidden."""
     origin, slash, path = _in_parts(_NOT_SHOWN.sub("", url))
-    return origin + slash + "/".join("[secret]" if looks_secret(part) else part for part in path.split("/"))
+    return origin + slash + "/".join(MASK if looks_secret(part) else part for part in path.split("/"))
 
 
 def secrets_in(url: str) -> list[str]:
@@ -91,10 +100,8 @@ def _in_parts(url: str) -> tuple[str, str, str]:
     return scheme + separator + host, slash, path
 
 
-def _host_of(url: str) -> str:
-    found = _HOST_OF_URL.match(url)
-    return found[1].lower() if found else ""
-
+SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie|credential", re.IGNORECASE)
+"""What a parameter of an address, or a header, is called whose value should not be shown."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from crow.config.hosts import is_header_value, looks_secret, secrets_in, shown_address
+from crow.config.hosts import SECRET_NAME, host_of, is_header_value, looks_secret, secrets_in, shown_address
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
@@ -16,8 +16,6 @@ METHODS = ("/chat/completions", "/responses", "/messages")
 
 VERSION = re.compile(r"v\d\w*")
 VARIABLE = re.compile(r"\$\{(\w+)\}")
-SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie", re.IGNORECASE)
-"""What a parameter of an address, or a header, is called whose value should not be shown."""
 
 OPENAI_HOSTS = ("api.openai.com",)
 AZURE_HOSTS = ("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com")
@@ -70,7 +68,7 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        return urlsplit(self.url).hostname or ""
+        return host_of(self.url)
 
     @property
     def is_openai(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from crow.config.hosts import is_nearby
+from crow.config.hosts import host_of, is_nearby
 from crow.model.base import Price
 
 Source = Literal["", "name", "catalogue", "list", "server", "config"]
@@ -31,7 +31,6 @@ _OPEN = (
     "dashscope-intl.aliyuncs.com",
 )
 
-_HOST = re.compile(r"//(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]+)")
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -114,7 +113,7 @@ def known_facts(model: str, base_url: str) -> Facts:
 
 
 def _in_catalogue(model: str, base_url: str) -> Facts | None:
-    vendor = _table().get(_host(base_url), {})
+    vendor = _table().get(host_of(base_url), {})
     for name in (model, _DATE.sub("", model), f"{_DATE.sub('', model)}-latest"):
         if name in vendor:
             return vendor[name].facts(priced=True)
@@ -137,11 +136,6 @@ def _suggested(model: str) -> Facts:
         levels=family.thought_levels,
         source="name",
     )
-
-
-def _host(base_url: str) -> str:
-    found = _HOST.search(base_url)
-    return found[1].lower() if found else ""
 
 
 @functools.cache

@@ -20,8 +20,9 @@ from typing import Self
 import httpx2
 
 import crow
+from crow.config import network
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
-from crow.model import complaint, network
+from crow.model import complaint
 from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
 from crow.model.faults import from_status
@@ -61,7 +62,7 @@ class Http(ReplyFaults):
             timeout=httpx2.Timeout(max(self._first, idle), read=self._first, connect=CONNECT_TIMEOUT),
             limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE),
             auth=httpx2.BasicAuth(*endpoint.login) if endpoint.login else None,
-            verify=network.tls_for(endpoint.url, environ),
+            verify=network.tls_for(endpoint.url.partition(":")[0], environ),
             proxy=network.proxy_for(endpoint.url, environ),
             # Neither .netrc nor anything else from the environment but what is read here.
             trust_env=False,
@@ -329,7 +330,7 @@ def warm(base_url: str) -> None:
     for module in ("httpcore2", "anyio._backends._asyncio", "anyio.streams.tls", "httpcore2._backends.anyio"):
         importlib.import_module(module)
     with contextlib.suppress(ConfigError):  # whoever creates the model will be told
-        network.tls_for(base_url or "https:", os.environ)
+        network.tls_for(base_url.partition(":")[0] or "https", os.environ)
 
 
 async def _read_some(response: httpx2.Response, limit: int) -> bytes:

@@ -13,6 +13,7 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from crow.config.hosts import MASK
 from crow.errors import ModelRefusedKey
 from crow.timeouts import timeout
 
@@ -122,8 +123,6 @@ def _failed(provider: str, what: str) -> ModelRefusedKey:
 
 
 # --- out of sight: providers quote what they were sent, in whatever form
-
-MASK = "[secret]"
 
 SHORTEST_PART = 8
 """Fewer characters of a key tell nothing: many are no more than the vendor's own prefix."""

@@ -7,7 +7,7 @@ connects to could not be checked. There are no cookies and no passwords.
 
 import asyncio
 import contextlib
-import functools
+import os
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
@@ -17,6 +17,7 @@ import httpx2
 import msgspec
 
 import crow
+from crow.config.network import tls_for
 from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line
@@ -119,18 +120,10 @@ def _client(scheme: str, limits: FetchLimits) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers=HEADERS,
         timeout=httpx2.Timeout(limits.silence, connect=limits.connect),
-        verify=context_for(scheme),
+        verify=tls_for(scheme, os.environ),
         follow_redirects=False,
         trust_env=False,
     )
-
-
-@functools.cache
-def context_for(scheme: str) -> ssl.SSLContext:
-    """The system's authorities, or those that SSL_CERT_FILE names. Kept: loading them costs memory and time."""
-    if scheme == "https":
-        return httpx2.create_ssl_context(trust_env=True)
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # empty: without one the library would load the authorities
 
 
 async def _page(url: WebUrl, response: httpx2.Response, limits: FetchLimits, deadline: float) -> Page:

@@ -8,8 +8,9 @@ import asyncio
 import ipaddress
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+from crow.config.network import proxy_variable
 from crow.errors import WebError
 from crow.web.urls import WebUrl, bracketed
 
@@ -151,21 +152,6 @@ def is_public(address: str) -> bool:
 
 
 # --- proxies, which are not used for the web: a person behind one has to learn why nothing is reached
-
-
-def proxy_variable(scheme: str, host: str, environ: Mapping[str, str]) -> str:
-    """The variable that makes other programs ask this host through a proxy; empty if there is none."""
-    is_here = host in ("localhost", "::1") or host.startswith("127.")
-    if is_here or _is_excluded(host, environ.get("no_proxy") or environ.get("NO_PROXY") or ""):
-        return ""
-    names = (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
-    return next((name for name in names if environ.get(name)), "")
-
-
-def _is_excluded(host: str, no_proxy: str) -> bool:
-    """Names with what is below them, addresses, or `*` for all. Networks are not looked into: it is for a hint."""
-    names = [entry.lstrip(".") for entry in no_proxy.lower().replace(",", " ").split()]
-    return any(name == "*" or host == name or host.endswith(f".{name}") for name in names)
 
 
 def with_proxy_hint(remedy: str, scheme: str, host: str) -> str:

@@ -6,6 +6,7 @@ Failures are told in our own words: a service's may hold the key.
 import asyncio
 import contextlib
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
@@ -13,12 +14,13 @@ import httpx2
 import msgspec
 
 import crow
+from crow.config.hosts import host_of
+from crow.config.network import tls_for
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.timeouts import timeout
-from crow.web.fetching import context_for
 from crow.web.reach import with_proxy_hint
-from crow.web.search_results import Found, ResultFields, host_of, usable_results
+from crow.web.search_results import Found, ResultFields, usable_results
 
 LONGEST_WAIT = 15.0
 """Seconds for one request."""
@@ -276,7 +278,7 @@ def _client(account: Account) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         headers={"user-agent": f"crow/{crow.__version__}"},
         timeout=LONGEST_WAIT,
-        verify=context_for(account.address.partition(":")[0]),
+        verify=tls_for(account.address.partition(":")[0], os.environ),
         trust_env=False,
     )
 

@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
+
+from crow.config.hosts import host_of
 
 LATEST = 100_000_000_000
 """Seconds since 1970: a larger number is one of milliseconds."""
@@ -78,11 +79,3 @@ def _date_text(given: Any) -> str:
 def _without_tags(marked: str | None) -> str:
     """A snippet without the tags that some services mark the hits with."""
     return " ".join(html.unescape(_TAG.sub("", marked or "")).split())
-
-
-def host_of(address: str) -> str:
-    """Empty if it has none, or none that can be read."""
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""

@@ -12,14 +12,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from crow.config.hosts import SECRET_NAME
 from crow.config.settings import McpServerSettings
 from crow.visible import one_line
 
 LONGEST_TOOL_NAME = 64
 LONGEST_SERVER_NAME = 40
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_SECRET_NAME = re.compile(r"key|token|secret|sig|pass|auth|cookie|credential", re.IGNORECASE)
-"""What a header or a parameter is called whose value lets somebody in."""
 
 
 class Origin(enum.StrEnum):
@@ -125,11 +124,11 @@ def bare_address(url: str) -> str:
 
 def place_of_key(settings: McpServerSettings) -> str:
     """Where the configuration says how the server lets us in; empty if nowhere: then it may want a login."""
-    if any(_SECRET_NAME.search(name) for name in settings.headers):
+    if any(SECRET_NAME.search(name) for name in settings.headers):
         return "headers"
     try:
         parts = urlsplit(settings.url)
     except ValueError:
         return ""
     names = (name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
-    return "address" if "@" in parts.netloc or any(map(_SECRET_NAME.search, names)) else ""
+    return "address" if "@" in parts.netloc or any(map(SECRET_NAME.search, names)) else ""

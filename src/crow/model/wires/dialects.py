@@ -7,10 +7,10 @@ are what every other server takes.
 import re
 from collections.abc import Callable
 from typing import Literal
-from urllib.parse import urlsplit
 
 import msgspec
 
+from crow.config.hosts import host_of
 from crow.model.endpoint import AZURE_HOSTS, OPENAI_HOSTS
 from crow.model.wires.encoding import Json
 
@@ -133,7 +133,7 @@ _BY_HOST = {
 
 
 def dialect_of(url: str) -> Dialect:
-    host = urlsplit(url).hostname or ""
+    host = host_of(url)
     if host in _BY_HOST:
         return _BY_HOST[host]
     return next((row for name, row in _BY_HOST.items() if name[0] in ".-" and host.endswith(name)), Dialect())

@@ -1,18 +1,21 @@
-"""What the environment says about the way to a provider: certificates and proxies."""
+"""What the environment says about the way to a server: certificates and proxies."""
 
 import functools
 import ipaddress
 import ssl
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx2
 
 from crow.errors import ConfigError
 
+if TYPE_CHECKING:
+    import httpx2
 
-def tls_for(url: str, environ: Mapping[str, str]) -> ssl.SSLContext:
-    if not url.startswith("https:"):
+
+def tls_for(scheme: str, environ: Mapping[str, str]) -> ssl.SSLContext:
+    """Whom to believe in a TLS handshake: the system's authorities, or those of SSL_CERT_FILE and SSL_CERT_DIR."""
+    if scheme != "https":
         return _no_authorities()
     return _authorities(environ.get("SSL_CERT_FILE", ""), environ.get("SSL_CERT_DIR", ""))
 
@@ -20,6 +23,8 @@ def tls_for(url: str, environ: Mapping[str, str]) -> ssl.SSLContext:
 @functools.cache
 def _authorities(cert_file: str, cert_dir: str) -> ssl.SSLContext:
     """Shared by all sessions: the authorities in it take a megabyte and some milliseconds to load."""
+    import httpx2  # whoever asks for a context has loaded it, or is about to
+
     if not cert_file and not cert_dir:
         # The system's authorities: through truststore on macOS and Windows, as OpenSSL finds them on Linux, where
         # truststore would add the same files to the context again with every handshake.
@@ -39,18 +44,22 @@ def _no_authorities() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def proxy_for(url: str, environ: Mapping[str, str]) -> httpx2.Proxy | None:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+def proxy_variable(scheme: str, host: str, environ: Mapping[str, str]) -> str:
+    """The variable that names the proxy for this host; empty if there is none."""
     if _is_loopback(host) or _is_excluded(host, environ.get("no_proxy") or environ.get("NO_PROXY") or ""):
+        return ""
+    names = (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
+    return next((name for name in names if environ.get(name)), "")
+
+
+def proxy_for(url: str, environ: Mapping[str, str]) -> "httpx2.Proxy | None":
+    import httpx2
+
+    parts = urlsplit(url)
+    name = proxy_variable(parts.scheme, parts.hostname or "", environ)
+    if not name:
         return None
-    for name in (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
-        if written := environ.get(name):
-            return _proxy(name, written)
-    return None
-
-
-def _proxy(name: str, written: str) -> httpx2.Proxy:
+    written = environ[name]
     try:
         proxy = httpx2.Proxy(written if "://" in written else f"http://{written}")
         if proxy.url.scheme in ("http", "https"):
