@@ -46,7 +46,7 @@ def pieces(data: bytes) -> Iterator[bytes]:
     """The text in pieces; joined again they are the text."""
     start = block = 0
     classes = b""
-    """Those of a part of the text, which begins at `block`: all of them would take as much room as the text."""
+    """The classes of a part of the text, which begins at `block`: all would take as much room as the text."""
     while len(data) - start > LARGEST:
         if start + LARGEST > block + len(classes):
             block, classes = start, data[start : start + _BLOCK].translate(_CLASSES)

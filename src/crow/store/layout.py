@@ -83,7 +83,7 @@ class Layout(msgspec.Struct, frozen=True):
     create: str
     """The statements that make a new file."""
     upgrades: Mapping[int, Upgrade] = MappingProxyType({})
-    """By version: what makes the next version of a file of this one."""
+    """The upgrade of a file of each version to the next one."""
 
 
 def run_statements(connection: sqlite3.Connection, statements: str) -> None:

@@ -234,7 +234,7 @@ class Pending:
 
     def __init__(self, key: int, epoch: int, last_seq: int, *, largest: int = LARGEST_BACKLOG) -> None:
         self.key = key
-        """Of the session's row."""
+        """The key of the session's row."""
         self.epoch = epoch
         """How often the session had been taken over when it became ours: once more, and it is ours no longer."""
         self.rows: list[Row] = []
@@ -285,7 +285,7 @@ class Pending:
         self._size = 0
 
     def _without_early_previews(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Of a call's previews only the last is kept, with what those before it said, and not what it showed."""
+        """Keeps only the last preview of a call, with the title and places of earlier ones, and without its display."""
         for event in events:
             match event:
                 case CallPreviewed(call_id=call_id, title=title, locations=locations):

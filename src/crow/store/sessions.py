@@ -58,7 +58,7 @@ class SessionRows:
             return self._insert(connection, owner, session_id, cwd, roots)
 
     def create_for(self, pending: Pending, session_id: str, cwd: str, roots: Sequence[str]) -> None:
-        """The same for rows that wait already."""
+        """Creates the session for rows that wait already."""
         created = self.create(session_id, cwd, roots)
         pending.key, pending.epoch = created.key, created.epoch
 

@@ -298,7 +298,7 @@ class _Store:
         return silent(os.path.join(self._home, FILE_NAME), READ if reading else KEPT)
 
     async def _read(self, job: "Callable[[Queries], T]") -> T:
-        """With what this process has still to store, if that is stored within a moment."""
+        """Reads what is stored, with what this process has still to store if that takes but a moment."""
         self._flush()
         if self._worker.works:
             await asyncio.wait([self._worker.run(lambda: None)], timeout=READ_AFTER)

@@ -36,7 +36,7 @@ class Worker:
         self._done = 0
         """Jobs. Counted by the thread."""
         self._clock: int | None = None
-        """That of the CPU time which the thread has spent. A job that takes long is no silence while it spends some."""
+        """The clock of the thread's CPU time. A job that takes long is no silence while it spends some."""
         self._last_sign: object = None
         self._last_sign_at = 0.0
         self._silent = False

@@ -31,7 +31,7 @@ async def convert_page(job: Job, content: bytes, seconds: float = CONVERSION_TIM
 
 
 async def _ask(job: Job, content: bytes, seconds: float) -> Converted | None:
-    """None if there is no answer in time, or none that makes sense."""
+    """The answer of the process; None if there is none in time, or none that makes sense."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-m", "crow.web.conversion_process"),
         stdin=asyncio.subprocess.PIPE,

@@ -37,7 +37,7 @@ def pdf_to_text(content: bytes) -> Converted:
 
 
 def _texts(reader: PdfReader, count: int) -> list[str | None]:
-    """Those of the first pages, as far as time and room go."""
+    """The texts of the first pages, as far as time and room go."""
     texts: list[str | None] = []
     size = 0
     with contextlib.suppress(OutOfTime):  # what was read by then is worth having
@@ -50,7 +50,7 @@ def _texts(reader: PdfReader, count: int) -> list[str | None]:
 
 
 def _text(reader: PdfReader, number: int) -> str | None:
-    """None if the page cannot be read: whatever is wrong with it, the others may be fine."""
+    """The text of a page; None if it cannot be read: whatever is wrong with it, the others may be fine."""
     try:
         return reader.pages[number].extract_text().strip()
     except Exception:  # noqa: BLE001 -- the library raises all sorts of things, and MemoryError is one of them

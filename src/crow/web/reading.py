@@ -87,7 +87,7 @@ async def read_page(page: Page) -> Reading:
 
 
 async def _seen_by_reader(text: str, most: int) -> str:
-    """As much of a text as makes so many characters of what a reader sees, or a few more."""
+    """The beginning of a text that makes so many characters of what a reader sees, or a few more."""
     pieces: list[str] = []
     start = size = 0
     while start < len(text) and size <= most:
@@ -100,7 +100,7 @@ async def _seen_by_reader(text: str, most: int) -> str:
 
 
 def _end_of_slice(text: str, start: int) -> int:
-    """After a line feed, if there is one: no line end and no escape sequence is cut in two there."""
+    """A slice ends after a line feed, if there is one: no line end and no escape sequence is cut in two there."""
     end = start + _SLICE
     return end if end >= len(text) else text.rfind("\n", start, end) + 1 or end
 

@@ -44,7 +44,7 @@ class TerminalExit(msgspec.Struct, frozen=True):
 
     code: int | None = None
     signal: str | None = None
-    """By name: `SIGKILL`."""
+    """The name of the signal, such as `SIGKILL`."""
     left_running: int = 0
     """Processes that it started and that outlived it. They go when the terminal is released."""
 
@@ -57,7 +57,7 @@ class TerminalOutput(msgspec.Struct, frozen=True):
     truncated: bool = False
     """Something was left out: the beginning, or the middle."""
     exit: TerminalExit | None = None
-    """None while it runs."""
+    """How the command ended; None while it runs."""
     end: int = 0
     """How far the output goes: given to `output` as `since`, it leads to what came later."""
 

@@ -37,7 +37,7 @@ class PathPattern:
     def __init__(self, pattern: str) -> None:
         names = [name for name in pattern.split("/") if name not in ("", ".")]
         self.only_name = len(names) == 1 and "/" not in pattern.removeprefix("./")
-        """Without a slash it speaks of the last name of a path, wherever that lies."""
+        """A pattern without a slash speaks of the last name of a path, wherever that lies."""
         if pattern.endswith(("/", "/**")):
             names += [ANY_FOLDERS, "*"]  # all that is in the folder, but not the folder itself
         self._steps = [None if name == ANY_FOLDERS else re.compile(name_expression(name)) for name in names]

@@ -181,7 +181,7 @@ def _enter(folder: bytes) -> None:
 
 
 def _receive_request(agent: socket.socket) -> Request | None:
-    """None if the agent went away before it had said what to run."""
+    """The request of the agent; None if the agent went away before it had said what to run."""
     with contextlib.suppress(OSError), agent.makefile("rb") as stream:
         length = int.from_bytes(stream.read(_LENGTH))
         body = stream.read(length)

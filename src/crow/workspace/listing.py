@@ -62,7 +62,7 @@ def _is_open_folder(root: str) -> bool:
 
 
 async def _ask_ripgrep(root: str, ripgrep: str, until: float) -> Listing | None:
-    """None if this ripgrep cannot be used."""
+    """The files as ripgrep lists them; None if this ripgrep cannot be used."""
     options = ["--no-config", "--no-messages", "--hidden", "--no-ignore-global", "--no-ignore-dot", "--glob=!.git"]
     try:
         # Not in the folder itself: starting a program where the disk hangs does not come back.
@@ -79,7 +79,7 @@ async def _ask_ripgrep(root: str, ripgrep: str, until: float) -> Listing | None:
 
 
 def walk(root: str, stopped: Callable[[], bool], most: int = MOST_FILES) -> Listing:
-    """The same by ourselves. Folders that cannot be read are passed over, as ripgrep does."""
+    """Lists the files without ripgrep. Folders that cannot be read are passed over, as ripgrep does."""
     paths: list[str] = []
     waiting = [(root, IgnoreRules.for_folder(root))]
     while waiting:

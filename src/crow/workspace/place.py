@@ -1,4 +1,4 @@
-"""Where a path leads, found out once; and the file's place in its folder, reached without following a symbolic link.
+"""Where a path leads, found out once; and the file in its folder, reached without following a symbolic link.
 
 A path is resolved once, when it is judged; the person agrees to that path. A link that appears on it afterwards, or
 another folder that takes the place of one, could lead a read or a write anywhere. So each folder is opened from the
@@ -59,7 +59,7 @@ class ResolvedPath(msgspec.Struct, frozen=True):
 
 
 def resolve_path(path: str, home: str) -> ResolvedPath:
-    """From a path that may be relative to a folder or begin with `~`. OSError if it cannot be resolved."""
+    """Resolves a path that may be relative to a folder or begin with `~`. OSError if it cannot be resolved."""
     if path == "~" or path.startswith("~/"):
         path = os.path.expanduser(path)
     real = os.path.realpath(os.path.join(home, path))
@@ -79,7 +79,7 @@ def pinned(path: ResolvedPath) -> ResolvedPath:
 
 
 def _folder_above(real: str) -> FolderIdentity | None:
-    """By name: should the name lead elsewhere by now, the folder will not be found there when it is opened."""
+    """The innermost folder, looked up by name: if the name leads elsewhere by now, opening the folder fails."""
     names = _names(os.path.dirname(real))
     for depth in range(len(names), -1, -1):
         with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def verify(path: ResolvedPath) -> None:
 
 
 def pinned_only(paths: Sequence[str]) -> list[str]:
-    """Those of resolved, sorted paths that lead to something over no symbolic link; each folder is opened once."""
+    """The resolved, sorted paths that lead to something over no symbolic link; each folder is opened once."""
     kept: list[str] = []
     for folder, group in groupby(paths, lambda path: os.path.dirname(path.rstrip("/"))):
         with contextlib.suppress(OSError, FileChanged), PinnedFile(ResolvedPath(os.path.join(folder, "."))) as file:
@@ -244,7 +244,7 @@ class Trail(NamedTuple):
     folders: tuple[tuple[int, int, int], ...]
     """Device, inode and time of the last change in nanoseconds, for each folder from the workspace's root on."""
     end: tuple[int, int, int] | None
-    """The same for what lies at the end, if anything does."""
+    """Device, inode and time of what lies at the end, if anything does."""
 
     @property
     def newest(self) -> int:

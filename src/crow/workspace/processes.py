@@ -31,7 +31,7 @@ _KEPT_FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 
 
 class SupervisorKilled(WorkspaceError):
-    """Before it could say that the command runs: perhaps by the command, which then was started."""
+    """Somebody killed the supervisor before it could say that the command runs: perhaps the command did."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -68,7 +68,7 @@ class LeftOut(NamedTuple):
     huge: int = 0
     secret: int = 0
     refused: int = 0
-    """By the editor, which holds their text."""
+    """Files that the editor, which holds their text, does not show."""
 
 
 class Findings(NamedTuple):
@@ -158,7 +158,7 @@ class Searcher:
     async def _matches_in_open(
         self, paths: Sequence[str], matcher: "_Matcher", query: Query, unsaved: UnsavedTexts, until: float
     ) -> tuple[list[FileMatches], Cut]:
-        """The same in files that are opened here: whatever becomes of their names, it is these that are searched."""
+        """What a matcher finds in files that are opened here: whatever becomes of their names, these are searched."""
         with ExitStack() as closing:
             opened = await in_thread(self._disk, partial(_open_all, paths, unsaved.texts, closing), until + _GRACE)
             passed = [int(os.path.basename(name)) for name in opened]
@@ -262,7 +262,7 @@ class Candidates(NamedTuple):
 def _choose(
     paths: Sequence[str], query: Query, skip: Callable[[str], bool], limits: Limits, stopped: Callable[[], bool]
 ) -> Candidates:
-    """Those of the files that fit the glob, are no secrets and not too large. A file that was named is searched."""
+    """The files that fit the glob, are no secrets and not too large. A file that was named is always searched."""
     glob = Glob(query.glob) if query.glob else None
     chosen: list[str] = []
     huge = secret = 0

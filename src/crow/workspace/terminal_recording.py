@@ -224,7 +224,7 @@ class _File:
         self._full = False
 
     def where(self) -> str:
-        """In words, where the whole can be read."""
+        """Where the whole output can be read, for a person."""
         if self._trouble:
             return f"it could not be kept: {self._trouble}"
         if not self._size:

@@ -27,7 +27,7 @@ Pieces = tuple[str, str]
 
 
 def without_escapes(text: str) -> str:
-    """Without escape sequences and other controls; of a line that was rewritten, the last state."""
+    """The text without escape sequences and other controls; of a line that was rewritten, the last state."""
     text = "".join(map(_without_controls, _slices(text)))
     if "\r" not in text:
         return text
@@ -60,12 +60,12 @@ def _last_state(line: str) -> str:
 
 
 def decode_beginning(data: bytes) -> str:
-    """Without the first half of a character that was cut in two."""
+    """The text of a beginning, without the first half of a character that was cut in two."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
 
 
 def decode_end(data: bytes) -> str:
-    """Without the second half of one."""
+    """The text of an end, without the second half of a character that was cut in two."""
     start = data[:3]
     return data[len(start) - len(start.lstrip(_CONTINUATION_BYTES)) :].decode("utf-8", "replace")
 

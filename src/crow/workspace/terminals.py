@@ -37,7 +37,7 @@ class BackgroundCommand:
 
     @property
     def exit(self) -> TerminalExit | None:
-        """None while it runs."""
+        """How the command ended; None while it runs."""
         return self._watch.result() if self._watch.done() and not self._watch.cancelled() else None
 
     def when_ended(self, tell: Callable[[], None]) -> None:
@@ -182,7 +182,7 @@ class OutputFolder:
         return os.path.join(self.path, name)
 
     def remove(self) -> None:
-        """With our files, and only those: the session may be open a second time."""
+        """Removes the folder with our files, and only those: the session may be open a second time."""
         with self._lock:
             self._is_over = True
             if self._descriptor >= 0:

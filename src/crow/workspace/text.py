@@ -35,7 +35,7 @@ _NAMES = {
 
 class Decoded(NamedTuple):
     text: str
-    """Without the byte order mark."""
+    """The text without the byte order mark."""
     encoding: str
     mark: bool
     """There is a byte order mark before the text."""
@@ -175,7 +175,7 @@ SLICE = 512 * 1024
 
 class Line(NamedTuple):
     text: str
-    """Without its end, cut where it is too long."""
+    """The line without its end, cut where it is too long."""
     length: int
     """Characters of the whole line."""
 
@@ -205,7 +205,7 @@ def excerpt_of(text: str, wanted: LineRange) -> Excerpt:
 
 
 def excerpt_of_file(file: BinaryIO, path: str, wanted: LineRange) -> Excerpt:
-    """The same of a file, which is read through once; twice if it is in no encoding of Unicode."""
+    """Some lines of a file, which is read through once; twice if it is in no encoding of Unicode."""
     head = file.read(4)
     mark, encoding = mark_of(head)
     if not mark and b"\0" in head:

@@ -75,7 +75,7 @@ class Outline:
         return self._titled[id(element)]
 
     def has_letters(self, element: Tag) -> bool:
-        """Or is it numbers and signs only?"""
+        """Whether the element holds more than numbers and signs."""
         return self._lettered[id(element)] > 0
 
     def is_in_main(self, element: Tag) -> bool:
@@ -235,7 +235,7 @@ def _is_unseen(element: Tag) -> bool:
 
 
 def _will_be_seen(element: Tag) -> bool:
-    """With a click on its tab, by a search in the page, or when a script has put it into its place."""
+    """Whether a hidden element appears by a click on its tab, a search in the page, or a script that moves it."""
     if element.get("role") == "tabpanel" or element.get("hidden") == "until-found":
         return True
     return re.fullmatch("S:[0-9a-f]+", str(element.get("id", ""))) is not None
@@ -289,7 +289,7 @@ def _stands_around(element: Tag, outline: Outline) -> bool:
 
 
 def _is_addition(element: Tag, outline: Outline) -> bool:
-    """But not the page itself, nor what most of it, its title or its main content is in."""
+    """Whether an element is called an addition, and does not hold the title, the main content or most of the page."""
     if element.name in ("html", "body", "main", "article", "pre", "code", "h1"):
         return False
     if not _is_called_an_addition(element, outline) or outline.is_around_main(element):

@@ -119,7 +119,7 @@ def _signature(term: Tag) -> None:
 
 
 def _cells(table: Tag) -> list[Tag]:
-    """But not those of tables within it."""
+    """The cells of a table, without those of tables within it."""
     found = outermost(table, lambda element: element.name in ("td", "th", "table"))
     return [element for element in found if element.name != "table"]
 
@@ -151,7 +151,7 @@ _LINE_CLASS = "line"
 
 
 def code_text(element: Tag) -> str:
-    """With its blanks and empty lines."""
+    """The text of a piece of code, with its blanks and empty lines."""
     code = _CodeText()
     code.add(element)
     return "".join(code.pieces).strip("\n")
@@ -161,7 +161,7 @@ class _CodeText:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self._at_start = True
-        """Of a line."""
+        """Whether the next piece begins a line."""
         self._after_element = False
         """Whether an element for a line has just ended."""
         self._in_open_line = False
@@ -212,7 +212,7 @@ def _is_styled_as_line(element: Tag) -> bool:
 
 
 def language(element: Tag) -> str:
-    """Of a piece of code: from a class such as `language-python` on it, within it or around it, or a plain one."""
+    """The language of a piece of code, from a class such as `language-python` on it, within it or around it."""
     around = element.parent
     for candidate in (element.find("code"), element, around, around.parent if around is not None else None):
         if isinstance(candidate, Tag) and (found := _named_by(candidate)):
@@ -249,7 +249,7 @@ _STYLE = re.compile(r"\{\\(?:displaystyle|textstyle)\s+(.*)\}", re.DOTALL)
 
 
 def keep_formulas_once(soup: BeautifulSoup) -> None:
-    """Before what cannot be seen is taken out: the spelling for machines usually is hidden."""
+    """To be called before unseen elements are taken out: the spelling for machines usually is hidden."""
     for formula in outermost(soup, lambda element: element.name == "math"):
         if tex := str(formula.get("alttext", "")) or _annotation(formula):
             _write(_holder(formula), tex)
@@ -285,7 +285,7 @@ def _forget_drawing_before(script: Tag) -> None:
 
 
 def _write(element: Tag, tex: str) -> None:
-    """In its place, so that no list of neighbours has to be searched."""
+    """Writes TeX in the place of an element, so that no list of neighbours has to be searched."""
     styled = _STYLE.fullmatch(tex.strip())
     element.name, element.attrs = "span", {}
     element.string = f"${' '.join((styled[1] if styled else tex).split())}$"
@@ -326,7 +326,7 @@ def _is_all_of_a_heading(button: Tag, outline: Outline) -> bool:
 
 
 def _is_of_a_task(box: Tag) -> bool:
-    """And no choice that a reader may make."""
+    """Whether a box marks a task as done or not, and is no choice that a reader may make."""
     around = box.parent
     for _ in range(_MOST_STEPS_TO_ENTRY):
         if around is None:

@@ -240,6 +240,6 @@ def _gap(blanks: str) -> str:
 
 
 def _cell(element: Tag, text: str) -> str:
-    """In one line, and with no bar that would end it; one that spans columns takes as many."""
+    """A cell in one line, and with no bar that would end it; one that spans columns takes as many."""
     line = _BLANKS.sub(" ", text.strip()).replace("|", "\\|")
     return f" {line} |" + " |" * (span_of(element, "colspan") - 1)

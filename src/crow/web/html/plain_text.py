@@ -87,7 +87,7 @@ class _Lines:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._at_start = True
-        """Of a line."""
+        """Whether the next piece begins a line."""
 
     def add(self, text: str, preformatted: bool) -> None:
         if not preformatted:
