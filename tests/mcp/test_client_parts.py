@@ -6,11 +6,12 @@ import pytest
 from mcp_types import Tool
 
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.configured import Origin, configured_servers, tool_name
+from crow.mcp.using.configured import Origin, tool_name
 from crow.mcp.using.forms import validated_form
 from crow.mcp.using.program import environment_for
 from crow.mcp.using.tool import resources_digest, tool_digest
 from crow.messages import ToolSpec
+from crow.session.servers import configured_servers
 from tests.mcp.guests import bad, editing, offered
 from tests.support.scripts import DONE, call, reply, say
 

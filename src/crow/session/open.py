@@ -14,7 +14,6 @@ from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
-from crow.mcp.using.configured import configured_servers
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
@@ -25,7 +24,7 @@ from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
-from crow.session.servers import ServerPrompts, ServerQuestions, Servers
+from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
 from crow.session.session import Session, SessionParts
 from crow.session.title import Title
 from crow.session.trust import ProjectTrust, TrustedProjects

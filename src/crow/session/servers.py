@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from crow.actions import Filled, Form, Link, Person
+from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CommandInfo, Journal, Notice, Remark, Sent, TurnIds
-from crow.mcp.using.configured import ConfiguredServer
+from crow.mcp.using.configured import ConfiguredServer, Origin
 from crow.session.commands import Command, CommandPrompt, CommandReply
 from crow.tools.base import Tool
 from crow.tools.task import SubagentTask
@@ -91,6 +92,19 @@ class ServerQuestions:
                 Remark("warning", f"{asked} Your editor cannot show this question, so it was told no.")
             )
         return Filled("decline")
+
+
+def configured_servers(
+    editor: Mapping[str, McpServerSettings],
+    config: Mapping[str, McpServerSettings],
+    project: Mapping[str, McpServerSettings],
+) -> dict[str, ConfiguredServer]:
+    """All servers by name. The editor's list is authoritative for its names; a project replaces none of the user's."""
+    configured: dict[str, ConfiguredServer] = {}
+    for origin, servers in ((Origin.EDITOR, editor), (Origin.CONFIG, config), (Origin.PROJECT, project)):
+        for name, settings in servers.items():
+            configured.setdefault(name, ConfiguredServer(name, origin, settings))
+    return configured
 
 
 class Servers:

@@ -6,7 +6,7 @@ The only file of this folder that is loaded before a session has servers.
 import enum
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import count
 from urllib.parse import parse_qsl, urlsplit
 
@@ -44,19 +44,6 @@ class ConfiguredServer(msgspec.Struct, frozen=True):
 def shown_name(server: str) -> str:
     """The name of a server as a person and the model read it."""
     return one_line(server, 100)
-
-
-def configured_servers(
-    editor: Mapping[str, McpServerSettings],
-    config: Mapping[str, McpServerSettings],
-    project: Mapping[str, McpServerSettings],
-) -> dict[str, ConfiguredServer]:
-    """All servers by name. The editor's list is authoritative for its names; a project replaces none of the user's."""
-    configured: dict[str, ConfiguredServer] = {}
-    for origin, servers in ((Origin.EDITOR, editor), (Origin.CONFIG, config), (Origin.PROJECT, project)):
-        for name, settings in servers.items():
-            configured.setdefault(name, ConfiguredServer(name, origin, settings))
-    return configured
 
 
 # --- the names of servers, tools and prompts for the model, in rules and in files
