@@ -4,11 +4,9 @@ The only file of this folder that is loaded before a session has servers.
 """
 
 import enum
-import hashlib
 import re
 from collections.abc import Collection, Iterable
 from itertools import count
-from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -90,6 +88,8 @@ def _with_hash(name: str, server: str) -> str:
 
 
 def _hash(text: str) -> str:
+    import hashlib  # not before it is needed: few names have to be told apart by it
+
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
@@ -102,6 +102,8 @@ def prompt_name(server: str, prompt: str) -> str:
 
 def bare_address(url: str) -> str:
     """As logins are stored by it and asked for: without user, password, query and fragment."""
+    from urllib.parse import urlsplit  # for servers with an address, not for the session's beginning
+
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -113,6 +115,8 @@ def place_of_key(settings: McpServerSettings) -> str:
     """Where the configuration says how the server lets us in; empty if nowhere: then it may want a login."""
     if any(SECRET_NAME.search(name) for name in settings.headers):
         return "headers"
+    from urllib.parse import parse_qsl, urlsplit
+
     try:
         parts = urlsplit(settings.url)
     except ValueError:
