@@ -238,16 +238,13 @@ class ModelChoice:
         self._windows = windows
         self._providers = providers
         self._limits = limits
+        self.longest_reply = int(limits.reply * 2**20)
+        """The most characters that a reply may have."""
         self._environ = environ
         self._importing: asyncio.Future[None] | None = None
 
     def create(self) -> Model:
         return catalog.create(self.info.name, self._providers, self._limits, self._environ, self.info)
-
-    @property
-    def longest_reply(self) -> int:
-        """The most characters that a reply may have."""
-        return int(self._limits.reply * 2**20)
 
     @property
     def known_window(self) -> int | None:

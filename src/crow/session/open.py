@@ -29,7 +29,7 @@ from crow.session.session import Session, SessionParts
 from crow.session.title import Title
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
-from crow.tools.background import ends_to_tell
+from crow.tools.background import end_for_model
 from crow.tools.base import Tool
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
@@ -188,7 +188,7 @@ class _Assembly:
             purse=self._purse,
             dialog=self._dialog,
             prepare=self._preparations.make,
-            news=lambda: ends_to_tell(self._terminals),
+            news=lambda: [end_for_model(command) for command in self._terminals.ends_to_tell()],
             choose_model=self._options.choose_model,
             told=self._told,
             patience=self._patience,

@@ -81,12 +81,8 @@ def shown_at_end(command: BackgroundCommand, ending: TerminalExit, *, stopped: b
     )
 
 
-def ends_to_tell(terminals: Terminals) -> list[str]:
-    """What the model does not know yet of the commands that have ended since it was last asked."""
-    ended = [command for command in terminals.background() if command.exit is not None and not command.model_knows]
-    for command in ended:
-        command.model_knows = True
-    return [f"[{end_of(command)} Its output is still there for terminal_read.]" for command in ended]
+def end_for_model(command: BackgroundCommand) -> str:
+    return f"[{end_of(command)} Its output is still there for terminal_read.]"
 
 
 # --- terminal_read

@@ -94,15 +94,16 @@ class RunCommand:
         self._description = f"{DESCRIPTION} {advice.run_no_files}"
         self._terminals = terminals
         self._timeout = timeout
+        self.spec = self._make_spec()
 
-    @property
-    def spec(self) -> ToolSpec:
+    def _make_spec(self) -> ToolSpec:
         told = f"{self._description} It has {self._timeout:g} s unless you say otherwise."
         return ToolSpec("terminal", told, _reader.schema())
 
     def lower_timeout(self, timeout: float) -> None:
         """The seconds that a command has by default, if they are fewer than now."""
         self._timeout = min(self._timeout, timeout)
+        self.spec = self._make_spec()
 
     def title(self, arguments: dict[str, Any]) -> str:
         command = arguments.get("command")

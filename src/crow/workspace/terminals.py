@@ -116,6 +116,13 @@ class Terminals:
         """For the person, and for the model when it asks for one that is not there."""
         return list(self._background.values())
 
+    def ends_to_tell(self) -> list[BackgroundCommand]:
+        """The commands that have ended since the model was last asked, which it does not know yet: each once."""
+        ended = [one for one in self._background.values() if one.exit is not None and not one.model_knows]
+        for command in ended:
+            command.model_knows = True
+        return ended
+
     def find(self, id: str) -> BackgroundCommand:
         if id in self._background:
             return self._background[id]
