@@ -56,8 +56,8 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
         assert third["status"] == "failed"
         assert "exit status 3" in shown(third)
         assert "the oven exploded" in shown(third)
-        assert "there is no command `/no/such/command`" in notice_about(editor, "`missing`")
-        assert "is not ready after 8 s" in notice_about(editor, "`hangs`")
+        assert "`/no/such/command`" in notice_about(editor, "`missing`")
+        assert "8 s" in notice_about(editor, "`hangs`")
         assert "exit status 3" in notice_about(editor, "`dies`")
 
         are_gone(pids_in(pids))

@@ -64,21 +64,22 @@ def test_patience_is_taken_from_the_environment(text: str, seconds: float) -> No
 
 def test_a_model_that_cannot_be_used_is_told_with_the_variable_that_names_it(user: Path) -> None:
     said = crow(user, "run", "hello", CROW_MODEL="nobody/x")
-    assert said.stderr.startswith("crow: CROW_MODEL: There is no provider 'nobody' for the model nobody/x.")
+    assert said.stderr.startswith("crow: CROW_MODEL: ")
+    assert "'nobody'" in said.stderr
 
 
 def test_the_address_of_a_variable_is_not_looked_for_in_the_config(user: Path) -> None:
     wrong = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "htp:/x", "CROW_MODEL": "openai/gpt"}
     said = crow(user, "run", "hello", **wrong)
-    assert "The address in the variable OPENAI_BASE_URL is none of a server." in said.stderr
+    assert "OPENAI_BASE_URL" in said.stderr
     said = crow(user, "doctor", "--offline", **wrong)
     assert said.returncode == 1
-    assert "✗ openai: The address in the variable OPENAI_BASE_URL is none of a server." in said.stdout
+    assert "✗ openai: " in said.stdout
 
 
 def test_doctor_doubts_a_variable_that_is_nearly_one_of_ours(user: Path) -> None:
     said = crow(user, "doctor", "--offline", CROW_MODLE="s/y", CROWD="1", CROW_TEST_PROCESSES="2")
-    assert "! the variable CROW_MODLE is set, which Crow does not know" in said.stdout
-    assert "    Did you mean CROW_MODEL?" in said.stdout
+    assert "! the variable CROW_MODLE " in said.stdout
+    assert "CROW_MODEL?" in said.stdout
     assert "CROWD" not in said.stdout
     assert "CROW_TEST" not in said.stdout

@@ -88,7 +88,7 @@ def test_where_there_is_nothing_the_first_address_is_named() -> None:
         provider.openai.path = "/elsewhere"
         (outcome,) = talk(ProviderSettings("openai", base_url=provider.url))
         assert isinstance(outcome.error, ModelRejected)
-        assert "There is nothing at /v1/chat/completions" in str(outcome.error)
+        assert "/v1/chat/completions" in str(outcome.error)
 
 
 # --- headers
@@ -243,4 +243,4 @@ def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(keys, "COMMAND_TIMEOUT", 0.05)
     settings = ProviderSettings("openai", base_url="http://127.0.0.1:9/v1", api_key_command="sleep 600 | cat")
     (outcome,) = talk(settings)
-    assert "did not end within 0.05 s" in str(outcome.error)
+    assert "0.05 s" in str(outcome.error)
