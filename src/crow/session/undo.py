@@ -54,7 +54,7 @@ class FileChange(msgspec.Struct):
     path: str
     before: Before | None
     digest: str = ""
-    """Of the text that the turn left there; empty if it was stopped before it could say so."""
+    """The digest of the text that the turn left there; empty if it was stopped before it could say so."""
     mixed: bool = False
     """Somebody else changed the file between two changes of the turn: their text is in none that we kept."""
     attempts: dict[str, Before | None] = {}

@@ -201,7 +201,7 @@ class Stop(msgspec.Struct, frozen=True):
     """The end of a turn that went round in circles."""
 
     last_words: str
-    """They name the call that was repeated."""
+    """What is said to the person: it names the call that was repeated."""
     reason: StopReason
 
 
@@ -217,16 +217,16 @@ class LoopGuard:
         self._person = person
         self._dialog = dialog
         self._last: dict[str, tuple[bool, str]] = {}
-        """Of each call: its last result."""
+        """The last result of each call: whether it was well, and its text."""
         self._times: dict[str, int] = {}
-        """And how often that came in a row, with nothing new done between."""
+        """How often each call gave its last result in a row, with nothing new done between."""
         self._went_on: dict[str, int] = {}
         """How often the turn went on with a call after the person was asked."""
         self._deeds: set[tuple[str, bool, str]] = set()
         """Everything that was done in this turn: only what is not among it is new."""
 
     async def check(self, outcomes: list[tuple[ToolCall, ToolResult]]) -> Stop | None:
-        """None if the turn may go on."""
+        """Why the turn has to stop; None if it may go on."""
         for call, result in outcomes:
             if self._count(call, result) < TIMES:
                 continue

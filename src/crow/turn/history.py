@@ -46,7 +46,7 @@ SUMMED_UP = (
     "user; the work goes on from where it ends.]"
 )
 SUMMARY = "summary"
-"""In place of a turn's id."""
+"""The id of the messages that a summary stands for; a turn has its own."""
 
 
 class _Measured(msgspec.Struct):
@@ -217,7 +217,7 @@ class History:
         return self._reply.messages() if self._reply else []
 
     def entries(self) -> list[Message]:
-        """The same, but prompts that got no answer stand by themselves: each can be summed up without the next."""
+        """The messages, with prompts that got no answer by themselves: each can be summed up without the next."""
         return self._entries(self._turns)
 
     @property

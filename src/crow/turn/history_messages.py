@@ -86,7 +86,7 @@ class PartialReply:
 
     def __init__(self) -> None:
         self._parts: dict[str, list[str] | ToolCall | None] = {}
-        """By message or call id; None holds the place of a call whose arguments are not complete."""
+        """The parts by message or call id; None holds the place of a call whose arguments are not complete."""
         self._seals: dict[str, events.ThoughtSealed] = {}
         self._thoughts: dict[str, Thought] = {}
         """What is known of each thought but its text."""
@@ -215,7 +215,7 @@ def without_thoughts_of(message: Message, models: Collection[str]) -> Message:
 
 
 def _is_of(thought: Thought, models: Collection[str]) -> bool:
-    """Of a thought that was withheld, only the provider is known."""
+    """Whether one of these models had the thought. Of a thought that was withheld, only the provider is known."""
     return any(name.startswith(f"{thought.origin}/{thought.model}") for name in models)
 
 

@@ -204,7 +204,7 @@ class PartialCall:
 
 
 def _has_known_names(value: Any, schema: dict[str, Any]) -> bool:
-    """Of the first object in a list; the others will be like it."""
+    """Whether the first object in a list has only names that the schema knows; the others will be like it."""
     first = cast("list[Any]", value)[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
         return True

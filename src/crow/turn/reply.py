@@ -33,7 +33,7 @@ class Reply:
         self._thought_id = ""
         self._last_text_id = ""
         self._last_thought_id = ""
-        """Of the last message of each kind, once it has ended."""
+        """The ids of the last text and the last thought, also after they have ended."""
         self._calls: dict[int, str] = {}
 
     async def read(

@@ -27,7 +27,7 @@ STOP = "Stop"
 _WHOSE: dict[BudgetScope, str] = {"turn": "this turn", "session": "this session", "day": "today"}
 
 Totals = Mapping[str, float]
-"""By currency, and `TOKENS`."""
+"""What was spent, by currency, and under `TOKENS` in tokens."""
 Verdict = Literal["go on", "compact", "cheaper", "stop"]
 
 
@@ -36,9 +36,9 @@ class Spending:
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None
-        """Of the last reply; a subagent's fills a window of its own."""
+        """The usage of the last reply, but not of a subagent's, which fills a window of its own."""
         self.cost: dict[str, float] = {}
-        """By currency, the one last used at the end; subagents' included."""
+        """The cost by currency, the one last used at the end, with what subagents cost."""
         self.tokens = 0
 
     def apply(self, event: Event) -> None:
@@ -242,7 +242,7 @@ class Purse:
                     self._tell(used.sentence(f"used to {used.spent / used.limit:.0%}"))
 
     async def _ask(self, gone: Sequence[_Used]) -> Verdict:
-        """Of all that is used up the first is named; the answer counts for all."""
+        """Asks how to go on: the first budget that is used up is named, and the answer counts for all of them."""
         more = " and ".join(str(used.amount) for used in gone)
         go_on, cheaper = f"Go on with {more} more", self.cheaper()
         on_cheaper = f"Go on with {more} more, on {cheaper}"

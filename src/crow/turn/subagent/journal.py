@@ -24,7 +24,7 @@ TEXT_EVERY = 0.5
 STEPS_EVERY = 0.2
 """Seconds between two pictures of the steps."""
 WORDS_EVERY = 1.0
-"""The same while nothing but the subagent's words changes."""
+"""Seconds between two pictures of the steps while nothing but the subagent's words changes."""
 
 
 class SubagentJournal:

@@ -29,7 +29,7 @@ from crow.workspace.base import Workspace
 LONGEST_REPORT = 16_000
 """Characters of its last words that the model is told."""
 LONGEST_SHOWN = 4_000
-"""The same for the person."""
+"""Characters of its last words that the person is shown."""
 
 PROMPT = """
 # You are a subagent
@@ -194,7 +194,7 @@ class _More:
 
 
 class _Refused:
-    """It looks like the tool that was called, so that the person reads what was wanted."""
+    """Stands for a tool that the subagent does not have, with its title: the person reads what was wanted."""
 
     def __init__(self, tool: Tool, reason: str) -> None:
         self.spec = tool.spec

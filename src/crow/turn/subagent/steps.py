@@ -99,7 +99,7 @@ class Steps:
         return len(line) <= LONGEST_STEP and any(step.sign == SAID and step.title == line for step in self._steps)
 
     def title(self, call_id: str) -> str:
-        """Of a call that has not ended."""
+        """The title of a call that has not ended."""
         return self._open[call_id].title
 
     def now(self) -> tuple[DisplayBlock, ...]:
@@ -211,7 +211,7 @@ class Steps:
 
 
 def _glimpse(block: DisplayBlock) -> DisplayBlock | None:
-    """Of what a running call shows: its terminal, or the end of its text."""
+    """The part of what a running call shows that the steps show, too: its terminal, or the end of its text."""
     match block:
         case TerminalBlock():
             return block
@@ -230,7 +230,7 @@ class CutOff:
 
     def __init__(self) -> None:
         self._steps: dict[str, Steps] = {}
-        """By the call that a subagent works for, until that has ended."""
+        """The steps of each subagent by the call that it works for, until that call has ended."""
         self._parents: dict[str, str] = {}
         """For each call of a subagent the call that the subagent works for."""
 

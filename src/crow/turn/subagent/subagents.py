@@ -57,7 +57,7 @@ class Subagents:
         self._fresh = fresh
         self._free = asyncio.Semaphore(MOST_AT_ONCE)
         self._at_work: dict[str, SubagentTask] = {}
-        """By the call that the subagent works for."""
+        """The tasks of the subagents at work, by the call that each works for."""
 
     def subagent_for(self, task: SubagentTask) -> "SubagentRun":
         """A subagent that is ready to go. Its task is not known to `task_of` before it works."""
