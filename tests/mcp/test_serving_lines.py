@@ -1,10 +1,12 @@
 """`crow mcp` on pipes: whoever sends a line that cannot be read is told, and need not wait for an answer in vain."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crow.mcp.serving.stdio import refusal
 from tests.mcp.hosts import RawServer
 from tests.support.patience import DEADLINE
 
@@ -92,3 +94,9 @@ def test_calls_that_a_host_does_not_wait_for_are_made_in_its_order(server: RawSe
     assert not any(message["result"]["isError"] for message in answers)
     assert (tmp_path / "a.txt").read_bytes() == b"one 19\r\n"
     server.process.communicate(timeout=DEADLINE)
+
+
+def test_a_line_that_was_skipped_for_its_length_is_answered_without_an_id():
+    answered = json.loads(refusal(None))
+    assert (answered["id"], answered["error"]["code"]) == (None, -32600)
+    assert "64 MiB" in answered["error"]["message"]

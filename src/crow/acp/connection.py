@@ -14,7 +14,7 @@ import msgspec
 
 from crow.acp import jsonrpc
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError, Unreadable
-from crow.acp.transport import LineReader, Writer
+from crow.lines import LONGEST_LINE, LineReader, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Connection:
         self._pending: dict[bytes, PendingRequest] = {}
         self._waiting: dict[bytes, asyncio.Future[msgspec.Raw]] = {}
         self._last_id = 0
-        self._held: list[bytes | Unreadable] | None = None
+        self._held: list[bytes | None] | None = None
         """The lines that came while they are held back."""
         self._ends_after_held = False
         self._ended = asyncio.Event()
@@ -161,13 +161,15 @@ class Connection:
         else:
             self._ends_after_held = True
 
-    def _receive(self, line: bytes | Unreadable) -> None:
+    def _receive(self, line: bytes | None) -> None:
+        """None stands for a line that was skipped, being too long."""
         if self._held is not None:
             self._held.append(line)
             return
         try:
-            if isinstance(line, Unreadable):
-                raise line
+            if line is None:
+                text = f"Invalid request: a line over {LONGEST_LINE // 2**20} MiB was skipped"
+                raise Unreadable(ErrorCode.INVALID_REQUEST, text)
             message = jsonrpc.read_line(line)
         except Unreadable as error:
             logger.warning("unreadable line: %s", error.message)

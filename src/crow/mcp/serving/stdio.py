@@ -8,10 +8,9 @@ input ends; here that is finished first, so that calls can be piped in.
 import asyncio
 import json
 import math
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import anyio
-import anyio.to_thread
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
@@ -25,11 +24,13 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from crow.lines import LONGEST_LINE, LineStream, Writer
 from crow.mcp.serving.server import CrowServer
 from crow.timeouts import timeout
 
 Received = SessionMessage | Exception
 """What the library takes from a transport; of ours no exceptions come."""
+
 TIME_TO_FINISH = 1.5
 """Seconds that requests get after the end of the input; hosts lose patience after two."""
 Message = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
@@ -43,6 +44,8 @@ class OpenRequests:
         self._ids: set[object] = set()
         self._none_left = asyncio.Event()
         self._none_left.set()
+        self.are_all_here = False
+        """The client's input has ended: what it asked for is finished although it may well have gone."""
 
     def received(self, message: Message) -> None:
         match message:
@@ -58,10 +61,10 @@ class OpenRequests:
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._close(message.id)
 
-    async def all_answered(self, patience: float) -> None:
+    async def all_answered(self, seconds: float) -> None:
         """Returns when there are none left, or after so many seconds."""
         try:
-            async with timeout(patience):
+            async with timeout(seconds):
                 await self._none_left.wait()
         except TimeoutError:
             pass  # whoever serves them cancels them
@@ -77,65 +80,50 @@ async def serve_stdio(server: CrowServer, reader: int, writer: int) -> None:
 
     OSError if nothing can be written; a client that has left is no failure.
     """
-    incoming, outgoing = _files(reader, writer)
     arriving, arrived = anyio.create_memory_object_stream[Received]()
     leaving, to_send = anyio.create_memory_object_stream[SessionMessage]()
-    serving = anyio.CancelScope()
-    lines, requests = _Lines(outgoing, serving), OpenRequests()
-    with serving:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, incoming, arriving, lines, requests)
-            tasks.start_soon(_write, to_send, lines, requests)
-            await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
-    if lines.failure is not None:
-        raise lines.failure
+    serving, requests = anyio.CancelScope(), OpenRequests()
 
+    def stop() -> None:
+        if output.failure is not None or not requests.are_all_here:
+            serving.cancel()
 
-class _Lines:
-    """Lines to the client, one at a time."""
-
-    def __init__(self, file: anyio.AsyncFile[str], serving: anyio.CancelScope) -> None:
-        self._file = file
-        self._serving = serving
-        self._one_at_a_time = anyio.Lock()
-        self.nobody_may_read = False
-        """The client sends nothing any more: what it asked for is finished although it may well have gone."""
-        self.failure: OSError | None = None
-        """Why nothing can be written: serving has ended then."""
-
-    async def write(self, line: str) -> None:
-        async with self._one_at_a_time:
-            try:
-                await self._file.write(f"{line}\n")
-                await self._file.flush()
-            except BrokenPipeError:
-                if not self.nobody_may_read:
-                    self._serving.cancel()
-            except OSError as error:
-                self.failure = error
-                self._serving.cancel()
+    lines, output = LineStream(reader), Writer(writer, stop)
+    try:
+        with serving:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_read, lines, arriving, output, requests)
+                tasks.start_soon(_write, to_send, output, requests)
+                await server.protocol.run(arrived, leaving, server.protocol.create_initialization_options())
+    finally:
+        lines.close()
+        output.stop()
+    if output.failure is not None:
+        raise output.failure
 
 
 async def _read(
-    file: TextIO, arriving: MemoryObjectSendStream[Received], lines: _Lines, requests: OpenRequests
+    lines: LineStream, arriving: MemoryObjectSendStream[Received], output: Writer, requests: OpenRequests
 ) -> None:
     async with arriving:
-        # Its thread is left behind when serving ends: a line may never come.
-        while line := await anyio.to_thread.run_sync(file.readline, abandon_on_cancel=True):
-            message = _message(line)
+        async for line in lines:
+            text = line.decode("utf-8", "replace") if line is not None else None
+            message = _message(text) if text is not None else None
             if message is not None:
                 requests.received(message.message)
                 await arriving.send(message)
-            elif answer := refusal(line):
-                await lines.write(answer)
-        lines.nobody_may_read = True
+            elif answer := refusal(text):
+                output.send(f"{answer}\n".encode())
+                await output.flushed()
+        requests.are_all_here = True
         await requests.all_answered(TIME_TO_FINISH)
 
 
-async def _write(to_send: MemoryObjectReceiveStream[SessionMessage], lines: _Lines, requests: OpenRequests) -> None:
+async def _write(to_send: MemoryObjectReceiveStream[SessionMessage], output: Writer, requests: OpenRequests) -> None:
     async with to_send:
         async for item in to_send:
-            await lines.write(item.message.model_dump_json(by_alias=True, exclude_unset=True))
+            output.send(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await output.flushed()
             requests.sent(item.message)
 
 
@@ -152,20 +140,16 @@ def _message(line: str) -> SessionMessage | None:
     return SessionMessage(message)
 
 
-def _files(reader: int, writer: int) -> tuple[TextIO, anyio.AsyncFile[str]]:
-    """They stay open until the process ends: a thread may be waiting in one of them by then."""
-    incoming = open(reader, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
-    outgoing = open(writer, "w", encoding="utf-8", newline="\n", closefd=False)  # noqa: SIM115
-    return incoming, anyio.wrap_file(outgoing)
-
-
 # --- what is answered to a line that is no message of the protocol, so that nobody waits for an answer in vain
 
 
-def refusal(line: str) -> str:
-    """An error, as a line, with the id that the line has, where that can be told; empty if none is expected."""
-    if not line.strip():
-        return ""
+def refusal(line: str | None) -> str:
+    """An error, as a line, with the id that the line has, where that can be told; empty if none is expected.
+
+    None stands for a line that was skipped, being too long.
+    """
+    if line is None:
+        return _error(None, INVALID_REQUEST, f"A line over {LONGEST_LINE // 2**20} MiB was skipped.")
     try:
         raw = json.loads(line)  # which also reads halves of characters: the id may still be found
     except (ValueError, RecursionError):

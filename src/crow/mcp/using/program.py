@@ -14,6 +14,7 @@ from crow.config.home import create_folder
 from crow.config.settings import McpServerSettings
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
+from crow.lines import LineStream, Writer
 from crow.mcp.using.failures import ServerFailed
 from crow.timeouts import timeout
 from crow.visible import one_line
@@ -27,7 +28,8 @@ EXIT_GRACE = 0.5
 """Seconds that a server gets to end by itself once its input has ended."""
 END_TIMEOUT = 3.9
 """Seconds until nothing of it is left: the keeper's grace and its struggle with what is stubborn."""
-_STEP = 64 * 1024
+CLOSED = -1
+"""In place of a descriptor."""
 KEPT = 1024 * 1024
 """Bytes that are in the file in any case: it is cut down to them when it has twice as many."""
 TAIL = 2000
@@ -67,7 +69,7 @@ def _how_to_find(command: str, places: Sequence[str]) -> str:
 
 
 class Program:
-    """Its input and output as streams; what it writes to standard error goes to `on_errors`."""
+    """A server's process, with pipes to its three standard streams."""
 
     def __init__(self, process: Supervised, output: int, entry: int, errors: int) -> None:
         self.process = process
@@ -75,17 +77,24 @@ class Program:
         self._entry = entry
         self._errors = errors
         self._error_reader: asyncio.BaseTransport | None = None
+        self._lines: LineStream | None = None
+        self._input: Writer | None = None
 
-    async def streams(self, on_errors: "ErrorSink") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(_STEP)
-        protocol = asyncio.StreamReaderProtocol(reader)
-        await loop.connect_read_pipe(lambda: protocol, os.fdopen(self._output, "rb", 0))
-        transport, flow = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(self._entry, "wb", 0)
+    async def open(self, on_errors: "ErrorSink", longest_line: int) -> tuple[LineStream, Writer]:
+        """Its output as lines, and its input."""
+        self._error_reader, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: on_errors, os.fdopen(self._errors, "rb", 0)
         )
-        self._error_reader, _ = await loop.connect_read_pipe(lambda: on_errors, os.fdopen(self._errors, "rb", 0))
-        return reader, asyncio.StreamWriter(transport, flow, None, loop)
+        self._lines = LineStream(self._output, longest_line)
+        self._input = Writer(self._entry, lambda: None)
+        return self._lines, self._input
+
+    def close_input(self) -> None:
+        """A server that behaves ends then."""
+        if self._input is not None:
+            self._input.stop()
+        _close(self._entry)
+        self._entry = CLOSED
 
     async def how_it_ended(self) -> str:
         """Asked once its output has ended: the process may need a moment longer."""
@@ -111,6 +120,16 @@ class Program:
             self.process.close()
             if self._error_reader is not None:
                 self._error_reader.close()
+            self.close_input()
+            if self._lines is not None:
+                self._lines.close()
+            _close(self._output)
+            self._output = CLOSED
+
+
+def _close(descriptor: int) -> None:
+    if descriptor != CLOSED:
+        os.close(descriptor)
 
 
 class ErrorSink(asyncio.Protocol):

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, cast
@@ -13,6 +13,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from crow.lines import LineStream, Writer
 from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program, StderrLog
@@ -24,7 +25,6 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 LONGEST_LINE = 32 * 1024 * 1024
 MOST_GARBAGE = 1000
 """Lines that are no messages: some servers print a greeting, and then behave."""
-_STEP = 256 * 1024
 
 
 class ServerOutput:
@@ -43,7 +43,7 @@ class ServerOutput:
             return f" It said: {said}"
         return f" Its output begins with: {self.garbage}" if self.garbage else ""
 
-    def understood(self, line: bytes | bytearray) -> SessionMessage | None:
+    def understood(self, line: bytes) -> SessionMessage | None:
         """None if it is no message. ServerFailed if there were too many of that kind."""
         if message := _message(line) or _message(repaired(line)) or _malformed_answer(line):
             return message
@@ -54,7 +54,7 @@ class ServerOutput:
         return None
 
 
-def _message(line: bytes | bytearray) -> SessionMessage | None:
+def _message(line: bytes) -> SessionMessage | None:
     """Cut before the library looks at it, which needs many times the room of the line."""
     is_cut = is_costly(line)
     try:
@@ -69,7 +69,7 @@ def _message(line: bytes | bytearray) -> SessionMessage | None:
         return None
 
 
-def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
+def _as_the_library_reads(line: bytes) -> SessionMessage | None:
     """The library also reads numbers that are none, such as NaN."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -77,7 +77,7 @@ def _as_the_library_reads(line: bytes | bytearray) -> SessionMessage | None:
         return None
 
 
-def _malformed_answer(line: bytes | bytearray) -> SessionMessage | None:
+def _malformed_answer(line: bytes) -> SessionMessage | None:
     """If it can be seen which question it answers, nobody has to wait for a better answer."""
     id = id_of(repaired(line))
     if id is None:
@@ -113,15 +113,15 @@ class Stdio:
             ending.callback(self._errors.close)
             program = await self._start()
             ending.push_async_callback(program.end)
-            reader, writer = await program.streams(ErrorSink(self._errors.take))
-            ending.callback(writer.close)
+            lines, to_server = await program.open(ErrorSink(self._errors.take), LONGEST_LINE)
+            ending.callback(program.close_input)
             to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
             for stream in (to_us, incoming, outgoing, from_us):
                 ending.callback(stream.close)
-            reading = asyncio.create_task(self._read(program, reader, to_us))
+            reading = asyncio.create_task(self._read(program, lines, to_us))
             ending.push_async_callback(_stop, reading)
-            ending.push_async_callback(_stop, asyncio.create_task(_write(writer, from_us)))
+            ending.push_async_callback(_stop, asyncio.create_task(_write(to_server, from_us)))
             self._ending = ending.pop_all()
         return incoming, outgoing
 
@@ -132,11 +132,13 @@ class Stdio:
         await self._ending.aclose()
 
     async def _read(
-        self, program: Program, reader: asyncio.StreamReader, to_us: MemoryObjectSendStream[SessionMessage | Exception]
+        self, program: Program, lines: LineStream, to_us: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         failure: ServerFailed | None = None
         try:
-            async for line in _lines(reader):
+            async for line in lines:
+                if line is None:
+                    raise ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")
                 is_long = len(line) > LONG
                 message = (
                     await asyncio.to_thread(self.output.understood, line) if is_long else self.output.understood(line)
@@ -155,31 +157,14 @@ class Stdio:
         to_us.close()
 
 
-async def _write(writer: asyncio.StreamWriter, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    with contextlib.suppress(OSError, anyio.ClosedResourceError):  # the reader learns of the end, and says why
+async def _write(to_server: Writer, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    with contextlib.suppress(anyio.ClosedResourceError):  # the reader learns of the end, and says why
         async for sent in from_us:
-            writer.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            to_server.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
             # A server that no longer reads is found out by its end, or by the limit of the call.
-            await writer.drain()
+            await to_server.room()
 
 
 async def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
-
-
-async def _lines(reader: asyncio.StreamReader) -> AsyncGenerator[bytes | bytearray]:
-    """Without empty ones. Each byte is looked at once, however long a line is, and a long one is kept once."""
-    begun = bytearray()
-    while data := await reader.read(_STEP):
-        *whole, rest = data.split(b"\n")
-        for line in whole:
-            complete = line
-            if begun:
-                begun += line
-                complete, begun = begun, bytearray()
-            if complete and not complete.isspace():
-                yield complete
-        begun += rest
-        if len(begun) > LONGEST_LINE:
-            raise ServerFailed(f"it sent a message of more than {LONGEST_LINE // 1024 // 1024} MB")

@@ -1,4 +1,4 @@
-"""Lines in, bytes out, over two file descriptors: the bottom of the protocol edge.
+"""Lines in and bytes out over file descriptors: the bottom of every protocol that speaks one message a line.
 
 Reading looks at each byte once and never hands on a line that is too long. Writing goes straight to the peer while
 it reads; what it does not take is kept in order, and its amount is known, so that others can wait.
@@ -11,8 +11,6 @@ import stat
 from collections import deque
 from collections.abc import Callable
 
-from crow.acp.jsonrpc import ErrorCode, Unreadable
-
 LONGEST_LINE = 64 * 1024 * 1024
 CHUNK = 256 * 1024
 ROOM = 256 * 1024
@@ -22,15 +20,25 @@ FLOOD = 32 * 1024 * 1024
 
 
 class LineReader:
-    def __init__(self, fd: int, receive: Callable[[bytes | Unreadable], None], on_end: Callable[[], None]) -> None:
+    """Calls `receive` with each line that is not blank, or with None for one that was skipped, being too long."""
+
+    def __init__(
+        self,
+        fd: int,
+        receive: Callable[[bytes | None], None],
+        on_end: Callable[[], None],
+        longest: int = LONGEST_LINE,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._fd = fd
         self._receive = receive
         self._on_end = on_end
+        self._longest = longest
         self._parts: list[bytes] = []
         self._length = 0
         self._skipping = False
         self._paused = False
+        self._stopped = False
         self._pump: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -40,19 +48,21 @@ class LineReader:
             self._pump = self._loop.create_task(self._pump_file())
 
     def stop(self) -> None:
-        self._paused = False
+        if self._stopped:
+            return
+        self._stopped = True
         if self._pump is not None:
             self._pump.cancel()
-        else:
+        elif not self._paused:
             self._loop.remove_reader(self._fd)
 
     def pause(self) -> None:
-        if self._pump is None and not self._paused:
+        if self._pump is None and not self._paused and not self._stopped:
             self._paused = True
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
-        if self._paused:
+        if self._paused and not self._stopped:
             self._paused = False
             self._loop.add_reader(self._fd, self._on_readable)
 
@@ -92,14 +102,14 @@ class LineReader:
         if rest and not self._skipping:
             self._parts.append(rest)
             self._length += len(rest)
-            if self._length > LONGEST_LINE:
+            if self._length > self._longest:
                 self._parts.clear()
                 self._skipping = True
-                self._receive(_too_long())
+                self._receive(None)
 
     def _take(self, line: bytes) -> None:
-        if len(line) > LONGEST_LINE:
-            self._receive(_too_long())
+        if len(line) > self._longest:
+            self._receive(None)
         elif line and not line.isspace():
             self._receive(line)
 
@@ -110,14 +120,46 @@ class LineReader:
         self._on_end()
 
 
-def _too_long() -> Unreadable:
-    return Unreadable(
-        ErrorCode.INVALID_REQUEST, f"Invalid request: a line over {LONGEST_LINE // 2**20} MiB was skipped"
-    )
+class LineStream:
+    """The lines of a descriptor, one after the other, as `LineReader` has them. While some wait, no more are read."""
+
+    def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
+        self._waiting: deque[bytes | None] = deque()
+        self._has_ended = False
+        self._news = asyncio.Event()
+        self._reader = LineReader(fd, self._receive, self._end, longest)
+        self._reader.start()
+
+    def __aiter__(self) -> "LineStream":
+        return self
+
+    async def __anext__(self) -> bytes | None:
+        while not self._waiting:
+            if self._has_ended:
+                raise StopAsyncIteration
+            self._news.clear()
+            self._reader.resume()
+            await self._news.wait()
+        return self._waiting.popleft()
+
+    def close(self) -> None:
+        """Stops reading. The descriptor may be closed after it."""
+        self._reader.stop()
+
+    def _receive(self, line: bytes | None) -> None:
+        self._waiting.append(line)
+        self._news.set()
+        self._reader.pause()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._news.set()
 
 
 class Writer:
-    def __init__(self, fd: int, on_gone: Callable[[], None], reader: LineReader) -> None:
+    """`on_gone` is called when the peer no longer takes anything. `reader` is paused while it takes too little."""
+
+    def __init__(self, fd: int, on_gone: Callable[[], None], reader: LineReader | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._fd = fd
         self._on_gone = on_gone
@@ -129,6 +171,8 @@ class Writer:
         """Why nothing can be written, if it is not that the reader has left."""
         self._room = asyncio.Event()
         self._room.set()
+        self._flushed = asyncio.Event()
+        self._flushed.set()
         mode = os.fstat(fd).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             os.set_blocking(fd, False)  # our end only; a terminal or a file would share the flag with others
@@ -139,6 +183,10 @@ class Writer:
 
     async def room(self) -> None:
         await self._room.wait()
+
+    async def flushed(self) -> None:
+        """Returns when the peer has everything, or is gone."""
+        await self._flushed.wait()
 
     def send(self, data: bytes) -> None:
         if self._gone:
@@ -169,9 +217,10 @@ class Writer:
     def _keep(self, data: memoryview) -> None:
         self._backlog.append(data)
         self._unsent += len(data)
+        self._flushed.clear()
         if self._unsent > ROOM:
             self._room.clear()
-        if self._unsent > FLOOD:
+        if self._unsent > FLOOD and self._reader is not None:
             self._reader.pause()
 
     def _on_writable(self) -> None:
@@ -187,13 +236,16 @@ class Writer:
             self._backlog.popleft()
         if self._unsent <= ROOM // 2:
             self._room.set()
-            self._reader.resume()
+            if self._reader is not None:
+                self._reader.resume()
         if not self._backlog:
+            self._flushed.set()
             self._loop.remove_writer(self._fd)
 
     def _drop(self) -> None:
         self._gone = True
         self._backlog.clear()
         self._room.set()
+        self._flushed.set()
         with contextlib.suppress(ValueError, OSError):
             self._loop.remove_writer(self._fd)
