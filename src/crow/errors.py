@@ -15,7 +15,7 @@ CrowError                      a sentence for a person, and what to do about it
 ├── WebError                   a page or a search service cannot be used, said in words
 │   └── NoText                 what came is no text: how else it can be had depends on who asks
 ├── WorkspaceError             a path that cannot be used, said in words
-│   ├── EditorRefused          the editor will not show the file, so the disk is not read either
+│   ├── ClientRefused          the editor will not show the file, so the disk is not read either
 │   ├── FileChanged            it is no longer as it was when the change was made: nothing was written
 │   └── FileSystemSilent       the disk that it lies on does not answer
 └── ModelError                 the provider failed; knows provider, status and what was said
@@ -105,7 +105,7 @@ class WorkspaceError(CrowError):
     pass
 
 
-class EditorRefused(WorkspaceError):
+class ClientRefused(WorkspaceError):
     pass
 
 

@@ -13,7 +13,7 @@ from crow.acp import workspace as client
 from crow.acp.connection import PendingRequest
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
-from crow.errors import EditorRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, FileChanged, WorkspaceError
 from crow.workspace.base import Document
 from crow.workspace.place import ResolvedPath
 from crow.workspace.text import LineRange
@@ -458,7 +458,7 @@ def test_a_large_file_that_the_editor_refuses_is_not_searched_on_the_disk(path):
     async def run(workspace: ClientWorkspace) -> None:
         assert await workspace.unsaved_text(ResolvedPath(str(path))) is None
         editor.on_read = deny
-        with pytest.raises(EditorRefused, match=path.name):
+        with pytest.raises(ClientRefused, match=path.name):
             await workspace.unsaved_text(ResolvedPath(str(path)))
 
     play(editor, run)
@@ -472,11 +472,11 @@ def test_a_read_that_the_editor_refuses_is_not_answered_from_the_disk(path, answ
 
     async def run(workspace: ClientWorkspace) -> None:
         for name in ("a.txt", "latin.txt"):  # once it refused, it is not taken for one that cannot show a file
-            with pytest.raises(EditorRefused):
+            with pytest.raises(ClientRefused):
                 await workspace.read_text(await workspace.resolve(name))
-            with pytest.raises(EditorRefused):
+            with pytest.raises(ClientRefused):
                 await workspace.read_document(await workspace.resolve(name))
-        with pytest.raises(EditorRefused):
+        with pytest.raises(ClientRefused):
             await workspace.write_document(ResolvedPath(str(path)), "ours\n", Document(str(path), "one\ntwo\n"))
         assert await workspace.read_document(await workspace.resolve("missing")) is None
 

@@ -16,7 +16,7 @@ from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, RpcError, is_refusal, reason_of
-from crow.errors import EditorRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, FileChanged, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import Document
@@ -59,6 +59,11 @@ class FileState(NamedTuple):
     """What follows from the two: the text that the person has in front of them."""
     silent: bool = False
     """The editor did not answer in time: what it holds is unknown."""
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether the person has changes in the editor that are not on disk."""
+        return self.document is not None and self.document.unsaved
 
 
 class ClientWorkspace(LocalWorkspace):
@@ -109,7 +114,7 @@ class ClientWorkspace(LocalWorkspace):
 
     async def read_document(self, path: ResolvedPath) -> Document | None:
         self._note_known(path)
-        return (await self._look(path)).document
+        return (await self._settled_state(path)).document
 
     def known_buffers(self) -> Sequence[str]:
         return tuple(reversed(self._known)) if self._reads else ()
@@ -120,14 +125,14 @@ class ClientWorkspace(LocalWorkspace):
         if (await self.stat(path)).size > LARGEST_SENT:
             await self._ask_whether_shown(path)
             return None
-        document = (await self._look(path)).document
+        document = (await self._settled_state(path)).document
         if document is None or not document.unsaved:
             return None
         self._note_known(path)
         return document.text
 
     async def _ask_whether_shown(self, path: ResolvedPath) -> None:
-        """EditorRefused if the editor will not show a file that is too large to be sent: it is asked for one line."""
+        """ClientRefused if the editor will not show a file that is too large to be sent: it is asked for one line."""
         with contextlib.suppress(TimeoutError):
             await self._ask_for_buffer(path, Document(path.real, ""), (1, 1))
 
@@ -143,24 +148,24 @@ class ClientWorkspace(LocalWorkspace):
         # What the file could not hold is refused, whoever would write it.
         await off_loop_if_large(len(text), lambda: encode_like(like or before, path.real, text))
         self._note_known(path)
-        look = await self._look_again(path, before)
-        if like is not None and (look.saved is None or not _encoded_alike(look.saved, like)):
-            return await self._encode_anew(path, text, look, like)
-        if await off_loop_if_large(len(text), lambda: self._can_go_through_client(look, path, text)):
-            return await self._write_through(path, text, look)
-        if look.document is not None and look.document.unsaved:
+        state = await self._unchanged_state(path, before)
+        if like is not None and (state.saved is None or not _encoded_alike(state.saved, like)):
+            return await self._encode_anew(path, text, state, like)
+        if await off_loop_if_large(len(text), lambda: self._can_go_through_client(state, path, text)):
+            return await self._write_through(path, text, state)
+        if state.is_unsaved:
             raise WorkspaceError(f"{shown(path.real)} is too large to be changed in the editor. {ASK_TO_SAVE}")
-        return await self._write_unasked(path, text, look)
+        return await self._write_unasked(path, text, state)
 
     async def remove(self, path: ResolvedPath, before: Document) -> None:
-        look = await self._look_again(path, before)
-        if look.saved is None or (look.document is not None and look.document.unsaved):
+        state = await self._unchanged_state(path, before)
+        if state.saved is None or state.is_unsaved:
             raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
-        await super().remove(path, look.saved)
+        await super().remove(path, state.saved)
 
     # --- looking
 
-    async def _look(self, path: ResolvedPath) -> FileState:
+    async def _settled_state(self, path: ResolvedPath) -> FileState:
         """What disk and editor have. The editor goes by the path's name, and follows a symbolic link that has appeared
         on it; whatever that led to is nobody's to see. So the editor's text counts only if nothing on the path changed
         while it was read, unless it is the text that we have read ourselves.
@@ -168,14 +173,14 @@ class ClientWorkspace(LocalWorkspace):
         for _ in range(TRIES):
             trail = await self._trail(path)
             is_settled = _is_settled(trail)
-            look = await self._look_once(path)
-            is_ours = look.document is None or not look.document.unsaved
+            state = await self._read_state(path)
+            is_ours = not state.is_unsaved
             if (await self._trail(path) == trail and is_settled) or is_ours:
-                return look
+                return state
             await asyncio.sleep(SETTLED)
         raise FileChanged(f"{shown(path.real)} changes all the time: there is no telling what the editor has read.")
 
-    async def _look_once(self, path: ResolvedPath) -> FileState:
+    async def _read_state(self, path: ResolvedPath) -> FileState:
         # The disk first: a binary file would come garbled, and a missing one as an empty text (Toad).
         saved = await super().read_document(path)
         try:
@@ -191,17 +196,17 @@ class ClientWorkspace(LocalWorkspace):
         document = await off_loop_if_large(len(buffer), lambda: self._in_front_of_the_person(path.real, saved, buffer))
         return FileState(saved, buffer, document)
 
-    async def _look_again(self, path: ResolvedPath, before: Document | None) -> FileState:
+    async def _unchanged_state(self, path: ResolvedPath, before: Document | None) -> FileState:
         """What is there now, if it is still what a change was made from and can be written."""
-        look = await self._look(path)
-        now = look.document
+        state = await self._settled_state(path)
+        now = state.document
         if now is not None and before is None:
             raise FileChanged(f"{shown(path.real)} exists by now.")
         if before is not None and (now is None or not now.same_as(before)):
             raise FileChanged(f"{shown(path.real)} has changed meanwhile.")
         if now is not None and now.obstacle:
             raise WorkspaceError(now.obstacle)
-        return look
+        return state
 
     async def _ask_for_buffer(
         self, path: ResolvedPath, saved: Document | None, window: tuple[int | None, int | None] = (None, None)
@@ -224,7 +229,7 @@ class ClientWorkspace(LocalWorkspace):
                 return None
             self._has_refused = True
             told = f"{shown(path.real)} was not read: the editor refused it ({reason_of(error)})."
-            raise EditorRefused(told, remedy="Only the user can allow it.") from None
+            raise ClientRefused(told, remedy="Only the user can allow it.") from None
         return answer.content
 
     def _is_refusal(self, error: RpcError, saved: Document) -> bool:
@@ -259,24 +264,24 @@ class ClientWorkspace(LocalWorkspace):
 
     # --- writing
 
-    def _can_go_through_client(self, look: FileState, path: ResolvedPath, text: str) -> bool:
-        if not self._writes or look.silent or not self.contains(path.real) or len(text) > LARGEST_SENT:
+    def _can_go_through_client(self, state: FileState, path: ResolvedPath, text: str) -> bool:
+        if not self._writes or state.silent or not self.contains(path.real) or len(text) > LARGEST_SENT:
             return False
-        if look.document is not None and look.document.unsaved:
+        if state.is_unsaved:
             return True  # what speaks against it would be an obstacle
-        if look.saved is None or not self._reads:
-            return may_keep_bytes(look.saved, text)
+        if state.saved is None or not self._reads:
+            return may_keep_bytes(state.saved, text)
         # An editor that would not show the file will not write it either.
-        return look.buffer is not None and keeps_bytes(look.saved, look.buffer, text)
+        return state.buffer is not None and keeps_bytes(state.saved, state.buffer, text)
 
-    async def _encode_anew(self, path: ResolvedPath, text: str, look: FileState, like: Document) -> Document:
+    async def _encode_anew(self, path: ResolvedPath, text: str, state: FileState, like: Document) -> Document:
         """In another encoding than the file has: no editor can be told which."""
-        if look.document is not None and look.document.unsaved:
+        if state.is_unsaved:
             raise WorkspaceError(f"{shown(path.real)} has unsaved changes in the editor. {ASK_TO_SAVE}")
-        return await self._write_unasked(path, text, look, like)
+        return await self._write_unasked(path, text, state, like)
 
     async def _write_unasked(
-        self, path: ResolvedPath, text: str, look: FileState, like: Document | None = None
+        self, path: ResolvedPath, text: str, state: FileState, like: Document | None = None
     ) -> Document:
         """To disk, past an editor that could not keep the text as it is: not past one that refuses to write."""
         if self._has_refused_to_write and self.contains(path.real):
@@ -285,31 +290,31 @@ class ClientWorkspace(LocalWorkspace):
                 "about this one, since its size, encoding or line ends might not survive."
             )
             raise WorkspaceError(told, remedy="Only the user can allow it.")
-        return await self._write_to_disk(path, text, look, like)
+        return await self._write_to_disk(path, text, state, like)
 
     async def _write_to_disk(
-        self, path: ResolvedPath, text: str, look: FileState, like: Document | None = None
+        self, path: ResolvedPath, text: str, state: FileState, like: Document | None = None
     ) -> Document:
-        after = await super().write_document(path, text, look.saved, like=like)
+        after = await super().write_document(path, text, state.saved, like=like)
         await off_loop_if_large(len(text), lambda: self._watch.note_saved(after))
         return after
 
-    async def _write_through(self, path: ResolvedPath, text: str, look: FileState) -> Document:
+    async def _write_through(self, path: ResolvedPath, text: str, state: FileState) -> Document:
         made = await self.disk.run(lambda: make_folders_for(path))
         try:
-            return await self._write_there(path, text, look)
+            return await self._write_there(path, text, state)
         except WorkspaceError:
             await self.disk.run(lambda: remove_empty(made))
             raise
 
-    async def _write_there(self, path: ResolvedPath, text: str, look: FileState) -> Document:
+    async def _write_there(self, path: ResolvedPath, text: str, state: FileState) -> Document:
         if not await self._is_quiet(path):
-            if look.document is not None and look.document.unsaved:
+            if state.is_unsaved:
                 raise FileChanged(f"{shown(path.real)} changes all the time. Nothing was written.")
-            return await self._write_unasked(path, text, look)
+            return await self._write_unasked(path, text, state)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
-        await self._expect_on_disk(path, look.saved)
-        mark = MARK if look.buffer is not None and look.buffer.startswith(MARK) else ""
+        await self._expect_on_disk(path, state.saved)
+        mark = MARK if state.buffer is not None and state.buffer.startswith(MARK) else ""
         request = wire.WriteTextFileRequest(session_id=self._session_id, path=path.real, content=mark + text)
         # The editor would follow a link that has appeared since the person agreed.
         await self.disk.run(lambda: verify(path))
@@ -317,8 +322,8 @@ class ClientWorkspace(LocalWorkspace):
             async with timeout(WRITE_TIMEOUT):
                 await self._connection.request("fs/write_text_file", request, msgspec.Raw)
         except RpcError as error:
-            if _cannot(error) and not (look.document is not None and look.document.unsaved):
-                after = await self._write_to_disk(path, text, look)
+            if _cannot(error) and not state.is_unsaved:
+                after = await self._write_to_disk(path, text, state)
                 return msgspec.structs.replace(after, remarks=(*after.remarks, WRITTEN_TO_DISK))
             self._has_refused_to_write = True
             raise _refused_to_write(path, error) from None
@@ -326,12 +331,12 @@ class ClientWorkspace(LocalWorkspace):
             raise WorkspaceError(f"{shown(path.real)} was not written: the editor is gone.") from None
         except TimeoutError:
             return await self._after_writing(path, self._if_written(path, text))
-        return await self._after_writing(path, self._what_became_of(path, text, look))
+        return await self._after_writing(path, self._what_became_of(path, text, state))
 
-    async def _after_writing(self, path: ResolvedPath, look: Awaitable[Document]) -> Document:
+    async def _after_writing(self, path: ResolvedPath, outcome: Awaitable[Document]) -> Document:
         """What is there now. A path that changed meanwhile is no sign that nothing was written."""
         try:
-            return await look
+            return await outcome
         except FileChanged as changed:
             told = f"{changed.message} The editor was writing it meanwhile: the text may have gone to another file."
             raise WorkspaceError(told, remedy=f"See where {shown(path.real)} leads, and what became of it.") from None
@@ -351,7 +356,7 @@ class ClientWorkspace(LocalWorkspace):
 
     async def _if_written(self, path: ResolvedPath, text: str) -> Document:
         """For an editor that did not answer: it may have done it all the same, or may do it yet."""
-        after = (await self._look(path)).document
+        after = (await self._settled_state(path)).document
         if after is None or after.text != text:
             told = f"The editor did not say within {WRITE_TIMEOUT} seconds that it wrote {shown(path.real)}."
             raise WorkspaceError(told, remedy="Read the file again to see what became of it.")
@@ -359,7 +364,7 @@ class ClientWorkspace(LocalWorkspace):
 
     async def _what_became_of(self, path: ResolvedPath, text: str, before: FileState) -> Document:
         """What is there after the editor has written: it may have formatted the text, or done nothing with it."""
-        after = (await self._look(path)).document
+        after = (await self._settled_state(path)).document
         if after is None:
             raise WorkspaceError(f"The editor said that it wrote {shown(path.real)}, but there is no such file.")
         is_untouched = before.document is not None and after.text == before.document.text

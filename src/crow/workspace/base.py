@@ -151,7 +151,7 @@ class Workspace(Protocol):
     async def unsaved_text(self, path: ResolvedPath) -> str | None:
         """The editor's text of a file; None if it is as on disk, or too large to be asked for.
 
-        Raises EditorRefused if it will not show the file.
+        Raises ClientRefused if it will not show the file.
         """
         ...
 

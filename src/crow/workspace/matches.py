@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from crow.errors import EditorRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, FileChanged, WorkspaceError
 from crow.timeouts import timeout
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath, open_resolved
@@ -97,7 +97,7 @@ class UnsavedTexts:
         for path in waiting:
             try:
                 text = await editor.unsaved_text(ResolvedPath(path))
-            except EditorRefused:
+            except ClientRefused:
                 self.refused.add(path)
             except WorkspaceError:
                 continue  # no text, or gone by now: whoever reads it from disk will see
