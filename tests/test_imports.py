@@ -97,7 +97,7 @@ LATE_IMPORTS = {
     "tools.write": "what looks at a new text is loaded for the first write",
     "turn.subagent.subagents": "few sessions send a subagent",
     "session.servers": "the MCP library is loaded by the first session that has servers",
-    "tools.base": "what was meant is worked out only for a call that is not written as it should be",
+    "tools.arguments": "what was meant is worked out only for a call that is not written as it should be",
     "tools.toolbox": "so is the tool that a wrong name stands for",
     "turn.partial_call": "and what is shown of such a call while it arrives",
     "store.store": "SQLite is loaded on the worker thread, when the store is first used",

@@ -77,7 +77,7 @@ def test_no_other_name_gets_a_call_past_a_rule(open_editor):
 PLAIN = """
 import sys
 from crow.messages import ToolCall
-from crow.tools.base import read_call
+from crow.tools.arguments import read_call
 from crow.tools.edit import Edit
 from crow.tools.seen import Seen
 from crow.tools.toolbox import Toolbox

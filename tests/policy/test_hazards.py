@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crow.policy.hazards import why_not_listed
 from crow.policy.option_table import TABLE, Covered
+from crow.policy.wildcard import why_not_listed
 from tests.policy.support import allow, word
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "permissions.md"

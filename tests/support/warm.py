@@ -288,7 +288,7 @@ def _rehearse() -> None:
     import msgspec
 
     from crow import visible
-    from crow.tools.base import ArgumentReader
+    from crow.tools.arguments import ArgumentReader
 
     for module in [module for name, module in sys.modules.items() if name.startswith("crow.")]:
         for value in list(vars(module).values()):

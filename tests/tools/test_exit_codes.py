@@ -3,7 +3,7 @@
 import pytest
 
 from crow.results import CommandEnd
-from crow.tools.exit_codes import answers_no
+from crow.tools.terminal import answers_no
 from tests.tools.test_terminal import Session, in_a_session
 
 

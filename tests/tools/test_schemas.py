@@ -14,11 +14,10 @@ import crow.mcp
 import crow.tools
 from crow.actions import Answer, PermissionAnswer, Person
 from crow.messages import ToolCall
-from crow.tools.ask import Ask
-from crow.tools.base import ArgumentReader
+from crow.tools.arguments import ArgumentReader
+from crow.tools.ask import Ask, Plan
 from crow.tools.edit import Edit
 from crow.tools.find import Find
-from crow.tools.plan import Plan
 from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen

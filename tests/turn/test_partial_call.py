@@ -9,9 +9,9 @@ import pytest
 from crow.events import CallPreviewed, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
+from crow.tools.ask import Plan
 from crow.tools.base import Action
 from crow.tools.edit import Edit
-from crow.tools.plan import Plan
 from crow.tools.search import Search
 from crow.tools.seen import Seen
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.policy.hazards import is_same_anywhere, setting, why_not_listed
-from crow.policy.places import Budget, Place, forbidden_path
+from crow.policy.path_words import Budget, ExecutionContext, forbidden_path
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
 from crow.policy.repositories import planted_repository
 from crow.policy.submodules import changes_index, planted_submodule, untracked_repository
+from crow.policy.wildcard import is_same_anywhere, setting, why_not_listed
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
 class CommandContext(msgspec.Struct):
     """What a command's words are judged by, besides the words."""
 
-    place: Place
+    execution: ExecutionContext
     folders: list[str]
     """Where it may be running: where the line began, and where a `cd` may have led."""
     budget: Budget
@@ -51,10 +51,10 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     """None if the pattern covers the command; else why it does not, to complete "… is not covered: …"."""
     if not pattern.begins(words):
         return "no rule is about it"
-    obeyed = None if is_same_anywhere(words) else context.place.roots[: 1 if pattern.first_root_only else None]
+    obeyed = None if is_same_anywhere(words) else context.execution.roots[: 1 if pattern.first_root_only else None]
     if obeyed is not None and (reason := _obeys_another_folder(words, obeyed, context)):
         return reason
-    if context.folders != [context.place.roots[0]] and (word := _means_another(pattern, context.folders)):
+    if context.folders != [context.execution.roots[0]] and (word := _means_another(pattern, context.folders)):
         return f"`{word}` is something else in another folder"
     if not pattern.open:
         return None
@@ -62,7 +62,7 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     if reason := _leaves_program_open(words, first) or _not_stood_for(words, first, context.folders):
         return reason
     for word in words[max(first, 1) :]:
-        if reason := forbidden_path(word, context.place, context.folders, context.budget, obeyed):
+        if reason := forbidden_path(word, context.execution, context.folders, context.budget, obeyed):
             return reason
     return None
 
@@ -75,7 +75,7 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
     for folder in context.folders:
         if folder not in roots:
             return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
-        if why := planted_repository(folder, context.place.roots):
+        if why := planted_repository(folder, context.execution.roots):
             return why
         if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
             return why

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crow.policy.base import names
-from crow.policy.plain import LONGEST_LINE
+from crow.policy.plain_lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

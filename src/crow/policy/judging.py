@@ -24,9 +24,9 @@ from crow.policy.base import (
 )
 from crow.policy.commands import CommandPattern
 from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
+from crow.policy.nested_commands import FoundCommands, find_commands
+from crow.policy.path_words import ExecutionContext
 from crow.policy.paths import is_protected, is_secret_in
-from crow.policy.places import Place
-from crow.policy.reveal import Revealed, reveal
 from crow.policy.rulebook import ReadyRule, RuleBook
 from crow.policy.shell import NotCovered, coverage, first_strike, suggest
 from crow.results import ToolKind
@@ -174,11 +174,11 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     asking = [ready for ready in situation.book.asking(deed.tool) if ready.pattern is not None]
     refused = decision_of(situation.mode, Aspect.TERMINAL) == "deny"
     if denying or asking:
-        revealed = reveal(deed.command)
+        revealed = find_commands(deed.command)
         verdict = _struck(revealed, denying, asking)
         if isinstance(verdict, Deny) or (verdict is not None and not refused):
             return verdict
-    place = Place(situation.roots, situation.private, deed.cwd or situation.roots[0])
+    execution = ExecutionContext(situation.roots, situation.private, deed.cwd or situation.roots[0])
     why = ""
     allowing = _allowing(deed.tool, Aspect.TERMINAL, situation)
     if whole := next((ready for ready in allowing if ready.whole_tool), None):
@@ -186,14 +186,14 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     rules = [ready for ready in allowing if ready.pattern is not None]
     if rules:
         try:
-            return _covered(deed.command, rules, place)
+            return _covered(deed.command, rules, execution)
         except NotCovered as found:
             why = str(found)
-    suggestion = cache(lambda: suggest(deed.command, place))
+    suggestion = cache(lambda: suggest(deed.command, execution))
     return _by_mode(situation.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
 
 
-def _struck(revealed: Revealed, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
+def _struck(revealed: FoundCommands, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
     strike = first_strike(revealed, _patterns(denying))
     if strike is not None and strike.certain:
         return _refusal(denying[strike.number])
@@ -205,8 +205,8 @@ def _struck(revealed: Revealed, denying: list[ReadyRule], asking: list[ReadyRule
     return _question(asking[strike.number]) if strike is not None else None
 
 
-def _covered(line: str, rules: list[ReadyRule], place: Place) -> Allow:
-    used = list(dict.fromkeys(coverage(line, _patterns(rules), place)))
+def _covered(line: str, rules: list[ReadyRule], execution: ExecutionContext) -> Allow:
+    used = list(dict.fromkeys(coverage(line, _patterns(rules), execution)))
     names = ", ".join(said(rules[number].rule) for number in used)
     return Allow(names, rules[used[0]].known.origin)
 

@@ -14,9 +14,9 @@ import msgspec
 
 from crow.policy.commands import CommandContext, CommandPattern, why_not_covered
 from crow.policy.grammar import Word, Words, read_all
-from crow.policy.hazards import is_known
-from crow.policy.places import Budget, Place, is_untouchable
-from crow.policy.plain import NotPlain, PlainCommand, read_plain
+from crow.policy.nested_commands import FoundCommands
+from crow.policy.path_words import Budget, ExecutionContext, is_untouchable
+from crow.policy.plain_lines import NotPlain, PlainCommand, read_plain
 from crow.policy.programs import (
     ALIASES,
     CHOOSERS,
@@ -27,8 +27,8 @@ from crow.policy.programs import (
     TO_THE_LETTER,
     program,
 )
-from crow.policy.reveal import Revealed
 from crow.policy.submodules import is_git_alone
+from crow.policy.wildcard import is_known
 
 
 class NotCovered(Exception):
@@ -48,11 +48,11 @@ def read_line(line: str) -> tuple[PlainCommand, ...]:
     return commands
 
 
-def coverage(line: str, patterns: Sequence[CommandPattern], place: Place) -> list[int]:
+def coverage(line: str, patterns: Sequence[CommandPattern], execution: ExecutionContext) -> list[int]:
     """For each command of the line the number of the pattern that covers it; NotCovered if there is one without."""
-    if not place.contains(place.cwd):
+    if not execution.contains(execution.cwd):
         raise NotCovered("It would run outside the workspace.")
-    context = CommandContext(place, [place.cwd], Budget())
+    context = CommandContext(execution, [execution.cwd], Budget())
     covering: list[int] = []
     for command in read_line(line):
         covering.append(_covering(command, patterns, context))
@@ -100,7 +100,7 @@ class Strike(msgspec.Struct, frozen=True):
     certain: bool
 
 
-def first_strike(revealed: Revealed, patterns: Sequence[CommandPattern]) -> Strike | None:
+def first_strike(revealed: FoundCommands, patterns: Sequence[CommandPattern]) -> Strike | None:
     """The first pattern that is about a command of the line; one that is certain before one that is not."""
     unsure: Strike | None = None
     for number, pattern in enumerate(patterns):
@@ -115,29 +115,31 @@ def first_strike(revealed: Revealed, patterns: Sequence[CommandPattern]) -> Stri
 # --- what could be remembered
 
 
-def suggest(line: str, place: Place) -> tuple[str, ...] | None:
+def suggest(line: str, execution: ExecutionContext) -> tuple[str, ...] | None:
     """Commands of rules that would cover the line from now on, sensibly general; None if each time must be asked."""
     try:
         commands = read_line(line)
     except NotCovered:
         return None
     budget = Budget()
-    if any(is_untouchable(word, place, budget) for command in commands for word in (*command.words, *command.inputs)):
+    if any(
+        is_untouchable(word, execution, budget) for command in commands for word in (*command.words, *command.inputs)
+    ):
         return None
-    suggested = tuple(dict.fromkeys(_suggestion(command.words, place) for command in commands))
+    suggested = tuple(dict.fromkeys(_suggestion(command.words, execution) for command in commands))
     try:
-        coverage(line, [CommandPattern.parse(command, first_root_only=True) for command in suggested], place)
+        coverage(line, [CommandPattern.parse(command, first_root_only=True) for command in suggested], execution)
     except NotCovered:
         return None
     return suggested
 
 
-def _suggestion(words: tuple[str, ...], place: Place) -> str:
+def _suggestion(words: tuple[str, ...], execution: ExecutionContext) -> str:
     general = CommandPattern(words[: _telling_words(words)], open=True, first_root_only=True)
     exact = shlex.join(words) if words[-1] != "*" else f"{shlex.join(words[:-1])} '*'"
     if _is_to_the_letter(words):
         return exact
-    context = CommandContext(place, [place.cwd], Budget())
+    context = CommandContext(execution, [execution.cwd], Budget())
     return exact if why_not_covered(general, words, context) else f"{shlex.join(general.words)} *"
 
 

@@ -9,12 +9,11 @@ from crow.policy.base import Allow, Deny, Policy
 from crow.policy.base import Ask as AskVerdict
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
-from crow.tools.ask import Ask
+from crow.tools.ask import Ask, Plan
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
 from crow.tools.find import Find
-from crow.tools.plan import Plan
 from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.seen import Seen

@@ -1,18 +1,19 @@
-"""The tools that ask the person: `ask`, for an answer, and `leave_plan`, for their consent to a plan."""
+"""The tools that turn to the person: `ask` for an answer, `leave_plan` for consent, `plan` to show what is done."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from crow.actions import Deed, PermissionAnswer, Person, Question
 from crow.config.settings import Mode
 from crow.errors import TurnCancelled
-from crow.events import Journal, ModeTold
+from crow.events import Journal, ModeTold, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, BadArguments
-from crow.visible import one_line, prose, warning, warning_about_prose
+from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.tools.arguments import ArgumentReader
+from crow.tools.base import BadArguments
+from crow.visible import one_line, prose, title_line, warning, warning_about_prose
 from crow.workspace.base import Workspace
 
 MOST_OPTIONS = 6
@@ -167,3 +168,70 @@ class LeavePlanAction:
         journal.append(ModeTold(self._mode, ""))
         text = f"The user agreed to the plan. The mode is now `{self._mode}`: carry it out."
         return ToolResult(ok=True, text=text, message=f"Agreed; the mode is now {self._mode}.", display=self.display)
+
+
+MOST_ENTRIES = 50
+LONGEST_ENTRY = 500
+
+PLAN_DESCRIPTION = (
+    "Show the user your plan for work of several steps, and tick it off as you go. "
+    "Each call replaces the whole plan; an empty list clears it. Not for a single step."
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    content: Annotated[str, msgspec.Meta(min_length=1)]
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+    priority: Literal["high", "medium", "low"] = "medium"
+
+
+class PlanArguments(msgspec.Struct, frozen=True):
+    entries: Annotated[list[Entry], msgspec.Meta(max_length=MOST_ENTRIES)]
+
+
+_plan_reader = ArgumentReader(PlanArguments)
+
+
+class Plan:
+    kind = ToolKind.THINK
+    deed = Deed("plan", ToolKind.THINK)
+
+    def __init__(self) -> None:
+        self.spec = ToolSpec("plan", PLAN_DESCRIPTION, _plan_reader.schema())
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return "Plan"
+
+    def announce(self, call: ToolCall) -> PlanChanged | None:
+        try:
+            arguments, _ = _plan_reader.read(call)
+        except BadArguments:
+            return None
+        return PlanChanged(_shown(arguments.entries))
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "PlanAction":
+        arguments, _ = _plan_reader.read(call)
+        return PlanAction(arguments.entries)
+
+
+class PlanAction:
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = _shown(entries)
+        self.deed = Plan.deed
+        self.locations: tuple[Location, ...] = ()
+        self.display: tuple[DisplayBlock, ...] = ()
+
+    @property
+    def title(self) -> str:
+        if not self._entries:
+            return "Clear the plan"
+        done = sum(entry.status == "completed" for entry in self._entries)
+        return f"Plan: {done} of {len(self._entries)} done"
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        journal.append(PlanChanged(self._entries))
+        return ToolResult(ok=True, text="The user sees the plan.", message=self.title, display=(HiddenOutput(),))
+
+
+def _shown(entries: list[Entry]) -> tuple[PlanEntry, ...]:
+    return tuple(PlanEntry(title_line(entry.content, LONGEST_ENTRY), entry.status, entry.priority) for entry in entries)

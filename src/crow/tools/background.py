@@ -20,7 +20,7 @@ from crow.results import (
     ToolResult,
 )
 from crow.timeouts import timeout
-from crow.tools.base import ArgumentReader
+from crow.tools.arguments import ArgumentReader
 from crow.tools.terminal import command_title, followed_by, how_it_ended
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part

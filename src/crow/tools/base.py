@@ -1,17 +1,14 @@
 """What a tool is. The few types here are all that a tool and its callers know of each other."""
 
-import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from crow.actions import Deed, PermissionAnswer
 from crow.events import Event, Journal
-from crow.messages import ToolCall, ToolSpec, json_object
+from crow.messages import ToolCall, ToolSpec
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.schemas import schema_of
-from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
 
@@ -92,7 +89,7 @@ class MaySpeakForItself(Protocol):
     def is_said_in_chat(self) -> bool: ...
 
 
-class Look(msgspec.Struct, frozen=True):
+class PriorRead(msgspec.Struct, frozen=True):
     """What must be looked at before it can be said what would be done: judged and asked about like an action.
 
     Where nothing lies, there is nothing to be seen, and nobody has to be asked.
@@ -108,14 +105,14 @@ class Look(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class LooksFirst(Protocol):
+class ReadsFirst(Protocol):
     """A tool whose `prepare` answers from a file's content: whether a text is in it must not be told unasked."""
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead | None:
         """None if the call changes nothing: it is then prepared as those of other tools are."""
         ...
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> Action:
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> Action:
         """The same as `prepare`, for the very path that was looked at and judged."""
         ...
 
@@ -185,146 +182,28 @@ class BadArguments(Exception):
     """The arguments do not fit the tool's schema; the message says how, and what would."""
 
 
-class ReadCall(NamedTuple):
-    """A call whose arguments are complete, read once for all that follows: what is judged and shown is what runs."""
-
-    call: ToolCall
-    arguments: dict[str, Any]
-    """As they are in the call; empty if they cannot be read."""
-    returned: str
-    """The arguments that the model gets back as its own: what it wrote, if that was an object."""
-    note: str = ""
-    """What the model is told of how they were read."""
-
-
-def read_call_of(call: ToolCall, tool: Tool) -> ReadCall:
-    """The call as its tool can read it; of a tool that stands for several, as a call of the one that is meant."""
-    if not isinstance(tool, StandsForSeveral) or (meant := tool.meant(call)) is None:
-        return read_call(call, tool.spec)
-    one, its_call, remark = meant
-    read = read_call(its_call, one.spec)
-    # The model gets back a call that this tool knows, so that it makes the next one like that.
-    return read._replace(returned=read.call.arguments, note=" ".join(filter(None, (remark, read.note))))
-
-
-def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
-    """The call as its tool can read it. What cannot be read stays as it is: the tool says why."""
-    given = json_object(call.arguments)
-    if given is not None and _has_one_meaning(given, call.arguments, spec.schema):
-        return ReadCall(call, given, call.arguments)
-    from crow.tools.lenient.reading import read_leniently  # for those that are not as they should be
-
-    read = read_leniently(call, spec)
-    if read is None:
-        return ReadCall(call, given or {}, call.arguments)
-    returned = read.arguments if given is None else call.arguments
-    run = msgspec.structs.replace(call, arguments=read.arguments)
-    return ReadCall(run, json_object(read.arguments) or {}, returned, read.note)
-
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
-
-
-def is_plain(given: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    """Whether arguments have the names and types that the schema asks for, so that nothing is left to be understood."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    if any(name not in given for name in schema.get("required", ())):
-        return False
-    for name, value in given.items():
-        about = properties.get(name)
-        if about is None:
-            if properties and not schema.get("additionalProperties"):
-                return False
-        elif not _is_plain_value(value, about):
-            return False
-    return True
-
-
-def _is_plain_value(value: Any, schema: Mapping[str, Any]) -> bool:
-    kind = _TYPES.get(cast("str", schema.get("type"))) if isinstance(schema.get("type"), str) else None
-    if kind is None:
-        return True
-    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        return False
-    if "enum" in schema:
-        return value in schema["enum"]
-    if kind is dict:
-        return is_plain(value, schema)
-    if kind is list and isinstance(items := schema.get("items"), dict):
-        about = cast("dict[str, Any]", items)
-        return all(_is_plain_value(item, about) for item in cast("list[Any]", value))
-    return True
-
-
-def _has_one_meaning(given: Mapping[str, Any], text: str, schema: Mapping[str, Any]) -> bool:
-    """Whether arguments that were read from a text are plain, and no name in it has two values, of which the decoder
-    takes the last without a word."""
-    if not is_plain(given, schema):
-        return False
-    import jiter  # only models that call tools need it
-
-    try:
-        # Less work than reading the text was: counting names in it takes several times as long.
-        jiter.from_json((text or "{}").encode(), catch_duplicate_keys=True, cache_mode="none")
-    except ValueError:  # a name that stands twice may have the same value both times
-        from crow.tools.lenient.json_repair import doubled_name
-
-        return doubled_name(text) is None
-    return True
-
-
-def arguments_for(call: ToolCall, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a tool whose schema is another's, such as a server's: BadArguments if some are missing, or if
-    there is no reading them. Whether their values fit is for the other to say."""
-    given = json_object(call.arguments)
-    if given is not None and _has_one_meaning(given, call.arguments, schema):
-        return given
-    from crow.tools.lenient.reading import fit_call
-
-    return fit_call(call, schema, check_values=False).values
-
-
-Arguments = TypeVar("Arguments", bound=msgspec.Struct)
-
-
-class ArgumentReader(Generic[Arguments]):
-    """Reads a model's arguments into a struct: strict about meaning, lenient about form (`"5"` is 5)."""
-
-    def __init__(self, kind: type[Arguments]) -> None:
-        self._kind = kind
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema that the model is given."""
-        return schema_of(self._kind)
-
-    def read(self, call: ToolCall) -> tuple[Arguments, tuple[str, ...]]:
-        """The arguments, and the names of those that the tool does not know."""
-        given = json_object(call.arguments)
-        if given is not None and _has_one_meaning(given, call.arguments, self.schema()):
-            with contextlib.suppress(msgspec.ValidationError):
-                return msgspec.convert(given, self._kind), ()
-        from crow.tools.lenient.reading import fit_call, misfit
-
-        fitted = fit_call(call, self.schema())
-        try:
-            return msgspec.convert(fitted.values, self._kind), tuple(fitted.unknown)
-        except msgspec.ValidationError as error:
-            raise misfit(call, self.schema(), str(error)) from None
-
-
-def ignored_arguments(unknown: Sequence[str]) -> list[str]:
-    """A line for the model that names the arguments its tool does not know; none if it knew all of them."""
-    return [f"(ignored unknown arguments: {one_line(', '.join(unknown), 300)})"] if unknown else []
-
-
 def verb_and_path(verb: str, arguments: Mapping[str, Any]) -> str:
     """The title of a call about one file, as far as the arguments have arrived."""
     path = arguments.get("path")
     return f"{verb} {path}" if isinstance(path, str) and path else verb
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """The defaults name a session's tools. Whoever offers the tools under other names has other words."""
+
+    read_first: str = "Read it first."
+    read_again: str = "Read it again."
+    read_all: str = "Read the whole of it first, or change a part of it with `edit`."
+    change_a_part: str = "Change it with `edit`."
+    make_a_file: str = "To make a new file use `write`."
+    look_for_it: str = "Look for it by its name with `find`."
+    make_it_unique: str = "Add lines around it until it is unique, or set `all` to replace every one."
+    go_on: str = "go on with offset {line}"
+    fetch_no_files: str = "For files of the project use `read`."
+    fetch_otherwise: str = "Download it with a command if it is needed."
+    change_otherwise: str = "Do it by a command."
+    run_no_files: str = "Not for reading, searching or changing files: there are tools for that."
+    search_no_files: str = "Not for the project's own files: use `search` for these."
+
+
+OF_A_SESSION = Advice()

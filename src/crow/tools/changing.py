@@ -10,8 +10,8 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.advice import Advice
-from crow.tools.base import Look, ignored_arguments
+from crow.tools.arguments import ignored_arguments
+from crow.tools.base import Advice, PriorRead
 from crow.tools.paths_meant import PathMeant
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
@@ -41,12 +41,12 @@ class ShownChange(NamedTuple):
     new: str
 
 
-async def look_at(workspace: Workspace, meant: PathMeant) -> Look:
+async def prior_read_of(workspace: Workspace, meant: PathMeant) -> PriorRead:
     """A file that is there has to be read before it can be said how it would change."""
     resolved = meant.path
     title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
     deed = Deed("read", ToolKind.READ, reads=(resolved.real,))
-    return Look(resolved, title, deed, (Location(resolved.real),), note=meant.note)
+    return PriorRead(resolved, title, deed, (Location(resolved.real),), note=meant.note)
 
 
 async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | None:
@@ -59,7 +59,7 @@ async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | No
 
 async def show_change(path: str, old: str | None, new: str) -> ShownChange:
     """`old` is None for a file that is not there yet."""
-    return await worked_out(len(old or "") + len(new), lambda: _show(path, old, new))
+    return await in_thread_if_large(len(old or "") + len(new), lambda: _show(path, old, new))
 
 
 def _show(path: str, old: str | None, new: str) -> ShownChange:
@@ -70,7 +70,7 @@ def _show(path: str, old: str | None, new: str) -> ShownChange:
     return ShownChange(display, str(counted), (Location(path, first_line),), old, new)
 
 
-async def worked_out(size: int, work: Callable[[], Given]) -> Given:
+async def in_thread_if_large(size: int, work: Callable[[], Given]) -> Given:
     """The result of work on text, done in a thread if there is much of it."""
     return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
 
@@ -93,7 +93,9 @@ async def change_file(
     await journal.record(FileChanging(call_id, path.real, image))
     after = await workspace.write_document(path, text, before)
     # What is there by now: an editor may have formatted the text when it saved it.
-    journal.append(FileWritten(call_id, path.real, await worked_out(len(after.text), lambda: digest_of(after.text))))
+    journal.append(
+        FileWritten(call_id, path.real, await in_thread_if_large(len(after.text), lambda: digest_of(after.text)))
+    )
     return after
 
 

@@ -9,22 +9,21 @@ from crow.errors import FileChanged, WorkspaceError
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DiffBlock, ToolKind, ToolResult
-from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.base import ArgumentReader, BadArguments, Look, verb_and_path
+from crow.tools.arguments import ArgumentReader
+from crow.tools.base import OF_A_SESSION, Advice, BadArguments, PriorRead, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
     check_writable,
-    look_at,
+    in_thread_if_large,
+    prior_read_of,
     read_judged,
     show_change,
     told_diff,
-    worked_out,
 )
 from crow.tools.editing import TextEdit
-from crow.tools.paths_meant import path_meant
+from crow.tools.paths_meant import missing, path_meant
 from crow.tools.seen import Seen
-from crow.tools.suggestions import missing
 from crow.workspace.base import Document, Workspace
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
@@ -63,13 +62,13 @@ class Edit:
             case _:
                 return None
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> Look:
-        return await look_at(workspace, await path_meant(workspace, _reader.read(call)[0].path))
+    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead:
+        return await prior_read_of(workspace, await path_meant(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "EditAction":
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "EditAction":
         from crow.tools.editing.places import apply
 
         arguments, unknown = _reader.read(call)
@@ -78,13 +77,13 @@ class Edit:
         before = await read_judged(workspace, path)
         if before is None:
             raise await missing(workspace, path, self._advice, self._advice.make_a_file)
-        plan = await worked_out(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
+        plan = await in_thread_if_large(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
         if look.note:
             plan = plan._replace(overlooked=(*plan.overlooked, look.note))
-        new = await worked_out(len(before.text), lambda: apply(before.text, plan.replacements))
+        new = await in_thread_if_large(len(before.text), lambda: apply(before.text, plan.replacements))
         if new == before.text:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
-        await worked_out(len(new), lambda: check_writable(path.real, before, new))
+        await in_thread_if_large(len(new), lambda: check_writable(path.real, before, new))
         change = await show_change(path.real, before.text, new)
         prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return EditAction(prepared, plan)
@@ -127,7 +126,7 @@ class EditAction(ChangeAction):
         now = await self._change.workspace.read_document(self._change.path)
         if now is None or before is None:
             raise self._conflict(changed, now) from None
-        moved = await worked_out(len(now.text), lambda: follow(self._replacements, before.text, now.text))
+        moved = await in_thread_if_large(len(now.text), lambda: follow(self._replacements, before.text, now.text))
         if moved is None:
             raise self._conflict(changed, now) from None
         self._replacements = moved
@@ -149,7 +148,7 @@ class EditAction(ChangeAction):
         if before is not None and before is not self._change.before:
             notes.append(f"The file changed meanwhile; the other change was kept:\n{self._since_prepared(before)}")
         seen, old = self._change.seen, before.text if before else ""
-        await worked_out(len(text), lambda: seen.note_changed(self._path, old, text))
+        await in_thread_if_large(len(text), lambda: seen.note_changed(self._path, old, text))
         if after.text != text:
             seen.note_replaced(self._path, after.text)
         return await self._told("Edited", before, text, after, notes)

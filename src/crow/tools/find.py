@@ -13,10 +13,9 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.advice import OF_A_SESSION
-from crow.tools.base import MOST_LOCATIONS, ArgumentReader, ignored_arguments
-from crow.tools.paths_meant import path_meant
-from crow.tools.suggestions import stat_or_suggest
+from crow.tools.arguments import ArgumentReader, ignored_arguments
+from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION
+from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep

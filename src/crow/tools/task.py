@@ -13,7 +13,8 @@ from crow.config.settings import Mode
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import ArgumentReader, BadArguments
+from crow.tools.arguments import ArgumentReader
+from crow.tools.base import BadArguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 

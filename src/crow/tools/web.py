@@ -12,8 +12,8 @@ from crow.events import Journal
 from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.arguments import ArgumentReader, ignored_arguments
+from crow.tools.base import OF_A_SESSION, Advice
 from crow.visible import one_line
 from crow.web.pages import Failed, Pages
 from crow.web.reach import Reach

@@ -10,16 +10,16 @@ from crow.events import Journal
 from crow.markdown import language_of
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
-from crow.tools.advice import OF_A_SESSION, Advice
-from crow.tools.base import ArgumentReader, Look, verb_and_path
+from crow.tools.arguments import ArgumentReader
+from crow.tools.base import OF_A_SESSION, Advice, PriorRead, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
     check_writable,
-    look_at,
+    in_thread_if_large,
+    prior_read_of,
     read_judged,
     show_change,
-    worked_out,
 )
 from crow.tools.paths_meant import path_to_write
 from crow.tools.seen import Seen
@@ -57,13 +57,13 @@ class Write:
         language = language_of(path) if isinstance(path, str) else ""
         return TextBlock(content, language=language) if isinstance(content, str) else None
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> Look:
-        return await look_at(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
+    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead:
+        return await prior_read_of(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
         return await self.prepare_after(call, workspace, await self.look(call, workspace))
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "WriteAction":
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "WriteAction":
         # for the first write
         from crow.tools.editing.leftovers import inside_cdata
         from crow.tools.editing.readings import with_line_ends_meant
@@ -82,10 +82,10 @@ class Write:
             arguments = msgspec.structs.replace(arguments, content=meant)
             notes.append("`\\n` in the content was read as line ends.")
         known = before.text if before is not None else ""
-        await worked_out(len(arguments.content), lambda: self._check(path.real, known, arguments))
+        await in_thread_if_large(len(arguments.content), lambda: self._check(path.real, known, arguments))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
-        text = await worked_out(size, lambda: text_after(before, arguments))
-        await worked_out(size, lambda: check_writable(path.real, before, text))
+        text = await in_thread_if_large(size, lambda: text_after(before, arguments))
+        await in_thread_if_large(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
         prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return WriteAction(prepared, arguments, [*notes, look.note] if look.note else notes)
@@ -128,7 +128,7 @@ class WriteAction(ChangeAction):
         return now, text_after(now, self._arguments)
 
     async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
-        await worked_out(len(after.text), lambda: self._remember(before, text, after))
+        await in_thread_if_large(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
         notes = [*self._notes, *_kept(before, text, self._arguments.content)]
         if before is not self._change.before:

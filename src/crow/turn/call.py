@@ -22,7 +22,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasTwoYeses, Interruptible, Look, LooksFirst, NamesItsWait, Tool
+from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, PriorRead, ReadsFirst, Tool
 from crow.tools.toolbox import failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
@@ -38,7 +38,7 @@ BY_ANSWER = "the user was asked"
 class Permission(Protocol):
     """Whoever says whether a call may do something."""
 
-    async def verdict_on(self, call_id: str, action: Action | Look) -> Allow | Deny: ...
+    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny: ...
 
 
 class Call:
@@ -64,7 +64,7 @@ class Call:
         self._permission = permission
         self._waiting = waiting
         self._unfinished = unfinished
-        self._judged: Action | Look | None = None
+        self._judged: Action | PriorRead | None = None
         """What the call would do, from the moment on in which somebody may be asked about it."""
         self._performed: Action | None = None
 
@@ -86,7 +86,7 @@ class Call:
         """Does what the arguments ask the tool for. What goes wrong is a result, which the model can do something
         about; only what ends the turn is raised."""
         try:
-            look = await tool.look(call, workspace) if isinstance(tool, LooksFirst) else None
+            look = await tool.look(call, workspace) if isinstance(tool, ReadsFirst) else None
             if look is not None and look.path.existed and isinstance(verdict := await self.judge(look), Deny):
                 return self.refused(verdict)
             return await self.carry_out(await self._prepared(tool, call, workspace, look))
@@ -104,7 +104,7 @@ class Call:
         self._performed = action
         return await self.perform(action)
 
-    async def judge(self, action: Action | Look) -> Allow | Deny:
+    async def judge(self, action: Action | PriorRead) -> Allow | Deny:
         """The verdict on what the call would do, after the person was asked if need be."""
         self._judged = action
         if self._permission is None:
@@ -121,9 +121,9 @@ class Call:
     async def settle(self, result: ToolResult) -> None:
         await settle_all(self._journal, [(self, result)])
 
-    async def _prepared(self, tool: Tool, call: ToolCall, workspace: Workspace, look: Look | None) -> Action:
+    async def _prepared(self, tool: Tool, call: ToolCall, workspace: Workspace, look: PriorRead | None) -> Action:
         with self._waiting_for(tool, call):
-            if look is not None and isinstance(tool, LooksFirst):
+            if look is not None and isinstance(tool, ReadsFirst):
                 return await tool.prepare_after(call, workspace, look)
             return await tool.prepare(call, workspace)
 
@@ -207,7 +207,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
     journal: Journal
     dialog: asyncio.Lock
 
-    async def verdict_on(self, call_id: str, action: Action | Look) -> Allow | Deny:
+    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny:
         judge = partial(self.policy.judge, action.deed)
         verdict = await self.policy.beside(judge)
         if not isinstance(verdict, Ask):
@@ -222,7 +222,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             verdict = await self.policy.beside(judge)
             return verdict if isinstance(verdict, Deny) else answer
 
-    async def _ask(self, call_id: str, action: Action | Look, ask: Ask) -> Allow | Deny:
+    async def _ask(self, call_id: str, action: Action | PriorRead, ask: Ask) -> Allow | Deny:
         two_yeses = action if isinstance(action, HasTwoYeses) else None
         question = PermissionQuestion(
             call_id=call_id,

@@ -18,7 +18,8 @@ from crow.errors import StorageFailed, TurnCancelled
 from crow.messages import StopReason, ToolCall, json_object
 from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
-from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, ReadCall, Tool
+from crow.tools.arguments import ReadCall
+from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, Tool
 from crow.tools.toolbox import Toolbox
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext

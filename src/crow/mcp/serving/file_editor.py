@@ -11,9 +11,9 @@ from crow.mcp.serving.workspace import PastEdits, UndoAction
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.advice import Advice
-from crow.tools.base import Action, ArgumentReader, BadArguments, Look, Tool, verb_and_path
-from crow.tools.changing import FileChange, check_writable, look_at, read_judged, show_change, worked_out
+from crow.tools.arguments import ArgumentReader
+from crow.tools.base import Action, Advice, BadArguments, PriorRead, Tool, verb_and_path
+from crow.tools.changing import FileChange, check_writable, in_thread_if_large, prior_read_of, read_judged, show_change
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
 from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
@@ -99,7 +99,7 @@ class FileEditor:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path(_VERBS.get(str(arguments.get("command")), "Edit"), arguments)
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> Look | None:
+    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead | None:
         arguments, _ = _reader.read(call)
         return None if arguments.command == "view" else await _look(arguments, workspace)
 
@@ -111,13 +111,18 @@ class FileEditor:
         action = await self._read.prepare(_inner(call, self._read, wanted), workspace)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: Look) -> "FileEditorAction":
+    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
         action = await self._prepare_change(call, arguments, unknown, workspace, look)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
 
     async def _prepare_change(
-        self, call: ToolCall, arguments: FileEditorArguments, unknown: tuple[str, ...], workspace: Workspace, look: Look
+        self,
+        call: ToolCall,
+        arguments: FileEditorArguments,
+        unknown: tuple[str, ...],
+        workspace: Workspace,
+        look: PriorRead,
     ) -> Action:
         common = {"path": arguments.path, **dict.fromkeys(unknown)}
         match arguments.command:
@@ -138,7 +143,7 @@ class FileEditor:
                 raise AssertionError("`view` changes nothing")
 
 
-async def _look(arguments: FileEditorArguments, workspace: Workspace) -> Look:
+async def _look(arguments: FileEditorArguments, workspace: Workspace) -> PriorRead:
     match arguments.command:
         case "create":
             meant = await path_to_write(workspace, arguments.path)
@@ -146,7 +151,7 @@ async def _look(arguments: FileEditorArguments, workspace: Workspace) -> Look:
             meant = await path_meant(workspace, arguments.path)
         case _:
             meant = PathMeant(await workspace.resolve(arguments.path))
-    return await look_at(workspace, meant)
+    return await prior_read_of(workspace, meant)
 
 
 class FileEditorAction:
@@ -224,7 +229,7 @@ async def prepare_insert(
     count = count_lines(before.text)
     if line > count:
         raise WorkspaceError(f"{shown(resolved)} has {count} lines: nothing can be inserted after line {line}.")
-    replacement = await worked_out(len(before.text), lambda: replacement_after(before.text, line, text))
+    replacement = await in_thread_if_large(len(before.text), lambda: replacement_after(before.text, line, text))
     new = apply(before.text, [replacement])
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)

@@ -21,7 +21,8 @@ from crow.mcp.using.tool import resources_digest
 from crow.messages import Image, ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import without_middle
-from crow.tools.base import ArgumentReader, BadArguments, ignored_arguments
+from crow.tools.arguments import ArgumentReader, ignored_arguments
+from crow.tools.base import BadArguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from mcp import Client, MCPError

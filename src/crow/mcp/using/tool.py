@@ -28,7 +28,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import tokens_of_tool
-from crow.tools.base import arguments_for
+from crow.tools.arguments import arguments_for
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath

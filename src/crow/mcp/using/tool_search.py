@@ -13,7 +13,7 @@ from crow.mcp.using.tool import McpTool
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tokens import BYTES_A_TOKEN
-from crow.tools.base import ArgumentReader, ignored_arguments
+from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from crow.tools.schemas import UNLISTED
+from crow.tools.arguments import UNLISTED
 
 
 class TextEdit(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from crow.errors import WorkspaceError
-from crow.tools.advice import OF_A_SESSION, Advice
+from crow.tools.base import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
 from crow.tools.editing.places import (
     Match,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from crow.tools.advice import Advice
+from crow.tools.base import Advice
 from crow.tools.editing import TextEdit
 from crow.tools.editing.omissions import left_out
 from crow.tools.editing.places import Source, only_place

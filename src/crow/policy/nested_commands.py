@@ -44,7 +44,7 @@ _REPLACES = re.compile(r"-[a-zA-Z0-9]*?[IiJ](.*)|--replace(?:=(.*))?", re.DOTALL
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
-class Revealed(msgspec.Struct, frozen=True):
+class FoundCommands(msgspec.Struct, frozen=True):
     commands: tuple[Words, ...]
     complete: bool
     """False: there may be more than is listed."""
@@ -55,8 +55,8 @@ class Revealed(msgspec.Struct, frozen=True):
     """The values that the line gives to variables, as they are spelled."""
 
 
-def reveal(line: str) -> Revealed:
-    revealed = _reveal(line)
+def find_commands(line: str) -> FoundCommands:
+    revealed = _find_all(line)
     if not revealed.complete:
         return revealed  # it is asked about whatever it mentions
     texts = {line.replace("\\\n", "")}
@@ -78,7 +78,7 @@ def _mentioned(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(pieces)
 
 
-def _reveal(line: str) -> Revealed:
+def _find_all(line: str) -> FoundCommands:
     found: list[Words] = []
     complete = True
     lines: list[tuple[str, int]] = [(line, 0)]
@@ -87,7 +87,7 @@ def _reveal(line: str) -> Revealed:
         text, depth = lines.pop()
         read += len(text)
         if depth > DEEPEST or read > MOST_READ:
-            return Revealed(tuple(found), complete=False)
+            return FoundCommands(tuple(found), complete=False)
         reading = read_all(text)
         complete = complete and reading.complete and not _SUBSCRIPT.search(_QUOTES.sub("", text))
         waiting = list(reading.commands)
@@ -95,7 +95,7 @@ def _reveal(line: str) -> Revealed:
             words = waiting.pop()
             seen += len(words)
             if seen > MOST_WORDS:
-                return Revealed(tuple(found), complete=False)
+                return FoundCommands(tuple(found), complete=False)
             if not words:
                 continue
             found.append(words)
@@ -104,7 +104,7 @@ def _reveal(line: str) -> Revealed:
             waiting.extend(inner.commands)
             lines.extend((code, depth + 1) for code in inner.lines)
             complete = complete and inner.complete
-    return Revealed(tuple(found), complete)
+    return FoundCommands(tuple(found), complete)
 
 
 class _Inner(msgspec.Struct):

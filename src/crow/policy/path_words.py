@@ -19,7 +19,7 @@ MOST_GUESSES = 600
 """Paths that one line may make us look up, so that deciding stays quick; a long one counts as several."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ExecutionContext(msgspec.Struct, frozen=True):
     """Where a line would run, and what is not to be touched from there."""
 
     roots: tuple[str, ...]
@@ -40,7 +40,7 @@ class Budget:
 
 
 def forbidden_path(
-    word: str, place: Place, folders: Sequence[str], budget: Budget, obeyed: Sequence[str] | None = None
+    word: str, execution: ExecutionContext, folders: Sequence[str], budget: Budget, obeyed: Sequence[str] | None = None
 ) -> str | None:
     """Why a word may not be used unasked, if it could name such a path from one of the folders.
 
@@ -55,33 +55,33 @@ def forbidden_path(
         for folder in folders:
             if not budget.allows(guess):
                 return "it has too many words to look at"
-            if reason := _judge(guess, folder, place, obeyed):
+            if reason := _judge(guess, folder, execution, obeyed):
                 return reason
     return None
 
 
-def is_untouchable(word: str, place: Place, budget: Budget) -> bool:
+def is_untouchable(word: str, execution: ExecutionContext, budget: Budget) -> bool:
     """Whether a word could name a secret or a protected path: these are asked about each time."""
     if len(word) > _LONGEST_PATH:
         return True
-    for guess in _guesses(word, [place.cwd]):
+    for guess in _guesses(word, [execution.cwd]):
         if not budget.allows(guess):
             return True
-        spelled, real = _spellings(guess, place.cwd)
-        if is_protected(spelled, place.private) or (real != spelled and is_protected(real, place.private)):
+        spelled, real = _spellings(guess, execution.cwd)
+        if is_protected(spelled, execution.private) or (real != spelled and is_protected(real, execution.private)):
             return True
     return False
 
 
-def _judge(guess: str, folder: str, place: Place, obeyed: Sequence[str] | None) -> str | None:
+def _judge(guess: str, folder: str, execution: ExecutionContext, obeyed: Sequence[str] | None) -> str | None:
     spelled, real = _spellings(guess, folder)
     for path in {spelled, real}:
-        if is_protected(path, place.private):
-            secret = is_secret(path, place.private)
+        if is_protected(path, execution.private):
+            secret = is_secret(path, execution.private)
             return f"`{guess}` may hold keys or passwords" if secret else f"`{guess}` is a protected path"
-    if not place.contains(real):
+    if not execution.contains(real):
         return f"`{guess}` lies outside the workspace"
-    if obeyed is not None and any(_leads_elsewhere(path, place.roots, obeyed) for path in {spelled, real}):
+    if obeyed is not None and any(_leads_elsewhere(path, execution.roots, obeyed) for path in {spelled, real}):
         return f"`{guess}` leads into another repository or folder, whose configuration the program would obey"
     return None
 
