@@ -56,7 +56,7 @@ CHAT, RESPONSES, MESSAGES = "/chat/completions", "/responses", "/messages"
     ],
 )
 def test_addresses(kind: Any, written: str, path: str, sent: str, otherwise: str | None) -> None:
-    place = endpoint.find("house", ProviderSettings(kind, base_url=written), {})
+    place = endpoint.find_endpoint("house", ProviderSettings(kind, base_url=written), {})
     assert place.address(path).partition("/")[2].partition("/")[2].partition("/")[2] == sent[1:]
     if otherwise is None:
         assert place.other_url == ""
@@ -110,7 +110,7 @@ def test_where_there_is_nothing_the_first_address_is_named() -> None:
 )
 def test_headers(settings: dict[str, Any], sent: dict[str, str]) -> None:
     given = ProviderSettings(api_key="k-123456", **{"base_url": "https://a.example/v1", **settings})
-    place = endpoint.find("house", given, {"TEAM": "ours"})
+    place = endpoint.find_endpoint("house", given, {"TEAM": "ours"})
     everything = {**place.headers, **place.credentials()}
     assert {name: everything.get(name) for name in sent} == sent
 
@@ -118,15 +118,15 @@ def test_headers(settings: dict[str, Any], sent: dict[str, str]) -> None:
 def test_a_variable_of_a_header_that_is_missing_is_named() -> None:
     settings = ProviderSettings("openai", base_url="https://a.example/v1", headers={"X-Team": "${TEAM}"})
     with pytest.raises(SetupNeeded, match="TEAM"):
-        endpoint.find("house", settings, {"TEAM": " "})
+        endpoint.find_endpoint("house", settings, {"TEAM": " "})
     with pytest.raises(ConfigError, match="header"):
-        endpoint.find("house", settings, {"TEAM": "a\nb"})
+        endpoint.find_endpoint("house", settings, {"TEAM": "a\nb"})
 
 
 def test_secrets_in_headers_are_not_shown() -> None:
     headers = {"X-Auth": "Bearer hush-hush-1234", "X-Team": "${TEAM}", "X-Plain": "plain"}
     settings = ProviderSettings("openai", base_url="https://a.example/v1", headers=headers)
-    place = endpoint.find("house", settings, {"TEAM": "secret-team-5678"})
+    place = endpoint.find_endpoint("house", settings, {"TEAM": "secret-team-5678"})
     assert place.scrub("Bearer hush-hush-1234 secret-team-5678 plain") == "[secret] [secret] plain"
     assert "hush" not in repr(place)
 

@@ -121,7 +121,7 @@ def test_a_key_in_the_query_of_the_address() -> None:
 
 def test_secrets_that_are_sent_in_the_body_and_shown_in_an_address() -> None:
     extra = {"token": "EXTRA-VALUE-123", "auth": {"id": "EXTRA-VALUE-456"}, "meta": {"api_key": ["EXTRA-VALUE-789"]}}
-    place = endpoint.find("x", ProviderSettings(type="openai", base_url="http://h/v1", extra_body=extra), {})
+    place = endpoint.find_endpoint("x", ProviderSettings(type="openai", base_url="http://h/v1", extra_body=extra), {})
     assert place.scrub(str(extra)).count("[secret]") == 3
     for path, seen in {
         "/v1/QSECRETVALUE1/x": "/v1/[secret]/x",

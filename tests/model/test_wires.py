@@ -42,7 +42,7 @@ NOT_HERE = "This model is only supported in v1/responses and not in v1/chat/comp
     ],
 )
 def test_by_the_address(address: str, *, responses: bool) -> None:
-    place = endpoint.find("openai", ProviderSettings("openai", base_url=address), {})
+    place = endpoint.find_endpoint("openai", ProviderSettings("openai", base_url=address), {})
     assert prefers_responses(place) == responses
 
 

@@ -29,7 +29,7 @@ from crow.events import (
     UserSaid,
 )
 from crow.messages import StopReason, ToolCall, ToolSpec
-from crow.model.scripted import Call, Finish, Reply, reply
+from crow.model.scripted import Call, Finish, ScriptedReply, reply
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.session import RunningTurn
@@ -117,7 +117,7 @@ SCRIPT = (
 class Cancelled:
     """One turn whose cancels come after so many steps each, and what came of it."""
 
-    def __init__(self, folder: Path, seed: int, moments: list[int], script: tuple[Reply, ...] = SCRIPT) -> None:
+    def __init__(self, folder: Path, seed: int, moments: list[int], script: tuple[ScriptedReply, ...] = SCRIPT) -> None:
         chance = random.Random(seed)
         self.talk = Talk(folder, script)
         self.sink = RecordingSink()

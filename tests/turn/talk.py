@@ -9,7 +9,7 @@ from crow.config.settings import Limits
 from crow.events import Event, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
-from crow.model.scripted import Reply, ScriptedModel
+from crow.model.scripted import ScriptedModel, ScriptedReply
 from crow.policy.rules import RulePolicy
 from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
@@ -48,7 +48,7 @@ class Talk:
     def __init__(
         self,
         folder: Path,
-        script: Sequence[Reply] | Model,
+        script: Sequence[ScriptedReply] | Model,
         *,
         window: int | None = None,
         system: str = "Be brief.",

@@ -17,7 +17,7 @@ from crow.events import (
 )
 from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage
 from crow.model.base import Usage
-from crow.model.scripted import Call, Fail, Finish, Reply, Say, Wait, reply
+from crow.model.scripted import Call, Fail, Finish, Say, ScriptedReply, Wait, reply
 from crow.tokens import tokens_of, tokens_of_text
 from crow.turn.compaction import compact
 from crow.turn.history import SUMMED_UP
@@ -29,7 +29,7 @@ SUMMARY_WANTED = WANTED[:30]
 """By which the scripted model knows that it is asked for a summary."""
 
 
-def summary(text: str = "The task is to count.", *events: Fail | Wait | Finish) -> Reply:
+def summary(text: str = "The task is to count.", *events: Fail | Wait | Finish) -> ScriptedReply:
     return reply(*events, *([text] if text else []), when=SUMMARY_WANTED)
 
 
@@ -39,7 +39,7 @@ def file_of(folder: Path, tokens: int, name: str = "big.txt") -> str:
     return name
 
 
-def reading(name: str, times: int, offset: int = 0) -> list[Reply]:
+def reading(name: str, times: int, offset: int = 0) -> list[ScriptedReply]:
     """Rounds that read the file, each a little differently."""
     return [reply(Call("read", {"path": name, "offset": number + offset + 1})) for number in range(times)]
 
@@ -90,7 +90,7 @@ def test_after_pruning_the_new_size_is_told(tmp_path):
 # --- the summary
 
 
-def conversation_of(*turns: str) -> list[Reply]:
+def conversation_of(*turns: str) -> list[ScriptedReply]:
     return [reply(f"Answer to {text}. " + "Some words that take their room. " * 60) for text in turns]
 
 
@@ -260,7 +260,7 @@ def test_a_system_prompt_that_fills_the_window_is_named(tmp_path):
 def test_where_little_room_is_left_a_compaction_still_makes_room_for_several_rounds(tmp_path):
     (tmp_path / "small.txt").write_text("x\n")
     rounds = [reply(Call("read", {"path": "small.txt", "limit": number + 1})) for number in range(60)]
-    short = Reply((Say("Short."),), when=SUMMARY_WANTED, repeat=True)
+    short = ScriptedReply((Say("Short."),), when=SUMMARY_WANTED, repeat=True)
     talk = Talk(tmp_path, [short, *rounds, reply("Done.")], window=8000, system="Rules. " * 1900)
     assert asyncio.run(talk.turn("Read.")) is StopReason.END_TURN
     assert 1 <= len(talk.of(CompactionStarted)) <= 60 / 3
@@ -291,8 +291,8 @@ def test_a_large_output_is_no_longer_sent_where_there_is_no_beginning_to_sum_up(
 def test_and_if_it_still_does_not_fit_the_turn_ends(tmp_path):
     letters = "abcdefghijklmnop"
     always = [
-        Reply((Say("Short."),), when=SUMMARY_WANTED, repeat=True),
-        Reply((OVERFLOW,), when="too much", repeat=True),
+        ScriptedReply((Say("Short."),), when=SUMMARY_WANTED, repeat=True),
+        ScriptedReply((OVERFLOW,), when="too much", repeat=True),
     ]
     talk = Talk(tmp_path, [*always, *conversation_of(*letters)])
     asyncio.run(talked(talk, *letters))

@@ -7,12 +7,12 @@ import pytest
 from crow.actions import Answer
 from crow.events import TextDelta
 from crow.messages import StopReason
-from crow.model.scripted import Call, Reply, ScriptedModel, reply
+from crow.model.scripted import Call, ScriptedModel, ScriptedReply, reply
 from crow.turn.calls import GO_ON, STOP
 from tests.turn.talk import Someone, Talk
 
 
-def reading(*, times: int, **arguments: object) -> list[Reply]:
+def reading(*, times: int, **arguments: object) -> list[ScriptedReply]:
     return [reply(Call("read", {"path": "a.txt", **arguments})) for _ in range(times)]
 
 

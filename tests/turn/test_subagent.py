@@ -11,7 +11,7 @@ from crow import events
 from crow.errors import StorageFailed
 from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
-from crow.model.scripted import Call, Reply, reply
+from crow.model.scripted import Call, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.read import Read
 from crow.tools.seen import Seen
@@ -37,8 +37,8 @@ def talk_with_tasks(folder: Path, script: Any, **more: Any) -> Talk:
     return talk
 
 
-def to_subagent(*replies: Reply) -> list[Reply]:
-    return [Reply(each.events, when=TASK) for each in replies]
+def to_subagent(*replies: ScriptedReply) -> list[ScriptedReply]:
+    return [ScriptedReply(each.events, when=TASK) for each in replies]
 
 
 def did(talk: Talk, kind: type) -> list[Any]:

@@ -100,7 +100,7 @@ def _mistakes(text: str, path: str) -> list[str]:
 
 def _refusals(settings: Settings) -> Iterator[ConfigError]:
     """What would be refused when it is used. Variables count as set: an editor may have others than this shell."""
-    from crow.model.endpoint import find
+    from crow.model.endpoint import find_endpoint
     from crow.web.search import choose
 
     try:
@@ -111,7 +111,7 @@ def _refusals(settings: Settings) -> Iterator[ConfigError]:
         if provider.type == "scripted":
             continue
         try:
-            find(name, provider, dict.fromkeys(variables_of(provider), "key"))
+            find_endpoint(name, provider, dict.fromkeys(variables_of(provider), "key"))
         except ConfigError as error:
             yield error
 

@@ -26,7 +26,7 @@ from crow.config.variables import variables_of
 from crow.errors import CrowError
 from crow.mcp.using.configured import ConfiguredServer, Origin, shown_name
 from crow.model.base import ModelInfo
-from crow.model.endpoint import find
+from crow.model.endpoint import find_endpoint
 from crow.visible import one_line
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ async def _check_provider(name: str, provider: ProviderSettings, *, needed: bool
         )
     place = f"{name} at {shown_address(provider.base_url)}"
     try:
-        find(name, provider, os.environ)
+        find_endpoint(name, provider, os.environ)
     except CrowError as error:
         return ProviderCheck(bad(f"{name}: {error.message}", error.remedy))
     if offline:

@@ -140,7 +140,7 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
     if settings.type != "scripted":
         from crow.model import endpoint
 
-        endpoint.find(_split(name)[0], settings, environ)
+        endpoint.find_endpoint(_split(name)[0], settings, environ)
     elif settings.script and not os.path.isfile(settings.script):
         raise ConfigError(f"There is no script {settings.script}.", remedy="Check `script` in the configuration.")
 

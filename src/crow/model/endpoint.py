@@ -94,7 +94,7 @@ class Endpoint:
         return scrub(text, self.secrets())
 
 
-def find(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> Endpoint:
+def find_endpoint(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> Endpoint:
     place = _address(provider, settings)
     key, key_name = _key(provider, settings, environ)
     headers, hidden = _headers(provider, settings, environ)

@@ -10,8 +10,9 @@ import msgspec
 from crow.config.settings import Limits, ProviderSettings, ThoughtLevel
 from crow.errors import ModelRejected, ModelUnavailable
 from crow.messages import Text, UserMessage
-from crow.model import catalog, endpoint
+from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest, Price
+from crow.model.endpoint import find_endpoint
 from crow.model.facts import Facts
 from crow.model.http import Http
 from crow.timeouts import timeout
@@ -57,8 +58,7 @@ async def list_models(provider: str, settings: ProviderSettings, environ: Mappin
 async def list_facts(provider: str, settings: ProviderSettings, environ: Mapping[str, str]) -> dict[str, Facts]:
     """The same, as the provider alone says it."""
     path = "/models?limit=1000" if settings.type == "anthropic" else "/models"
-    place = endpoint.find(provider, settings, environ)
-    connection = Http(place, idle=LIST_TIMEOUT, environ=environ)
+    connection = Http(find_endpoint(provider, settings, environ), idle=LIST_TIMEOUT, environ=environ)
     try:
         body = await connection.get(path)
     finally:

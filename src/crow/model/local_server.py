@@ -14,7 +14,7 @@ import msgspec
 
 from crow.config.settings import ProviderSettings
 from crow.errors import ModelError
-from crow.model import endpoint
+from crow.model.endpoint import find_endpoint
 from crow.model.http import Http
 
 REPORT_TIMEOUT = 5.0
@@ -42,9 +42,9 @@ async def ask_server(
     provider: str, settings: ProviderSettings, model: str, environ: Mapping[str, str]
 ) -> ServerReport | None:
     """None if it is none of the servers that are known here, or does not answer."""
-    place = endpoint.find(provider, settings, environ)
+    endpoint = find_endpoint(provider, settings, environ)
     # What these servers say of themselves lies beside the API, not below its version.
-    connection = Http(replace(place, url=VERSION.sub("", place.url)), idle=REPORT_TIMEOUT, environ=environ)
+    connection = Http(replace(endpoint, url=VERSION.sub("", endpoint.url)), idle=REPORT_TIMEOUT, environ=environ)
     try:
         answers = await asyncio.gather(
             _get(connection, "/props"),

@@ -85,16 +85,18 @@ class Finish(msgspec.Struct, frozen=True):
 ScriptEvent = Say | Think | Call | Usage | Wait | Fail | Finish
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ScriptedReply(msgspec.Struct, frozen=True):
     events: tuple[ScriptEvent, ...]
     when: str = ""
     repeat: bool = False
     """Used any number of times, not once."""
 
 
-def reply(*events: ScriptEvent | str, when: str = "", repeat: bool = False) -> Reply:
+def reply(*events: ScriptEvent | str, when: str = "", repeat: bool = False) -> ScriptedReply:
     """`reply("Let me look.", Call("read", {"path": "a.py"}))`: a plain string is text."""
-    return Reply(tuple(Say(event) if isinstance(event, str) else event for event in events), when=when, repeat=repeat)
+    return ScriptedReply(
+        tuple(Say(event) if isinstance(event, str) else event for event in events), when=when, repeat=repeat
+    )
 
 
 # --- the TOML form
@@ -142,7 +144,7 @@ class _Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reply: list[_Reply]
 
 
-def load(path: str) -> list[Reply]:
+def load(path: str) -> list[ScriptedReply]:
     try:
         with open(path, "rb") as file:
             written = msgspec.convert(tomllib.load(file), _Script)
@@ -157,7 +159,7 @@ def load(path: str) -> list[Reply]:
     return [_reply(path, number, entry) for number, entry in enumerate(written.reply)]
 
 
-def _reply(path: str, number: int, written: _Reply) -> Reply:
+def _reply(path: str, number: int, written: _Reply) -> ScriptedReply:
     events: list[ScriptEvent] = []
     for position, entry in enumerate(written.events):
         event = entry.event()
@@ -167,7 +169,7 @@ def _reply(path: str, number: int, written: _Reply) -> Reply:
                 "text, thought, call, usage, wait, fail, finish."
             )
         events.append(event)
-    return Reply(tuple(events), when=written.when, repeat=written.repeat)
+    return ScriptedReply(tuple(events), when=written.when, repeat=written.repeat)
 
 
 RAN_OUT = "The script has no further reply. Start a new session to play it again, or set up a model: `crow login`."
@@ -180,7 +182,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        replies: Sequence[Reply],
+        replies: Sequence[ScriptedReply],
         *,
         info: ModelInfo | None = None,
         record: str = "",
@@ -233,14 +235,14 @@ class ScriptedModel:
             with open(self._record, "ab") as file:
                 file.write(msgspec.json.encode(request) + b"\n")
 
-    def _next_reply(self, messages: Sequence[Message]) -> Reply:
+    def _next_reply(self, messages: Sequence[Message]) -> ScriptedReply:
         prompt = _last_prompt(messages)
         for position, reply in enumerate(self._unused):
             if reply.when in prompt:
                 if not reply.repeat:
                     del self._unused[position]
                 return reply
-        return Reply((Say(RAN_OUT),))
+        return ScriptedReply((Say(RAN_OUT),))
 
     def _error(self, event: Fail) -> Exception:
         if event.status is None:

@@ -64,14 +64,14 @@ MOST_KEPT = 200
 SILENT_AFTER = 3.0
 """Seconds that the disk gets: the turn waits for it."""
 
-Tokens = Annotated[int, msgspec.Meta(ge=1)]
+TokenCount = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class LearnedWindow(msgspec.Struct, frozen=True, omit_defaults=True):
-    tokens: Tokens
+    tokens: TokenCount
     learned: float
     """Seconds since 1970."""
-    disproved: Tokens | None = None
+    disproved: TokenCount | None = None
     """What the server said of its window before a refusal showed that it is another one."""
     is_bound: bool = False
     """Nobody named it: it is an upper bound, from what did not fit."""

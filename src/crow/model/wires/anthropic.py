@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
-from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.complaint import ReplyFaults
+from crow.model.endpoint import Endpoint, find_endpoint
 from crow.model.http import Http
 from crow.model.wires.anthropic_reply import MessagesReader
 from crow.model.wires.anthropic_request import encode, thinking_headers
@@ -41,23 +41,23 @@ REFUSALS = (
 
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
-    place = _with_headers(endpoint.find(info.provider, settings, environ), thinking_headers(info.model))
-    connection = Http(place, idle=limits.stream_idle, first=limits.first_token_at(place.url), environ=environ)
-    return HttpModel(info, connection, MessagesWire(info, place), settings.extra_body)
+    endpoint = _with_headers(find_endpoint(info.provider, settings, environ), thinking_headers(info.model))
+    connection = Http(endpoint, idle=limits.stream_idle, first=limits.first_token_at(endpoint.url), environ=environ)
+    return HttpModel(info, connection, MessagesWire(info, endpoint), settings.extra_body)
 
 
-def _with_headers(place: endpoint.Endpoint, more: Mapping[str, str]) -> endpoint.Endpoint:
+def _with_headers(endpoint: Endpoint, more: Mapping[str, str]) -> Endpoint:
     """A header that the person has set as well has both values."""
-    joined = {name: ",".join(filter(None, (place.headers.get(name), value))) for name, value in more.items()}
-    return dataclasses.replace(place, headers={**place.headers, **joined}) if joined else place
+    joined = {name: ",".join(filter(None, (endpoint.headers.get(name), value))) for name, value in more.items()}
+    return dataclasses.replace(endpoint, headers={**endpoint.headers, **joined}) if joined else endpoint
 
 
 class MessagesWire:
     path = "/messages"
 
-    def __init__(self, info: ModelInfo, place: endpoint.Endpoint) -> None:
+    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
         self._info = info
-        self._learned = Learned(place, info.model)
+        self._learned = Learned(endpoint, info.model)
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, refused=self._learned)

@@ -42,7 +42,7 @@ class OutputDetails(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
-class Tokens(msgspec.Struct):
+class TokenCounts(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -218,7 +218,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
     def _count(self, usage: Any) -> None:
         """Counts come at the start and, cumulative, at the end: the later ones replace the earlier."""
         try:
-            tokens = msgspec.convert(usage or {}, Tokens)
+            tokens = msgspec.convert(usage or {}, TokenCounts)
         except msgspec.ValidationError:
             return  # a reply is not worth less because its bill is unreadable
         details = tokens.output_tokens_details

@@ -23,7 +23,16 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.wires.encoding import EMPTY_MESSAGE, NO_OUTPUT, Json, has_words, left_out, to_json, tool_name, usable
+from crow.model.wires.encoding import (
+    EMPTY_MESSAGE,
+    NO_OUTPUT,
+    Json,
+    has_words,
+    placeholder_for,
+    to_json,
+    tool_name,
+    usable,
+)
 
 DEFAULT_MAX_TOKENS = 8_192
 """For a model that neither the configuration nor the table of families knows."""
@@ -134,7 +143,7 @@ def _user_block(info: ModelInfo, part: UserPart, refused: Container[str]) -> Jso
         case Image() if info.images and part.mime_type in IMAGE_TYPES and "images" not in refused:
             return {"type": "image", "source": {"type": "base64", "media_type": part.mime_type, "data": part.data}}
         case Image() | Audio():  # the API takes no audio at all
-            return {"type": "text", "text": left_out(part).text}
+            return {"type": "text", "text": placeholder_for(part).text}
         case _:
             assert_never(part)
 

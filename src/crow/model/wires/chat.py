@@ -63,10 +63,10 @@ LAST = 1_000_000
 class ChatWire:
     path = "/chat/completions"
 
-    def __init__(self, info: ModelInfo, place: Endpoint) -> None:
+    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
         self._info = info
-        self._dialect = dialect_of(place.url)
-        self._learned = Learned(place, info.model)
+        self._dialect = dialect_of(endpoint.url)
+        self._learned = Learned(endpoint, info.model)
         self._reader: ChatReader | None = None
         self._malformed = 0
         """Calls in a row that the provider would not pass on."""

@@ -28,8 +28,8 @@ from crow.model.wires.encoding import (
     NO_OUTPUT,
     Json,
     has_words,
-    left_out,
     merge_users,
+    placeholder_for,
     to_json,
     tool_name,
     usable,
@@ -112,7 +112,7 @@ class CallIds:
         return self._ids[call_id]
 
 
-class Kept(msgspec.Struct):
+class VendorFields(msgspec.Struct):
     """What this wire keeps of a reply in `ProviderData`: what a vendor attached and wants back, byte for byte."""
 
     extra_content: msgspec.Raw = msgspec.Raw()
@@ -123,7 +123,7 @@ class Kept(msgspec.Struct):
     """The vendor's id of a call that its reasoning details name."""
 
 
-_kept_decoder = msgspec.json.Decoder(Kept)
+_vendor_fields_decoder = msgspec.json.Decoder(VendorFields)
 
 
 class MessageWriter:
@@ -169,7 +169,7 @@ class MessageWriter:
         if message.calls:
             encoded["tool_calls"] = self._calls(message.calls)
         for part in message.parts:
-            if isinstance(part, Text) and (extra := self._kept_of(part).extra_content):
+            if isinstance(part, Text) and (extra := self._vendor_fields(part).extra_content):
                 encoded["extra_content"] = extra
         if self._thinks_back:
             encoded |= self._thought_fields(message, thoughts)
@@ -189,7 +189,7 @@ class MessageWriter:
         fields: Json = {}
         details: list[msgspec.Raw] = []
         for thought in thoughts:
-            if kept := self._kept_of(thought).reasoning_details:
+            if kept := self._vendor_fields(thought).reasoning_details:
                 details.append(kept)
             elif (field := self._field_of(thought)) in TEXT_FIELDS:
                 fields[field] = fields.get(field, "") + thought.text
@@ -228,7 +228,7 @@ class MessageWriter:
         return encoded
 
     def _call(self, call: ToolCall) -> Json:
-        kept = self._kept_of(call)
+        kept = self._vendor_fields(call)
         encoded: Json = {
             "id": self._ids.of(call.id, kept.id),
             "type": "function",
@@ -246,14 +246,14 @@ class MessageWriter:
             "format": "google-gemini-v1",
         }
 
-    def _kept_of(self, part: AssistantPart) -> Kept:
+    def _vendor_fields(self, part: AssistantPart) -> VendorFields:
         kept = part.kept
         if kept is None or not self._info.has_said(kept.provider, kept.model, kept.host):
-            return Kept()
+            return VendorFields()
         try:
-            return _kept_decoder.decode(kept.data)
+            return _vendor_fields_decoder.decode(kept.data)
         except (msgspec.DecodeError, UnicodeError):  # another wire's
-            return Kept()
+            return VendorFields()
 
 
 TEXT_FIELDS = ("reasoning_content", "reasoning")
@@ -346,9 +346,9 @@ def _all_texts(parts: Sequence[UserPart]) -> list[str]:
 def _acceptable(info: ModelInfo, part: UserPart) -> UserPart:
     match part:
         case Image() if not info.images:
-            return left_out(part)
+            return placeholder_for(part)
         case Audio() if not info.audio or part.mime_type not in AUDIO_FORMATS:
-            return left_out(part)
+            return placeholder_for(part)
         case _:
             return part
 

@@ -31,7 +31,7 @@ def tool_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
 
 
-def left_out(part: Image | Audio) -> Text:
+def placeholder_for(part: Image | Audio) -> Text:
     """Says to the model what it cannot be given: it has to know that there was something."""
     kind = "image" if isinstance(part, Image) else "audio"
     return Text(f"[{kind} left out: this model does not take {part.mime_type}]")

@@ -5,10 +5,9 @@ from typing import Any
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
-from crow.model import endpoint
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.complaint import ReplyFaults
-from crow.model.endpoint import Endpoint
+from crow.model.endpoint import Endpoint, find_endpoint
 from crow.model.http import Http
 from crow.model.wires.chat import ChatWire
 from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, Wire
@@ -30,25 +29,27 @@ USE_CHAT = (
 
 
 def create(info: ModelInfo, settings: ProviderSettings, limits: Limits, environ: Mapping[str, str]) -> HttpModel:
-    place = endpoint.find(info.provider, settings, environ)
-    connection = Http(place, idle=limits.stream_idle, first=limits.first_token_at(place.url), environ=environ)
-    chat, responses = ChatWire(info, place), ResponsesWire(info, place)
+    endpoint = find_endpoint(info.provider, settings, environ)
+    connection = Http(endpoint, idle=limits.stream_idle, first=limits.first_token_at(endpoint.url), environ=environ)
+    chat, responses = ChatWire(info, endpoint), ResponsesWire(info, endpoint)
     match settings.wire:
         case "chat":
             wire = chat
         case "responses":
             wire = responses
         case _:
-            wire = EitherWire(chat, responses, Learned(place, info.model), prefers_responses=prefers_responses(place))
+            wire = EitherWire(
+                chat, responses, Learned(endpoint, info.model), prefers_responses=prefers_responses(endpoint)
+            )
     return HttpModel(info, connection, wire, settings.extra_body)
 
 
-def prefers_responses(place: Endpoint) -> bool:
+def prefers_responses(endpoint: Endpoint) -> bool:
     """At OpenAI and Azure, unless the address was written for the other one; elsewhere hardly anybody offers it."""
-    if place.method:
-        return place.method == ResponsesWire.path
+    if endpoint.method:
+        return endpoint.method == ResponsesWire.path
     # The older addresses of Azure, with a deployment or /models in them, have chat completions only.
-    return place.is_openai or (place.is_azure and place.url.endswith("/v1"))
+    return endpoint.is_openai or (endpoint.is_azure and endpoint.url.endswith("/v1"))
 
 
 class EitherWire:

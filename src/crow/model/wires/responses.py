@@ -33,8 +33,8 @@ from crow.model.wires.encoding import (
     NO_OUTPUT,
     Json,
     has_words,
-    left_out,
     merge_users,
+    placeholder_for,
     to_json,
     tool_name,
     usable,
@@ -120,7 +120,7 @@ def _user_part(info: ModelInfo, part: UserPart) -> Json:
         case Image() if info.images:
             return {"type": "input_image", "image_url": f"data:{part.mime_type};base64,{part.data}"}
         case Image() | Audio():  # the API takes no audio at all
-            return _text(left_out(part).text)
+            return _text(placeholder_for(part).text)
         case _:
             assert_never(part)
 
@@ -138,7 +138,7 @@ def _assistant_items(info: ModelInfo, message: AssistantMessage, *, sealed: bool
     for part in message.parts:
         match part:
             case Thought():
-                item = _kept_fields(info, part.kept)
+                item = _vendor_fields(info, part.kept)
                 if sealed and item.get("encrypted_content"):
                     reasoning.append(item)
             case Text():
@@ -155,7 +155,7 @@ def _assistant_items(info: ModelInfo, message: AssistantMessage, *, sealed: bool
 
 def _spoken(info: ModelInfo, part: Text) -> Json:
     item: Json = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": part.text}]}
-    if phase := _kept_fields(info, part.kept).get("phase"):
+    if phase := _vendor_fields(info, part.kept).get("phase"):
         item["phase"] = phase
     return item
 
@@ -177,7 +177,7 @@ def _output(info: ModelInfo, message: ToolMessage) -> str | list[Json]:
     return [_user_part(info, part) for part in (*said, *message.images)]
 
 
-def _kept_fields(info: ModelInfo, kept: ProviderData | None) -> Json:
+def _vendor_fields(info: ModelInfo, kept: ProviderData | None) -> Json:
     """What this very model attached; nothing if it was another one's, or came over another wire."""
     if kept is None or not info.has_said(kept.provider, kept.model, kept.host):
         return {}
@@ -226,9 +226,9 @@ REFUSALS = (
 class ResponsesWire:
     path = "/responses"
 
-    def __init__(self, info: ModelInfo, place: Endpoint) -> None:
+    def __init__(self, info: ModelInfo, endpoint: Endpoint) -> None:
         self._info = info
-        self._learned = Learned(place, info.model)
+        self._learned = Learned(endpoint, info.model)
 
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._learned)
