@@ -3,7 +3,7 @@
 import pytest
 
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
-from crow.session.title import LONGEST, title_of
+from crow.session.journal import LONGEST, title_of
 
 WORDS = "Please mend the parser so that it takes every line, however long it may be, and add the tests for that"
 LINK = SentLink("file:///a/b.py", "b.py")

@@ -18,11 +18,11 @@ from crow.policy.base import Policy
 from crow.project.sources import Sources
 from crow.session.commands import Command, CommandPrompt, CommandReply, CommandSource, FileCommands, SlashCommands
 from crow.session.export import markdown
+from crow.session.journal import Title
 from crow.session.options import Options
 from crow.session.persistence import Archive
 from crow.session.servers import ServerPrompts, Servers
 from crow.session.settings_commands import Mcp, Permissions, Plan, mode_command, model_command
-from crow.session.title import Title
 from crow.session.trust import ProjectTrust
 from crow.turn.compaction import Waiting, compact
 from crow.turn.requests import ContextUse, ContextWindow

@@ -19,14 +19,13 @@ from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
-from crow.session.journal import SessionJournal, Sink
+from crow.session.journal import SessionJournal, Sink, Title
 from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
 from crow.session.session import Session, SessionParts
-from crow.session.title import Title
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
 from crow.tools.background import end_for_model

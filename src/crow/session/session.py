@@ -29,11 +29,10 @@ from crow.events import (
 )
 from crow.messages import StopReason
 from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, rest_of
-from crow.session.journal import SessionJournal
+from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
 from crow.session.recovery import last_turn_number
 from crow.session.servers import Servers
-from crow.session.title import Title
 from crow.tools.background import end_of, shown_at_end
 from crow.turn.context import TurnContext
 from crow.workspace.base import TerminalExit
