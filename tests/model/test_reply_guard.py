@@ -2,7 +2,7 @@
 
 from crow.messages import Text, ToolSpec, UserMessage
 from crow.model.base import CallBegan, CallGrew, ModelEvent, ModelRequest, Said, Thinking, Usage
-from crow.model.reply_limits import ReplyGuard, silent_loss
+from crow.model.replies import ReplyGuard, silent_loss
 
 PASSAGE = "I will now read the file. ---------------------------------- Let me read the file again.\n"
 

@@ -7,7 +7,7 @@ from crow.config.settings import Limits
 from crow.errors import ModelUnavailable, ReplyBroken
 from crow.messages import StopReason
 from crow.model.base import Done, ModelEvent, ModelInfo, ModelRequest, Said, Waiting
-from crow.model.retry import RetryingModel
+from crow.model.replies import RetryingModel
 from crow.model.scripted import Fail, ScriptedModel, reply
 from tests.model.asking import HELLO, ask, run
 

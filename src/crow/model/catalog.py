@@ -34,7 +34,7 @@ def create(
 ) -> Model:
     """The model of that name, with its retries; `info` if more is known of it than the providers say. Nothing is sent
     yet."""
-    from crow.model.retry import RetryingModel
+    from crow.model.replies import RetryingModel
 
     return RetryingModel(create_adapter(name, providers, limits, environ, info or describe(name, providers)), limits)
 

@@ -12,7 +12,7 @@ import msgspec
 from crow.errors import ContextOverflow, CrowError
 from crow.messages import StopReason
 from crow.model.base import Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
-from crow.model.reply_limits import ReplyGuard, has_media, silent_loss, tokens_of_request, with_limit
+from crow.model.replies import ReplyGuard, has_media, silent_loss, tokens_of_request, with_limit
 from crow.session.models import ModelChoice
 
 if TYPE_CHECKING:
