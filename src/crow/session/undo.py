@@ -30,7 +30,7 @@ from crow.events import (
 )
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.changing import digest_of, in_thread_if_large, show_change
+from crow.tools.changing import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
 from crow.visible import one_line
 from crow.workspace.base import Document, Workspace
@@ -179,10 +179,10 @@ class _Undo:
             if target.real != change.path:
                 raise _Refused("has a symbolic link on its path now, which leads elsewhere.")
             now = await self._workspace.read_document(target)
-            if await in_thread_if_large(_size(now), lambda: _is_as_before(now, change.before)):
+            if await off_loop_if_large(_size(now), lambda: _is_as_before(now, change.before)):
                 self._unchanged.append(name)
                 return
-            ours = await in_thread_if_large(_size(now), lambda: _check(now, change))
+            ours = await off_loop_if_large(_size(now), lambda: _check(now, change))
             if change.before is None:
                 await self._remove(target, ours)
                 self._removed.append(name)

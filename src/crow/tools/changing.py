@@ -59,7 +59,7 @@ async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | No
 
 async def show_change(path: str, old: str | None, new: str) -> ShownChange:
     """`old` is None for a file that is not there yet."""
-    return await in_thread_if_large(len(old or "") + len(new), lambda: _show(path, old, new))
+    return await off_loop_if_large(len(old or "") + len(new), lambda: _show(path, old, new))
 
 
 def _show(path: str, old: str | None, new: str) -> ShownChange:
@@ -70,7 +70,7 @@ def _show(path: str, old: str | None, new: str) -> ShownChange:
     return ShownChange(display, str(counted), (Location(path, first_line),), old, new)
 
 
-async def in_thread_if_large(size: int, work: Callable[[], Given]) -> Given:
+async def off_loop_if_large(size: int, work: Callable[[], Given]) -> Given:
     """The result of work on text, done in a thread if there is much of it."""
     return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
 
@@ -94,7 +94,7 @@ async def change_file(
     after = await workspace.write_document(path, text, before)
     # What is there by now: an editor may have formatted the text when it saved it.
     journal.append(
-        FileWritten(call_id, path.real, await in_thread_if_large(len(after.text), lambda: digest_of(after.text)))
+        FileWritten(call_id, path.real, await off_loop_if_large(len(after.text), lambda: digest_of(after.text)))
     )
     return after
 

@@ -15,7 +15,7 @@ from crow.tools.changing import (
     ChangeAction,
     FileChange,
     check_writable,
-    in_thread_if_large,
+    off_loop_if_large,
     prior_read_of,
     read_judged,
     show_change,
@@ -77,13 +77,13 @@ class Edit:
         before = await read_judged(workspace, path)
         if before is None:
             raise await missing(workspace, path, self._advice, self._advice.make_a_file)
-        plan = await in_thread_if_large(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
+        plan = await off_loop_if_large(len(before.text), lambda: self._plan(workspace, before, arguments.edits))
         if look.note:
             plan = plan._replace(overlooked=(*plan.overlooked, look.note))
-        new = await in_thread_if_large(len(before.text), lambda: apply(before.text, plan.replacements))
+        new = await off_loop_if_large(len(before.text), lambda: apply(before.text, plan.replacements))
         if new == before.text:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
-        await in_thread_if_large(len(new), lambda: check_writable(path.real, before, new))
+        await off_loop_if_large(len(new), lambda: check_writable(path.real, before, new))
         change = await show_change(path.real, before.text, new)
         prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return EditAction(prepared, plan)
@@ -126,7 +126,7 @@ class EditAction(ChangeAction):
         now = await self._change.workspace.read_document(self._change.path)
         if now is None or before is None:
             raise self._conflict(changed, now) from None
-        moved = await in_thread_if_large(len(now.text), lambda: follow(self._replacements, before.text, now.text))
+        moved = await off_loop_if_large(len(now.text), lambda: follow(self._replacements, before.text, now.text))
         if moved is None:
             raise self._conflict(changed, now) from None
         self._replacements = moved
@@ -148,7 +148,7 @@ class EditAction(ChangeAction):
         if before is not None and before is not self._change.before:
             notes.append(f"The file changed meanwhile; the other change was kept:\n{self._since_prepared(before)}")
         seen, old = self._change.seen, before.text if before else ""
-        await in_thread_if_large(len(text), lambda: seen.note_changed(self._path, old, text))
+        await off_loop_if_large(len(text), lambda: seen.note_changed(self._path, old, text))
         if after.text != text:
             seen.note_replaced(self._path, after.text)
         return await self._told("Edited", before, text, after, notes)

@@ -18,13 +18,12 @@ from crow.disk import Disk
 from crow.errors import CrowError, WorkspaceError
 from crow.paths import LONGEST, relative_to, shown
 from crow.tools.base import Advice, BadArguments
-from crow.visible import one_line
+from crow.visible import UNSEEN_WHEN_COPIED, one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.listing import in_thread, walk
 from crow.workspace.place import ResolvedPath
 
-_UNSEEN = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-_AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + _UNSEEN
+_AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + UNSEEN_WHEN_COPIED
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 -- as they are written
 _TAGGED = re.compile(r"<(path|file|file_?path|filename)>(.*)</\1>", re.IGNORECASE | re.DOTALL)
 _FILE_URL = re.compile(r"file://(?:localhost)?(/.*)", re.IGNORECASE | re.DOTALL)
@@ -34,7 +33,7 @@ _MOST_LAYERS = 4
 _ALIKE = str.maketrans({**dict.fromkeys("’‘‛ʼ＇", "'"), **dict.fromkeys("“”„＂", '"'), **dict.fromkeys("‐‑‒–—−", "-")})  # noqa: RUF001
 _BLANKS = re.compile(r"[^\S\n]")
 
-_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_UNSEEN}]")
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{UNSEEN_WHEN_COPIED}]")
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*://")
 _VARIABLE = re.compile(r"\$[A-Z_]+/|\$\{[A-Za-z_]+\}|%[A-Z]+%")
 _MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
@@ -159,7 +158,7 @@ async def _twin(workspace: Workspace, written: str, exact: ResolvedPath) -> tupl
 
 def _folded(name: str) -> str:
     plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", name)).translate(_ALIKE)
-    return "".join(character for character in plain if character not in _UNSEEN)
+    return "".join(character for character in plain if character not in UNSEEN_WHEN_COPIED)
 
 
 async def _check_new(workspace: Workspace, path: str) -> None:

@@ -16,7 +16,7 @@ from crow.tools.changing import (
     ChangeAction,
     FileChange,
     check_writable,
-    in_thread_if_large,
+    off_loop_if_large,
     prior_read_of,
     read_judged,
     show_change,
@@ -82,10 +82,10 @@ class Write:
             arguments = msgspec.structs.replace(arguments, content=meant)
             notes.append("`\\n` in the content was read as line ends.")
         known = before.text if before is not None else ""
-        await in_thread_if_large(len(arguments.content), lambda: self._check(path.real, known, arguments))
+        await off_loop_if_large(len(arguments.content), lambda: self._check(path.real, known, arguments))
         size = len(arguments.content) + (len(before.text) if before is not None else 0)
-        text = await in_thread_if_large(size, lambda: text_after(before, arguments))
-        await in_thread_if_large(size, lambda: check_writable(path.real, before, text))
+        text = await off_loop_if_large(size, lambda: text_after(before, arguments))
+        await off_loop_if_large(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
         prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return WriteAction(prepared, arguments, [*notes, look.note] if look.note else notes)
@@ -128,7 +128,7 @@ class WriteAction(ChangeAction):
         return now, text_after(now, self._arguments)
 
     async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
-        await in_thread_if_large(len(after.text), lambda: self._remember(before, text, after))
+        await off_loop_if_large(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
         notes = [*self._notes, *_kept(before, text, self._arguments.content)]
         if before is not self._change.before:

@@ -13,7 +13,7 @@ from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, PriorRead, Tool, verb_and_path
-from crow.tools.changing import FileChange, check_writable, in_thread_if_large, prior_read_of, read_judged, show_change
+from crow.tools.changing import FileChange, check_writable, off_loop_if_large, prior_read_of, read_judged, show_change
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
 from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
@@ -229,7 +229,7 @@ async def prepare_insert(
     count = count_lines(before.text)
     if line > count:
         raise WorkspaceError(f"{shown(resolved)} has {count} lines: nothing can be inserted after line {line}.")
-    replacement = await in_thread_if_large(len(before.text), lambda: replacement_after(before.text, line, text))
+    replacement = await off_loop_if_large(len(before.text), lambda: replacement_after(before.text, line, text))
     new = apply(before.text, [replacement])
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)

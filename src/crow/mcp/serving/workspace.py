@@ -12,7 +12,7 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.changing import digest_of, in_thread_if_large, show_change
+from crow.tools.changing import digest_of, off_loop_if_large, show_change
 from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
@@ -87,7 +87,7 @@ class PastEdits:
 
 
 async def _digest(document: Document) -> str:
-    return await in_thread_if_large(len(document.text), lambda: digest_of(document.text))
+    return await off_loop_if_large(len(document.text), lambda: digest_of(document.text))
 
 
 def _weight(edit: PastEdit) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
 
+from crow.visible import UNSEEN_WHEN_COPIED
+
 BLANKS = " \t\x0b\x0c\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 """Everything that looks like a blank, as a class of a regular expression."""
 _ONE_BLANK = re.compile(f"[{BLANKS}]")
@@ -38,9 +40,7 @@ _LOOK_ALIKE = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4\x91\x92", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\x93\x94", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\x96\x97", "-"),
-    **dict.fromkeys(
-        "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\ufe0e\ufe0f", ""
-    ),  # seen by nobody, so never copied
+    **dict.fromkeys(f"{UNSEEN_WHEN_COPIED}\ufe0e\ufe0f", ""),  # seen by nobody, so never copied
     "\u2026": "...",
     "\x85": "...",
     "\u2192": "->",
