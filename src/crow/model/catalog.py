@@ -148,7 +148,8 @@ def check(name: str, providers: Mapping[str, ProviderSettings], environ: Mapping
 def warm(name: str, providers: Mapping[str, ProviderSettings]) -> None:
     """Imports what `create` and the first request will need. Takes a moment: call it in a thread."""
     settings = _settings(name, providers)
-    importlib.import_module("crow.model.text_calls")
+    for module in ("crow.model.text_calls", "crow.model.replies"):
+        importlib.import_module(module)
     if settings.type == "scripted":
         importlib.import_module("crow.model.scripted")
     else:
