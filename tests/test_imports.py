@@ -30,12 +30,10 @@ VOCABULARY = {
     "file_system",
     "lines",
     "markdown",
-    "media",
     "messages",
     "paths",
     "results",
     "timeouts",
-    "tokens",
     "visible",
 }
 MAY_IMPORT: dict[str, set[str]] = {
@@ -98,7 +96,7 @@ LATE_IMPORTS = {
     "turn.subagent.subagents": "few sessions send a subagent",
     "session.servers": "the MCP library is loaded by the first session that has servers",
     "tools.arguments": "what was meant is worked out only for a call that is not written as it should be",
-    "tools.toolbox": "so is the tool that a wrong name stands for",
+    "tools.base": "so is the tool that a wrong name stands for",
     "turn.partial_call": "and what is shown of such a call while it arrives",
     "store.store": "SQLite is loaded on the worker thread, when the store is first used",
 }
@@ -268,7 +266,6 @@ FIRST_ROOMS = {
     "paths",
     "session",
     "timeouts",
-    "tokens",
     "visible",
 }
 """What the first answer may need. The tools, the policy, the turn and the store are loaded after it."""

@@ -2,8 +2,7 @@
 
 import pytest
 
-from crow.messages import ToolSpec
-from crow.tokens import tokens_of_text, tokens_of_tool
+from crow.messages import ToolSpec, tokens_of_text, tokens_of_tool
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("查询", 2), ("\ud800", 1)])

@@ -8,6 +8,7 @@ Ids: a turn is `t1`, its messages `t1-m1`, its tool calls `t1-c1`; unique in the
 subagent does for that call is below `t1-c1_t1`.
 """
 
+import time
 from typing import Literal, Protocol
 
 import msgspec
@@ -564,3 +565,16 @@ class TurnIds:
     def compaction(self) -> str:
         self._compactions += 1
         return f"{self.turn_id}-k{self._compactions}"
+
+
+# --- when it happens
+
+
+def milliseconds_now() -> int:
+    """Since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def local_day(milliseconds: int) -> str:
+    """The date on the wall, such as `2026-01-31`."""
+    return time.strftime("%Y-%m-%d", time.localtime(milliseconds / 1000))

@@ -1,10 +1,13 @@
 """The model's side of a conversation: what is sent to a provider, in nobody's wire format.
 
-Each adapter in `crow.model` turns these into its provider's JSON and nothing else does.
+Each adapter in `crow.model` turns these into its provider's JSON and nothing else does. How many tokens they take is
+estimated here, rather too high than too low, from their bytes; so is what a picture or a sound really is.
 """
 
+import base64
+import binascii
 import enum
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 import msgspec
 
@@ -167,3 +170,93 @@ _WHY_STOPPED = {
     StopReason.MAX_TURN_REQUESTS: "too many requests to the model in one turn",
     StopReason.REFUSAL: "the model refused to answer",
 }
+
+
+BYTES_A_TOKEN = 3
+"""Prose and code have about four; tables of numbers, and writing beyond ASCII, fewer."""
+PER_TOOL = 8
+"""Tokens that a tool takes beside its text."""
+MESSAGE = 8
+"""The same of a message or a call."""
+IMAGE = 1_600
+AUDIO_BYTES_A_TOKEN = 500
+
+
+def tokens_of_text(text: str) -> int:
+    return _tokens_of_bytes(_bytes_of(text))
+
+
+def tokens_of_tool(spec: ToolSpec) -> int:
+    """What it takes in every request."""
+    size = _bytes_of(spec.name) + _bytes_of(spec.description) + len(msgspec.json.encode(spec.schema))
+    return _tokens_of_bytes(size) + PER_TOOL
+
+
+def tokens_of(message: Message) -> int:
+    """From its length: cheap enough to be asked of every message before each request."""
+    match message:
+        case UserMessage() | AssistantMessage():
+            return MESSAGE + sum(tokens_of_part(part) for part in message.parts)
+        case ToolMessage():
+            return MESSAGE + tokens_of_text(message.text) + IMAGE * len(message.images)
+
+
+def tokens_of_part(part: Text | Image | Audio | Thought | ToolCall) -> int:
+    match part:
+        case Text():
+            return tokens_of_text(part.text)
+        case Image():
+            return IMAGE
+        case Audio():
+            return len(part.data) // AUDIO_BYTES_A_TOKEN
+        case Thought():
+            return tokens_of_text(part.signature if part.redacted else part.text)
+        case ToolCall():
+            return MESSAGE + tokens_of_text(part.name) + tokens_of_text(part.arguments)
+        case _:
+            assert_never(part)
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _tokens_of_bytes(size: int) -> int:
+    return -(-size // BYTES_A_TOKEN)
+
+
+def without_middle(text: str, longest: int) -> str:
+    """The beginning and the end of a text that is too long, with the number of characters between them."""
+    if len(text) <= longest:
+        return text
+    head = longest * 2 // 3
+    tail = longest - head
+    return f"{text[:head]}\n[… {len(text) - longest:,} characters left out …]\n{text[len(text) - tail :]}"
+
+
+_BEGINNINGS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+)
+_IN_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+
+
+def media_type(head: bytes) -> str | None:
+    """The type of a picture or sound that models take, from its first dozen bytes; None for anything else."""
+    if head[:4] == b"RIFF":
+        return _IN_RIFF.get(head[8:12])
+    return next((kind for beginning, kind in _BEGINNINGS if head.startswith(beginning)), None)
+
+
+def encoded_media_type(data: str) -> str | None:
+    """The same for base64; None also if it is none."""
+    try:
+        return media_type(base64.b64decode(data, validate=True)[:16])
+    except (binascii.Error, ValueError):
+        return None

@@ -1,4 +1,4 @@
-"""Time: the date of sessions, and limits that expire as a TimeoutError also while their task is being cancelled.
+"""Time limits that expire as a TimeoutError also while their task is being cancelled.
 
 Before Python 3.11.4, `asyncio.timeout` raises a TimeoutError only in a task that nobody has asked to stop. In one that
 cleans up after a cancel it raises CancelledError when time is up, and the rest of the clean-up is skipped: a program
@@ -6,7 +6,6 @@ that did not end by itself was never killed. Debian 12 has Python 3.11.2. Nothin
 """
 
 import asyncio
-import time
 from types import TracebackType
 from typing import Self
 
@@ -51,13 +50,3 @@ def timeout(seconds: float | None) -> Timeout:
 def timeout_at(deadline: float | None) -> Timeout:
     """A limit at that moment of the event loop's clock; None stands for no limit."""
     return Timeout(deadline)
-
-
-def milliseconds_now() -> int:
-    """Since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def local_day(milliseconds: int) -> str:
-    """The date on the wall, such as `2026-01-31`."""
-    return time.strftime("%Y-%m-%d", time.localtime(milliseconds / 1000))

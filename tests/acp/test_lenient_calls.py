@@ -79,8 +79,8 @@ import sys
 from crow.messages import ToolCall
 from crow.tools.arguments import read_call
 from crow.tools.edit import Edit
-from crow.tools.seen import Seen
-from crow.tools.toolbox import Toolbox
+from crow.tools.changing import Seen
+from crow.tools.base import Toolbox
 
 tool = Toolbox([Edit(Seen())]).find("edit")
 call = ToolCall("c1", "edit", '{"path": "a", "edits": [{"old": "x", "new": "y", "all": true}]}')

@@ -20,7 +20,7 @@ from crow.session.lazy_model import LazyModel
 from crow.session.models import Models
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
-from crow.tools.toolbox import Toolbox
+from crow.tools.base import Toolbox
 from crow.turn.requests import ContextWindow, LiveSettings, Requests
 from crow.turn.spending import Purse
 from tests.support.provider import Provider

@@ -8,9 +8,9 @@ from crow.events import Journal
 from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.base import Action
+from crow.tools.changing import Seen
 from crow.tools.edit import Edit
 from crow.tools.read import Read
-from crow.tools.seen import Seen
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
 from tests.support.recording import RecordingJournal

@@ -11,17 +11,16 @@ import pytest
 from crow.messages import ToolCall, ToolSpec
 from crow.tools.arguments import ArgumentReader, arguments_for, read_call, read_call_of, schema_of
 from crow.tools.ask import AskArguments, PlanArguments
-from crow.tools.base import BadArguments
+from crow.tools.base import BadArguments, Toolbox
+from crow.tools.changing import Seen
 from crow.tools.edit import EditArguments
 from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json, read_nearly
 from crow.tools.lenient.names import near, resolve
 from crow.tools.read import Read, ReadArguments
 from crow.tools.search import SearchArguments
-from crow.tools.seen import Seen
 from crow.tools.task import TaskArguments
 from crow.tools.terminal import TerminalArguments
-from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write, WriteArguments
 
 Json = dict[str, Any]

@@ -32,11 +32,11 @@ from crow.policy.base import Allow
 from crow.policy.rules import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
+from crow.tools.changing import Seen
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
 from crow.tools.search import Search
-from crow.tools.seen import Seen
 from crow.tools.write import Write
 from crow.workspace import listing, local, place, search
 from crow.workspace.base import Workspace

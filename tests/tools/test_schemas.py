@@ -16,11 +16,11 @@ from crow.actions import Answer, PermissionAnswer, Person
 from crow.messages import ToolCall
 from crow.tools.arguments import ArgumentReader
 from crow.tools.ask import Ask, Plan
+from crow.tools.changing import Seen
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
 from crow.tools.search import Search
-from crow.tools.seen import Seen
 from crow.tools.write import Write
 
 

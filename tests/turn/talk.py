@@ -14,9 +14,9 @@ from crow.policy.rules import RulePolicy
 from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask
+from crow.tools.base import Toolbox
+from crow.tools.changing import Seen
 from crow.tools.read import Read
-from crow.tools.seen import Seen
-from crow.tools.toolbox import Toolbox
 from crow.tools.write import Write
 from crow.turn.context import TurnContext
 from crow.turn.history import History

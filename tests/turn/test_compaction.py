@@ -15,10 +15,9 @@ from crow.events import (
     TurnEnded,
     UsageReported,
 )
-from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage
+from crow.messages import AssistantMessage, StopReason, Text, ToolMessage, UserMessage, tokens_of, tokens_of_text
 from crow.model.base import Usage
 from crow.model.scripted import Call, Fail, Finish, Say, ScriptedReply, Wait, reply
-from crow.tokens import tokens_of, tokens_of_text
 from crow.turn.compaction import compact
 from crow.turn.history import SUMMED_UP
 from crow.turn.history_messages import PRUNED

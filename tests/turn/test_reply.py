@@ -17,7 +17,7 @@ from crow.model import catalog
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.wires import anthropic_request, chat_request, responses
 from crow.model.wires.dialects import Dialect
-from crow.tools.toolbox import Toolbox
+from crow.tools.base import Toolbox
 from crow.turn.history import History
 from crow.turn.reply import Reply
 from crow.turn.waits import Wait

@@ -13,8 +13,8 @@ from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
 from crow.model.scripted import Call, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
+from crow.tools.changing import Seen
 from crow.tools.read import Read
-from crow.tools.seen import Seen
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
 from crow.turn.history_messages import PRUNED

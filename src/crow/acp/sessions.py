@@ -18,7 +18,7 @@ from crow.acp.sink import UpdateSink
 from crow.config.home import remove_temporaries
 from crow.disk import Disk
 from crow.errors import BacklogLost, FileSystemSilent, SessionTaken, StorageFailed, StoreSilent
-from crow.events import Notice
+from crow.events import Notice, milliseconds_now
 from crow.messages import StopReason
 from crow.session.models import SessionSetup
 from crow.session.open import FolderSetup, open_session
@@ -28,7 +28,6 @@ from crow.session.replay import replayed
 from crow.session.session import RunningTurn, Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
-from crow.timeouts import milliseconds_now
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.processes import Keeper
 from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs

@@ -16,9 +16,9 @@ from crow import events
 from crow.acp import translate, translate_session, wire
 from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
+from crow.events import milliseconds_now
 from crow.session.replay import PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry
-from crow.timeouts import milliseconds_now
 from crow.turn.spending import Spending
 
 CHUNKS_PER_SECOND = 66.0

@@ -16,7 +16,7 @@ import msgspec
 
 from crow.config.settings import Limits
 from crow.errors import ModelError, ModelUnavailable, ReplyBroken
-from crow.messages import ToolMessage, UserMessage
+from crow.messages import ToolMessage, UserMessage, tokens_of, tokens_of_text, tokens_of_tool
 from crow.model.base import (
     Awaiting,
     CallGrew,
@@ -30,7 +30,6 @@ from crow.model.base import (
     Usage,
     Waiting,
 )
-from crow.tokens import tokens_of, tokens_of_text, tokens_of_tool
 
 ATTEMPTS = 5
 FIRST_WAIT = 0.5

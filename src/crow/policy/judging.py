@@ -19,11 +19,15 @@ from crow.policy.base import (
     Scope,
     Verdict,
     Where,
+    command_scope,
     decision_of,
+    host_scope,
+    read_scope,
     said,
+    tool_scope,
+    write_scope,
 )
 from crow.policy.commands import CommandPattern
-from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
 from crow.policy.nested_commands import FoundCommands, find_commands
 from crow.policy.path_words import ExecutionContext
 from crow.policy.paths import is_protected, is_secret_in

@@ -12,8 +12,21 @@ from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.markdown import code
 from crow.paths import is_inside, shown
-from crow.policy.base import GRANTED, Allow, Ask, Aspect, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
-from crow.policy.grants import Grants, is_superseded
+from crow.policy.base import (
+    GRANTED,
+    Allow,
+    Ask,
+    Aspect,
+    Deny,
+    Grants,
+    KnownRule,
+    Mode,
+    Origin,
+    Scope,
+    Verdict,
+    Where,
+    is_superseded,
+)
 from crow.policy.paths import is_secret_in
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning

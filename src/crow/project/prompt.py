@@ -16,9 +16,9 @@ import platform
 from collections.abc import Callable, Sequence
 
 from crow.disk import Disk
+from crow.messages import BYTES_A_TOKEN
 from crow.paths import is_inside, shown
 from crow.project.snapshot import LOOK_PATIENCE
-from crow.tokens import BYTES_A_TOKEN
 from crow.visible import hidden_characters, made_visible
 
 NAMES = ("AGENTS.md", "CLAUDE.md")

@@ -14,7 +14,7 @@ from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
-from crow.policy.grants import Grants
+from crow.policy.base import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.sources import Sources, skills_folder
@@ -29,10 +29,9 @@ from crow.session.session import Session, SessionParts
 from crow.session.trust import ProjectTrust, TrustedProjects
 from crow.tools.ask import LeavePlan
 from crow.tools.background import end_for_model
-from crow.tools.base import Tool
+from crow.tools.base import Tool, Toolbox
 from crow.tools.task import Task
 from crow.tools.terminal import RunCommand
-from crow.tools.toolbox import Toolbox
 from crow.turn.context import TurnContext
 from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_window
 from crow.turn.spending import Purse

@@ -21,9 +21,10 @@ from crow.events import (
     TurnStarted,
     TurnUndone,
     UserSaid,
+    local_day,
+    milliseconds_now,
 )
 from crow.store.base import EventLog, SessionEntry, SessionStore
-from crow.timeouts import local_day, milliseconds_now
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""

@@ -51,10 +51,10 @@ from crow.events import (
     TurnUndone,
     UsageReported,
     UserSaid,
+    local_day,
 )
 from crow.store.base import RECORD_VERSION
 from crow.store.contents import LONG, LONG_FORMER_TEXT, put_back, take_out
-from crow.timeouts import local_day
 from crow.visible import one_line
 
 STORED: tuple[type[Event], ...] = (

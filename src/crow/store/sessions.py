@@ -11,6 +11,7 @@ from typing import NoReturn
 import msgspec
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed
+from crow.events import milliseconds_now
 from crow.store.base import FILE_NAME
 from crow.store.contents import copy_uses, pack_missing, store_contents
 from crow.store.database import Database
@@ -19,7 +20,6 @@ from crow.store.layout import delete_from_copies, remove_session
 from crow.store.owners import Owner, ask_to_stop, lives, process_of
 from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG, Pending
-from crow.timeouts import milliseconds_now
 
 OWNERS_NAME = "owners"
 EMPTY_FOR = 24 * 60 * 60 * 1000

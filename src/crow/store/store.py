@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
-from crow.events import Event
+from crow.events import Event, milliseconds_now
 from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Page, SessionEntry, SessionStore
 from crow.store.owners import STOP
 from crow.store.worker import Worker
-from crow.timeouts import milliseconds_now
 
 if TYPE_CHECKING:
     from crow.store.queries import Queries

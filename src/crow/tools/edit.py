@@ -14,6 +14,7 @@ from crow.tools.base import OF_A_SESSION, Advice, BadArguments, PriorRead, verb_
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
+    Seen,
     check_writable,
     off_loop_if_large,
     prior_read_of,
@@ -23,7 +24,6 @@ from crow.tools.changing import (
 )
 from crow.tools.editing import TextEdit
 from crow.tools.paths_meant import missing, path_meant
-from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning
@@ -185,8 +185,8 @@ def _check_new(path: str, text: str, edit: TextEdit, name: str) -> None:
     """A new text that would put something into the file that nobody means to be there."""
     if edit.new in edit.old:
         return
-    from crow.tools.editing.leftovers import check_no_leftovers
     from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+    from crow.tools.editing.refusals import check_no_leftovers
 
     instead = "To leave lines as they are make smaller edits around them, each with only what changes."
     check_nothing_left_out(path, text, edit.new, name, "new text", instead, replaced=edit.old)

@@ -11,14 +11,13 @@ from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.markdown import language_of
-from crow.media import media_type
-from crow.messages import Image, ToolCall, ToolSpec
+from crow.messages import Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Advice, verb_and_path
+from crow.tools.changing import Seen
 from crow.tools.paths_meant import path_meant, stat_or_suggest
-from crow.tools.seen import Seen
 from crow.visible import one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.place import ResolvedPath

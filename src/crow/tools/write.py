@@ -15,6 +15,7 @@ from crow.tools.base import OF_A_SESSION, Advice, PriorRead, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
+    Seen,
     check_writable,
     off_loop_if_large,
     prior_read_of,
@@ -22,7 +23,6 @@ from crow.tools.changing import (
     show_change,
 )
 from crow.tools.paths_meant import path_to_write
-from crow.tools.seen import Seen
 from crow.workspace.base import Document, Workspace
 from crow.workspace.text import encoding_name, usual_line_end
 
@@ -65,8 +65,8 @@ class Write:
 
     async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "WriteAction":
         # for the first write
-        from crow.tools.editing.leftovers import inside_cdata
         from crow.tools.editing.readings import with_line_ends_meant
+        from crow.tools.editing.refusals import inside_cdata
 
         arguments, unknown = _reader.read(call)
         path = look.path
@@ -92,8 +92,8 @@ class Write:
 
     def _check(self, path: str, known: str, arguments: WriteArguments) -> None:
         """A content that would put something into the file that nobody means to be there."""
-        from crow.tools.editing.leftovers import check_no_leftovers
         from crow.tools.editing.omissions import check_no_wrapper, check_nothing_left_out
+        from crow.tools.editing.refusals import check_no_leftovers
 
         content, replaced = arguments.content, "" if arguments.append else known
         instead = f"To keep the rest as it is: {self._advice.change_a_part}" if known else ""

@@ -22,8 +22,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, PriorRead, ReadsFirst, Tool
-from crow.tools.toolbox import failure
+from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, PriorRead, ReadsFirst, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 from crow.workspace.base import Workspace

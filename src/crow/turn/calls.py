@@ -19,8 +19,7 @@ from crow.messages import StopReason, ToolCall, json_object
 from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
 from crow.tools.arguments import ReadCall
-from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, Tool
-from crow.tools.toolbox import Toolbox
+from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, Tool, Toolbox
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext
 from crow.turn.partial_call import PartialCall

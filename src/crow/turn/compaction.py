@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from crow import events
 from crow.errors import ContextOverflow
 from crow.events import TurnIds
-from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from crow.tokens import tokens_of, tokens_of_text
-from crow.tools.toolbox import SMALL_WINDOW
+from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage, tokens_of, tokens_of_text
+from crow.tools.base import SMALL_WINDOW
 from crow.turn.history_messages import PRUNED
 from crow.turn.requests import ContextWindow, Room, has_small_window
 from crow.turn.summary import write_summary

@@ -9,7 +9,7 @@ from crow.actions import Person
 from crow.events import Journal, Remark, TurnIds
 from crow.model.base import Model
 from crow.policy.base import Policy
-from crow.tools.toolbox import Toolbox
+from crow.tools.base import Toolbox
 from crow.turn.history import History
 from crow.turn.requests import ContextWindow, Requests
 from crow.turn.spending import Purse

@@ -25,9 +25,9 @@ from crow.messages import (
     ToolMessage,
     UserMessage,
     UserPart,
+    without_middle,
 )
 from crow.results import ToolResult
-from crow.tokens import without_middle
 
 UNFINISHED = "No result: the call was interrupted before it ended."
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"

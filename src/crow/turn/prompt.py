@@ -9,8 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from crow.errors import WorkspaceError
 from crow.events import Remark, Sent, SentLink, SentMedia, SentResource, SentText, TurnIds, UserSaid
 from crow.markdown import fence
-from crow.media import encoded_media_type, media_type
-from crow.messages import Audio, Image, Text, UserPart
+from crow.messages import Audio, Image, Text, UserPart, encoded_media_type, media_type
 from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy

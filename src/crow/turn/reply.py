@@ -8,8 +8,7 @@ from crow.events import TurnIds
 from crow.messages import ProviderData, StopReason
 from crow.model import base as model
 from crow.model.base import told_cost
-from crow.tools.base import AnnouncesItself, MaySpeakForItself
-from crow.tools.toolbox import Toolbox
+from crow.tools.base import AnnouncesItself, MaySpeakForItself, Toolbox
 from crow.turn.waits import Wait
 
 

@@ -13,13 +13,26 @@ from msgspec.structs import replace
 
 from crow.config.settings import Limits, Mode
 from crow.events import HistorySimplified, Journal, ModeTold, Remark, UsageReported
-from crow.messages import AssistantMessage, Message, Text, ToolMessage, ToolSpec, UserMessage
+from crow.messages import (
+    BYTES_A_TOKEN,
+    IMAGE,
+    AssistantMessage,
+    Message,
+    Text,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+    tokens_of,
+    tokens_of_part,
+    tokens_of_text,
+    tokens_of_tool,
+    without_middle,
+)
 from crow.model.base import Model, ModelEvent, ModelInfo, ModelRequest, Usage, told_cost
 from crow.model.replies import reply_room
 from crow.results import CommandEnd, ToolKind, ToolResult
-from crow.tokens import BYTES_A_TOKEN, IMAGE, tokens_of, tokens_of_part, tokens_of_text, tokens_of_tool, without_middle
 from crow.tools.ask import PLAN_MODE, PLAN_MODE_OF_A_SUBAGENT, plan_mode_is_over
-from crow.tools.toolbox import SMALL_WINDOW, Toolbox, small_set
+from crow.tools.base import SMALL_WINDOW, Toolbox, small_set
 from crow.turn.history import History
 from crow.turn.reply import Reply
 from crow.turn.spending import Purse

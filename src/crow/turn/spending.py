@@ -14,9 +14,18 @@ import msgspec
 from crow.actions import Person, Question
 from crow.config.settings import TOKENS, Amount, shown_amount
 from crow.errors import StorageFailed, TurnCancelled
-from crow.events import BudgetRaised, BudgetScope, Event, Journal, Remark, SubagentDid, UsageReported
+from crow.events import (
+    BudgetRaised,
+    BudgetScope,
+    Event,
+    Journal,
+    Remark,
+    SubagentDid,
+    UsageReported,
+    local_day,
+    milliseconds_now,
+)
 from crow.model.base import ModelInfo
-from crow.timeouts import local_day, milliseconds_now
 
 logger = logging.getLogger(__name__)
 

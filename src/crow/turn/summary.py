@@ -12,9 +12,20 @@ import msgspec
 
 from crow.errors import ModelError, ModelRefusedKey, ModelUnavailable
 from crow.markdown import fence
-from crow.messages import AssistantMessage, Message, StopReason, Text, Thought, ToolCall, ToolMessage, UserMessage
+from crow.messages import (
+    BYTES_A_TOKEN,
+    AssistantMessage,
+    Message,
+    StopReason,
+    Text,
+    Thought,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    tokens_of_text,
+    without_middle,
+)
 from crow.model import base as model
-from crow.tokens import BYTES_A_TOKEN, tokens_of_text, without_middle
 from crow.turn.history import SUMMED_UP
 from crow.turn.history_messages import Essentials
 from crow.turn.reply import retry_notice

@@ -10,8 +10,7 @@ import re
 import msgspec
 
 from crow.errors import NoText, WebError
-from crow.media import media_type
-from crow.messages import Image
+from crow.messages import Image, media_type
 from crow.visible import one_line, sanitised
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import MOST_TEXT, Job

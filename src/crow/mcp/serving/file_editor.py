@@ -13,13 +13,21 @@ from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, PriorRead, Tool, verb_and_path
-from crow.tools.changing import FileChange, check_writable, off_loop_if_large, prior_read_of, read_judged, show_change
+from crow.tools.changing import (
+    FileChange,
+    Seen,
+    check_writable,
+    count_lines,
+    off_loop_if_large,
+    prior_read_of,
+    read_judged,
+    show_change,
+)
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
 from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
-from crow.tools.seen import Seen, count_lines
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath

@@ -12,8 +12,7 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.changing import digest_of, off_loop_if_large, show_change
-from crow.tools.seen import Seen
+from crow.tools.changing import Seen, digest_of, off_loop_if_large, show_change
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import PinnedFile, ResolvedPath

@@ -17,10 +17,8 @@ from mcp_types import (
 )
 
 from crow.mcp.display import Display, decode
-from crow.media import encoded_media_type
-from crow.messages import Image
+from crow.messages import Image, encoded_media_type, without_middle
 from crow.results import DiffBlock, DisplayBlock, ImageBlock, TextBlock, ToolResult
-from crow.tokens import without_middle
 from crow.visible import one_line
 
 LONGEST_TEXT = 40_000

@@ -18,9 +18,8 @@ from crow.mcp.using.elicitation import AskedIn
 from crow.mcp.using.failures import ServerFailed, gave_no
 from crow.mcp.using.inventory import all_pages
 from crow.mcp.using.tool import resources_digest
-from crow.messages import Image, ToolCall, ToolSpec
+from crow.messages import Image, ToolCall, ToolSpec, without_middle
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tokens import without_middle
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import BadArguments
 from crow.visible import one_line

@@ -24,10 +24,9 @@ from crow.mcp.using.content import result_of
 from crow.mcp.using.elicitation import AskedIn
 from crow.mcp.using.failures import NotCalled, ServerFailed, gave_no
 from crow.mcp.using.schemas import fit_for_models, with_real_names
-from crow.messages import ToolCall, ToolSpec
+from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tokens import tokens_of_tool
 from crow.tools.arguments import arguments_for
 from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
 from crow.workspace.base import Workspace

@@ -10,9 +10,8 @@ from rapidfuzz import fuzz
 from crow.actions import Deed
 from crow.events import Journal
 from crow.mcp.using.tool import McpTool
-from crow.messages import ToolCall, ToolSpec
+from crow.messages import BYTES_A_TOKEN, ToolCall, ToolSpec
 from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tokens import BYTES_A_TOKEN
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace

@@ -12,12 +12,10 @@ from msgspec.structs import replace
 
 from crow.errors import CrowError, StorageFailed, TurnCancelled
 from crow.events import Journal, SentText, TurnEnded, TurnIds, TurnStarted
-from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall
+from crow.messages import AssistantMessage, Message, StopReason, Text, ToolCall, without_middle
 from crow.results import LOOKING, ToolResult
-from crow.tokens import without_middle
-from crow.tools.base import Action, BadArguments, Tool
+from crow.tools.base import Action, BadArguments, Tool, Toolbox
 from crow.tools.task import Kind, SubagentTask
-from crow.tools.toolbox import Toolbox
 from crow.turn.context import TurnContext
 from crow.turn.loop import run_turn
 from crow.turn.requests import Requests
