@@ -28,6 +28,8 @@ LOOKING = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.FETCH})
 """Kinds of tools that change nothing."""
 CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE})
 """Kinds of tools that change things. Of a kind in neither set, the tool itself has to be known."""
+MAY_CHANGE = CHANGING | {ToolKind.OTHER}
+"""Those, and the kind of which nothing is known."""
 
 
 class Location(msgspec.Struct, frozen=True):

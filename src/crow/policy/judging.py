@@ -33,13 +33,12 @@ from crow.policy.path_words import ExecutionContext
 from crow.policy.paths import is_protected, is_secret_in
 from crow.policy.rulebook import ReadyRule, RuleBook
 from crow.policy.shell import NotCovered, coverage, first_strike, suggest
-from crow.results import ToolKind
+from crow.results import MAY_CHANGE, ToolKind
 
 Offer = Callable[[Where], Scope | None]
 
 _QUIET_TOOLS = frozenset({"plan", "ask", "task", "terminal_read", "terminal_stop", "find_tools"})
 """Tools of ours that touch nothing by themselves; what a subagent does is judged call by call."""
-_LOUD_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE, ToolKind.OTHER})
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -78,7 +77,7 @@ def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
     elif deed.kind is ToolKind.SWITCH_MODE:
         yield _by_mode(situation.mode, Aspect.LEAVE_MODE, "", _no_offer)
     elif not judged:
-        quiet = deed.tool in _QUIET_TOOLS or deed.kind not in _LOUD_KINDS
+        quiet = deed.tool in _QUIET_TOOLS or deed.kind not in MAY_CHANGE
         yield _judge_tool(deed, situation, Aspect.NOTHING if quiet else Aspect.UNKNOWN, _no_offer)
 
 

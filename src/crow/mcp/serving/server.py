@@ -30,7 +30,7 @@ from crow.mcp.serving.clients import (
     start_folder,
 )
 from crow.messages import ToolCall
-from crow.results import ToolKind, ToolResult
+from crow.results import MAY_CHANGE, ToolKind, ToolResult
 from crow.tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,6 @@ SESSION_ID = "mcp-session-id"
 LAST_MOMENT = 1.0
 """Seconds that cancelled calls get to leave everything tidy before the server ends."""
 Done = TypeVar("Done")
-_CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE, ToolKind.EXECUTE, ToolKind.OTHER})
 _OPEN_WORLD = frozenset({ToolKind.FETCH, ToolKind.EXECUTE})
 _TITLES = {
     "file_editor": "View and edit files",
@@ -186,7 +185,7 @@ def tool_definition(tool: Tool) -> types.Tool:
 def _annotations(tool: Tool) -> types.ToolAnnotations:
     title = _TITLES.get(tool.spec.name)
     open_world = tool.kind in _OPEN_WORLD
-    if tool.kind not in _CHANGING:
+    if tool.kind not in MAY_CHANGE:
         return types.ToolAnnotations(title=title, read_only_hint=True, open_world_hint=open_world)
     # Stopping a command a second time stops nothing more; everything else that changes things may do so each time.
     return types.ToolAnnotations(
