@@ -29,12 +29,11 @@ VOCABULARY = {
     "events",
     "file_system",
     "lines",
-    "markdown",
+    "visible",
     "messages",
     "paths",
     "results",
     "timeouts",
-    "visible",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "cli": {

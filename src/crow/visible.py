@@ -150,7 +150,7 @@ _MARKS = _Pattern(
     "[\u0305\u0332\u0333-\u0338\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e2\u20e4-\u20e6\u20ea\u20eb]"
     "|(?<=[\\x20-\\x40\\x5b-\\x60\\x7b-\\x7e])[\u0300-\u036f]|(?<=[\u0300-\u036f]{2})[\u0300-\u036f]"
 )
-"""What strikes a letter through or encloses it, stands on no letter, or on two others: no script is written so."""
+"""What applies_to a letter through or encloses it, stands on no letter, or on two others: no script is written so."""
 _EITHER_I = "[i\u0131]"
 _WITH_I = (
     "git id ip pip find kill killall pkill vi vim which mkdir rmdir unlink diff dig tail file zip unzip gzip gunzip "
@@ -406,3 +406,27 @@ def remark_on(characters: list[str]) -> str:
     more = ", …" if len(characters) > _MOST_NAMED else ""
     example = one_line(characters[0])
     return f"It used characters that cannot be seen ({names}{more}); they were made visible, like {example}."
+
+
+_SUFFIX = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
+_TICKS = re.compile("`{3,}")
+
+
+def fence(text: str, language: str = "") -> str:
+    """The text between two fences that it cannot contain itself, so that nothing in it can pass for the end."""
+    ticks = "`" * (max((len(run) for run in _TICKS.findall(text)), default=2) + 1)
+    newline = "" if text.endswith("\n") or not text else "\n"
+    return f"{ticks}{language}\n{text}{newline}{ticks}"
+
+
+def language_of(path: str) -> str:
+    """What the fence of a file's text is marked with: its suffix, which editors and highlighters know languages by."""
+    suffix = _SUFFIX.search(path)
+    return suffix[1].lower() if suffix else ""
+
+
+def code(text: str) -> str:
+    """One line of a path, a command or a name, between ticks that it does not contain."""
+    shown = one_line(text, 1000)
+    ticks = "``" if "`" in shown else "`"
+    return f"{ticks}{shown}{ticks}"

@@ -15,7 +15,7 @@ import pytest
 
 from crow.workspace.atomic import temporary_name
 from tests.support.editor import Editor, chose
-from tests.support.fold import Seen
+from tests.support.fold import ReadTracker
 from tests.support.new_files import watched
 from tests.support.patience import eventually
 from tests.support.provider import Provider
@@ -63,8 +63,8 @@ class Victim(NamedTuple):
 
     id: str
     workspace: Path
-    seen: Seen
-    early: Seen
+    seen: ReadTracker
+    early: ReadTracker
     """The same, a second before."""
 
 
@@ -83,7 +83,7 @@ def kill(crow: Editor, sessions: dict[str, Path]) -> list[Victim]:
     crow.process.kill()
     killed = time.monotonic()
     crow.kill()
-    victims = {id: Victim(id, workspace, Seen(), Seen()) for id, workspace in sessions.items()}
+    victims = {id: Victim(id, workspace, ReadTracker(), ReadTracker()) for id, workspace in sessions.items()}
     for entry in crow.conversation:
         params = entry.message.get("params") or {}
         if entry.message.get("method") == "session/update" and params["sessionId"] in victims:
@@ -98,7 +98,7 @@ def kill(crow: Editor, sessions: dict[str, Path]) -> list[Victim]:
 
 def check(crow: Editor, victim: Victim) -> None:
     """Everything that the client was told is there, nothing is open, and the conversation can go on."""
-    loaded = Seen()
+    loaded = ReadTracker()
     at = len(crow.updates_of(victim.id))
     crow.request("session/load", {"sessionId": victim.id, "cwd": str(victim.workspace), "mcpServers": []})
     for update in crow.updates_of(victim.id)[at:]:

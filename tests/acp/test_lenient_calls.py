@@ -79,10 +79,10 @@ import sys
 from crow.messages import ToolCall
 from crow.tools.arguments import read_call
 from crow.tools.edit import Edit
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.base import Toolbox
 
-tool = Toolbox([Edit(Seen())]).find("edit")
+tool = Toolbox([Edit(ReadTracker())]).find("edit")
 call = ToolCall("c1", "edit", '{"path": "a", "edits": [{"old": "x", "new": "y", "all": true}]}')
 assert read_call(call, tool.spec).call is call
 print([name for name in sys.modules if "lenient" in name])

@@ -178,7 +178,7 @@ def test_what_it_knows_of_files_is_its_own(open_crow):
 def test_in_plan_mode_only_explorers_are_sent(open_crow):
     script = (
         reply(task("change it", "work"), task("look at it", "explore"))
-        + subagent("look at it", call("read", path="fruit.txt"), say("Seen."))
+        + subagent("look at it", call("read", path="fruit.txt"), say("ReadTracker."))
         + DONE
     )
     crow = open_crow(script)
@@ -186,7 +186,7 @@ def test_in_plan_mode_only_explorers_are_sent(open_crow):
     crow.prompt("go")
     refused, seen = told(crow)
     assert "`explore`" in refused
-    assert seen == "Seen."
+    assert seen == "ReadTracker."
     assert requests_of(crow, "change it") == []
     assert "leave_plan" not in requests_of(crow, "look at it")[0]["system"]
 

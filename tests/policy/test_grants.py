@@ -11,7 +11,8 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.errors import ConfigError
-from crow.policy.base import Ask, Grants, Origin
+from crow.policy.base import Ask, Origin
+from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word

@@ -218,7 +218,7 @@ class Editor:
         self._reading = threading.Event()
         self._reading.set()
         self._status: int | None = None
-        self._looked_at: tuple[str, int] | None = None
+        self._looked_at = ""
         again = (folder / "stderr.txt").exists()  # another editor with the same home
         self._stderr = (folder / (f"stderr-{id(self):x}.txt" if again else "stderr.txt")).open("w+b")
         self._start(folder, environment or {}, stdio, cold=cold)
@@ -400,8 +400,9 @@ class Editor:
         eventually(self._is_the_same_as_before, "Crow rests", every=0.1)
 
     def _is_the_same_as_before(self) -> bool:
-        before, self._looked_at = self._looked_at, (Path(f"/proc/{self.process.pid}/io").read_text(), self.memory())
-        return before == self._looked_at
+        # Its /proc/PID/io is root's alone, as the process lets nobody look into it: `status` is for everyone.
+        before, self._looked_at = self._looked_at, Path(f"/proc/{self.process.pid}/status").read_text()
+        return before == self._looked_at and "State:\tS" in before
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -14,7 +14,7 @@ FIELDS = ("title", "name", "kind", "status", "content", "locations", "rawInput",
 
 
 @dataclass
-class Seen:
+class ReadTracker:
     order: list[str] = field(default_factory=list)
     """The ids of messages and calls, as they began."""
     messages: dict[str, Json] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Seen:
             self.calls[id] = {"content": []}
         self.calls[id].update({key: update[key] for key in FIELDS if update.get(key) is not None})
 
-    def without_terminals(self) -> "Seen":
+    def without_terminals(self) -> "ReadTracker":
         """The text of terminals is compared by itself: live, the client has it and Crow does not send it."""
         for id, call in self.calls.items():
             if any(block["type"] == "terminal" for block in call["content"]):
@@ -85,9 +85,9 @@ class Seen:
         self.messages[id]["text"] = text.lstrip("\n")
 
 
-def seen_live(crow: Editor) -> Seen:
+def seen_live(crow: Editor) -> ReadTracker:
     """The session that was opened last, as it was lived through."""
-    seen = Seen()
+    seen = ReadTracker()
     for entry in crow.conversation:
         message, params = entry.message, entry.message.get("params") or {}
         if (message.get("result") or {}).get("sessionId") == crow.session_id:
@@ -103,9 +103,9 @@ def seen_live(crow: Editor) -> Seen:
     return seen.without_terminals()
 
 
-def seen_loaded(crow: Editor, session: str) -> Seen:
+def seen_loaded(crow: Editor, session: str) -> ReadTracker:
     """The session as it is when another process has loaded it."""
-    seen = Seen()
+    seen = ReadTracker()
     answer = crow.load_session(session)
     crow.request("session/list")  # what follows the answer to a load has come when this is answered
     for update in crow.all_updates_of(session):

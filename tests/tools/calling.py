@@ -8,7 +8,7 @@ from crow.events import Journal
 from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.base import Action
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.read import Read
 from crow.tools.write import Write
@@ -23,7 +23,7 @@ class Hand:
         self.workspace = workspace
         self.journal = journal or RecordingJournal()
         self.call_id = "c1"
-        self.seen = Seen()
+        self.seen = ReadTracker()
         self._tools = {"read": Read(self.seen), "write": Write(self.seen), "edit": Edit(self.seen)}
 
     async def prepare(self, tool: str, **arguments: Any) -> Action:

@@ -10,7 +10,7 @@ import pytest
 from crow.errors import WorkspaceError
 from crow.results import DiffBlock, Location, ToolKind
 from crow.tools.base import BadArguments
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
@@ -178,7 +178,7 @@ def test_a_large_file_is_shown_by_its_changes(tmp_path):
     ],
 )
 def test_arguments_that_are_still_arriving(edits: object, shown: list[tuple[str, str]] | None):
-    tool = Edit(Seen())
+    tool = Edit(ReadTracker())
     diffs = tuple(DiffBlock("a.py", "modify", old, new) for old, new in shown) if shown else None
     assert tool.partial_display({"path": "a.py", "edits": edits}) == diffs
     assert tool.partial_display({"edits": edits}) is None
@@ -187,7 +187,7 @@ def test_arguments_that_are_still_arriving(edits: object, shown: list[tuple[str,
 
 
 def test_the_schema_stands_by_itself():
-    schema = Edit(Seen()).spec.schema
+    schema = Edit(ReadTracker()).spec.schema
     assert "$ref" not in str(schema)
     assert list(schema["properties"]["edits"]["items"]["properties"]) == ["old", "new", "all"]
     assert schema["properties"]["edits"]["items"]["required"] == ["old", "new"]

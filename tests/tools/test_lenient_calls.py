@@ -12,7 +12,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.tools.arguments import ArgumentReader, arguments_for, read_call, read_call_of, schema_of
 from crow.tools.ask import AskArguments, PlanArguments
 from crow.tools.base import BadArguments, Toolbox
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import EditArguments
 from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json, read_nearly
@@ -495,7 +495,7 @@ def test_a_name_that_a_servers_tool_has_too_is_not_guessed() -> None:
 
 def test_a_tool_of_others_is_the_one_of_ours_that_its_arguments_mean_if_that_is_offered() -> None:
     call = ToolCall("c1", "str_replace_editor", '{"command": "create", "path": "a", "file_text": "b"}')
-    read = read_call_of(call, Toolbox([Read(), Write(Seen())]).find(call.name))
+    read = read_call_of(call, Toolbox([Read(), Write(ReadTracker())]).find(call.name))
     assert (read.call.name, read.arguments) == ("write", {"path": "a", "content": "b"})
     assert read.returned == read.call.arguments
     assert read_call_of(call, Toolbox([Read()]).find(call.name)).call == call

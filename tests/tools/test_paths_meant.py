@@ -10,7 +10,7 @@ import pytest
 
 from crow.messages import ToolCall
 from crow.tools.base import BadArguments
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.paths_meant import path_meant, path_to_write
@@ -34,12 +34,12 @@ def test_the_path_that_is_judged_is_the_one_that_is_meant(tmp_path: Path) -> Non
     (tmp_path / "secret.env").write_text("x = 1\n")
     real = str((tmp_path / "secret.env").resolve())
     for written in ('"secret.env"', " secret.env\n", f"file://{real}", "secret.env:3", "`./secret.env`"):
-        look = run(Edit(Seen()).look(call("edit", path=written, edits=[{"old": "x", "new": "y"}]), workspace))
+        look = run(Edit(ReadTracker()).look(call("edit", path=written, edits=[{"old": "x", "new": "y"}]), workspace))
         assert look.deed.reads == (real,), written
-        edit = run(Edit(Seen()).prepare(call("edit", path=written, edits=[{"old": "x", "new": "y"}]), workspace))
+        edit = run(Edit(ReadTracker()).prepare(call("edit", path=written, edits=[{"old": "x", "new": "y"}]), workspace))
         assert set(edit.deed.writes) == {real}, written
         assert run(Read().prepare(call("read", path=written), workspace)).deed.reads == (real,), written
-    new = run(Write(Seen()).prepare(call("write", path="`.git`", content="x"), workspace))
+    new = run(Write(ReadTracker()).prepare(call("write", path="`.git`", content="x"), workspace))
     assert new.deed.writes == (str(tmp_path.resolve() / ".git"),)
 
 

@@ -32,7 +32,7 @@ from crow.policy.base import Allow
 from crow.policy.rules import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
@@ -180,7 +180,7 @@ def serves(**arguments: Any) -> Play:
         edits = PastEdits()
         folders = _served(race.field, edits)
         race.begin()
-        return await run_call(FileEditor(Seen(), edits), arguments, folders)
+        return await run_call(FileEditor(ReadTracker(), edits), arguments, folders)
 
     return play
 
@@ -197,7 +197,7 @@ def serves_undo(path: str, **arguments: Any) -> Play:
     async def play(race: Race) -> str:
         edits = PastEdits()
         folders = _served(race.field, edits)
-        editor = FileEditor(Seen(), edits)
+        editor = FileEditor(ReadTracker(), edits)
         await run_call(editor, {"path": path, **arguments}, folders)
         left = race.field.root / path
         race.field.pretend(left.name, left.read_text())
@@ -269,10 +269,10 @@ REPLACE = {"command": "str_replace", "path": FILE, "old_str": "two", "new_str": 
 MAKE = {"command": "create", "path": "sub/new", "file_text": "x"}
 
 RACES: dict[str, Play] = {
-    "write": calls(lambda: Write(Seen()), **CREATE),
-    "append": calls(lambda: Write(Seen()), **APPEND),
-    "edit": calls(lambda: Edit(Seen()), **EDIT),
-    "read": calls(lambda: Read(Seen()), path=FILE),
+    "write": calls(lambda: Write(ReadTracker()), **CREATE),
+    "append": calls(lambda: Write(ReadTracker()), **APPEND),
+    "edit": calls(lambda: Edit(ReadTracker()), **EDIT),
+    "read": calls(lambda: Read(ReadTracker()), path=FILE),
     "undo of an edit": undoes("edit", **EDIT),
     "undo of a new file": undoes("write", **CREATE),
     "view": serves(command="view", path=FILE),
@@ -281,21 +281,21 @@ RACES: dict[str, Play] = {
     "insert": serves(command="insert", path=FILE, insert_line=1, new_str="ours"),
     "undo_edit": serves_undo(**REPLACE),
     "undo_edit of a new file": serves_undo(**MAKE),
-    "read in the editor": calls_in_editor(lambda: Read(Seen()), path=FILE),
+    "read in the editor": calls_in_editor(lambda: Read(ReadTracker()), path=FILE),
 }
 """What names one file: it must be the one in the folder that was there when the path was resolved."""
 
 WRITES_IN_EDITOR: dict[str, Play] = {
-    "write in the editor": calls_in_editor(lambda: Write(Seen()), **CREATE),
-    "append in the editor": calls_in_editor(lambda: Write(Seen()), **APPEND),
-    "edit in the editor": calls_in_editor(lambda: Edit(Seen()), **EDIT),
+    "write in the editor": calls_in_editor(lambda: Write(ReadTracker()), **CREATE),
+    "append in the editor": calls_in_editor(lambda: Write(ReadTracker()), **APPEND),
+    "edit in the editor": calls_in_editor(lambda: Edit(ReadTracker()), **EDIT),
     "undo in the editor": undoes_in_editor("edit", **EDIT),
 }
 """An editor writes by name. Up to the moment at which it is told to, nothing must lead it astray; what is swapped
 after that is beyond us, so that nobody is promised the outcome of a race with another process."""
 
 LOOKS_BELOW: dict[str, Play] = {
-    "list": calls(lambda: Read(Seen()), path="sub"),
+    "list": calls(lambda: Read(ReadTracker()), path="sub"),
     "find": calls(lambda: Find(Searcher(None)), pattern="*"),
     "search": searches(None, "o", "content"),
     "count": searches(None, FOREIGN, "count"),

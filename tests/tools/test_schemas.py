@@ -16,7 +16,7 @@ from crow.actions import Answer, PermissionAnswer, Person
 from crow.messages import ToolCall
 from crow.tools.arguments import ArgumentReader
 from crow.tools.ask import Ask, Plan
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
@@ -32,7 +32,7 @@ class Nobody(Person):
         return None
 
 
-TOOLS = [Read(), Write(Seen()), Edit(Seen()), Find(), Search(lambda path: False), Plan(), Ask(Nobody())]
+TOOLS = [Read(), Write(ReadTracker()), Edit(ReadTracker()), Find(), Search(lambda path: False), Plan(), Ask(Nobody())]
 
 
 def readers() -> Iterator[Any]:

@@ -10,7 +10,7 @@ import pytest
 from crow.errors import WorkspaceError
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.base import BadArguments
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.write import Write
 from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import Zed, connected
@@ -224,7 +224,7 @@ def test_what_was_done_apart_from_the_text_is_in_the_message(tmp_path):
 
 
 def test_arguments_that_are_still_arriving():
-    tool = Write(Seen())
+    tool = Write(ReadTracker())
     assert tool.title({}) == "Write"
     assert tool.title({"path": "src/app.py"}) == "Write src/app.py"
     assert tool.partial_display({"path": "a", "content": "half a te"}) == TextBlock("half a te")
@@ -239,7 +239,7 @@ def test_unknown_arguments_are_named(tmp_path):
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr("crow.tools.changing.MOST_REMEMBERED", 100)
-    seen = Seen()
+    seen = ReadTracker()
     for number in range(10):
         seen.note_written(f"/{number}", "x" * 30)
     assert [seen.text(f"/{number}") is not None for number in range(10)] == [False] * 7 + [True] * 3

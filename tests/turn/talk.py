@@ -15,7 +15,7 @@ from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask
 from crow.tools.base import Toolbox
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.read import Read
 from crow.tools.write import Write
 from crow.turn.context import TurnContext
@@ -61,7 +61,7 @@ class Talk:
         self.sink = RecordingSink()
         self.journal.subscribe(self.sink)
         self.person = person or Someone()
-        seen = Seen()
+        seen = ReadTracker()
         tools = Toolbox([Read(seen), Write(seen), Ask(self.person)])
         live = LiveSettings(self.model, Limits())
         self.context = TurnContext(

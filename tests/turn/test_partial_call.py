@@ -11,7 +11,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import DiffBlock, Location, TextBlock, ToolKind
 from crow.tools.ask import Plan
 from crow.tools.base import Action
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.search import Search
 from crow.turn.partial_call import ENVELOPE, EVERY, MOST_TRIES, SMALL, PartialCall, last_piece
@@ -120,7 +120,7 @@ def test_when_all_has_arrived_the_title_is_told_if_it_was_not_known(tmp_path):
 
 def test_a_growing_edit_is_a_diff_while_it_is_small_and_then_its_new_text(tmp_path):
     clock = Clock()
-    call = PartialCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call = PartialCall("t1-c1", "edit", Edit(ReadTracker()), LocalWorkspace([str(tmp_path)]), clock)
     call.grow('{"path": "a.py", "edits": [{"old": "one')
     clock.now += EVERY
     preview = call.grow('", "new": "1')
@@ -173,7 +173,7 @@ def test_the_folder_of_a_search_is_no_place(tmp_path):
 
 def test_other_names_and_shapes_of_arguments_are_shown_as_what_they_mean(tmp_path):
     clock = Clock()
-    call = PartialCall("t1-c1", "edit", Edit(Seen()), LocalWorkspace([str(tmp_path)]), clock)
+    call = PartialCall("t1-c1", "edit", Edit(ReadTracker()), LocalWorkspace([str(tmp_path)]), clock)
     call.grow('{"file_path": "src/app.py", "old_string": "a", ')
     clock.now += EVERY
     preview = call.grow('"new_string": "b')

@@ -13,7 +13,7 @@ from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
 from crow.model.scripted import Call, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.read import Read
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
@@ -31,7 +31,7 @@ def sends(prompt: str = TASK, kind: str = "work") -> Call:
 
 def talk_with_tasks(folder: Path, script: Any, **more: Any) -> Talk:
     talk = Talk(folder, script, **more)
-    seen = Seen()
+    seen = ReadTracker()
     subagents = Subagents(lambda: talk.context, lambda: [Read(seen), Write(seen)])
     talk.context.tools.add(Task(subagents.subagent_for, lambda: talk.context.policy.mode))
     return talk

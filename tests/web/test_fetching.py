@@ -19,7 +19,7 @@ import trustme
 from crow.errors import WebError
 from crow.web.fetching import FetchLimits, Page, Unpacker, fetch
 from crow.web.reach import Reach
-from crow.web.urls import Elsewhere, WebUrl, read_url
+from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 from tests.support.website import Website, answer, head, redirect
 
 ALLOWED = ("127.0.0.1", "*.test")
@@ -35,7 +35,7 @@ def always(start: WebUrl, target: WebUrl) -> bool:
 
 def fetched(
     url: str, limits: FetchLimits | None = None, may_follow: Callable[[WebUrl, WebUrl], bool] = always
-) -> Page | Elsewhere:
+) -> Page | RedirectNotFollowed:
     return asyncio.run(fetch(read_url(url), Reach(ALLOWED, loopback), limits or FetchLimits(), may_follow))
 
 
@@ -118,7 +118,7 @@ def test_a_redirect_that_may_not_be_followed_is_given_back():
     with Website() as site:
         site.pages["/"] = redirect("http://elsewhere.test/x")
         found = fetched(f"{site.url}/", may_follow=lambda start, target: start.host == target.host)
-        assert found == Elsewhere(read_url("http://elsewhere.test/x"))
+        assert found == RedirectNotFollowed(read_url("http://elsewhere.test/x"))
 
 
 def test_a_redirect_without_a_place_is_an_answer():

@@ -9,7 +9,7 @@ import pytest
 from crow.errors import WebError
 from crow.web.fetching import FetchLimits, Page, fetch
 from crow.web.reach import Reach, is_public
-from crow.web.urls import Elsewhere, read_url
+from crow.web.urls import RedirectNotFollowed, read_url
 from tests.support.website import Website, answer, forbidden_listeners, redirect
 from tests.web.connections import watched
 
@@ -174,7 +174,7 @@ async def resolver(host: str, port: int) -> Sequence[str]:
     return NAMES.get(host, [])
 
 
-def fetched(url: str, *, allow: Sequence[str] = (), limits: FetchLimits = LIMITS) -> Page | Elsewhere:
+def fetched(url: str, *, allow: Sequence[str] = (), limits: FetchLimits = LIMITS) -> Page | RedirectNotFollowed:
     return asyncio.run(fetch(read_url(url), Reach(allow, resolver), limits, lambda start, target: True))
 
 
@@ -199,7 +199,7 @@ def test_a_redirect_into_a_forbidden_address_is_refused(written):
         assert [listener.accepted for listener in listeners] == [0, 0]
 
 
-def _is_the_same_site(outcome: Page | Elsewhere, site: Website) -> bool:
+def _is_the_same_site(outcome: Page | RedirectNotFollowed, site: Website) -> bool:
     """An address without a scheme is a path of the site that redirects."""
     return isinstance(outcome, Page) and outcome.url.port == site.port
 

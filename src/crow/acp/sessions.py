@@ -147,7 +147,7 @@ class Sessions:
         self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
     ) -> wire.LoadSessionResponse:
         session_id = request.session_id
-        async with self._turnstile(session_id):
+        async with self._open_close_lock(session_id):
             with errors_as_answers(session_id):
                 roots = await self._roots(request)
                 setup = await self._set_up()
@@ -317,7 +317,7 @@ class Sessions:
         return self._closed(session)
 
     async def _closed(self, session: Session) -> wire.Empty:
-        async with self._turnstile(session.id):
+        async with self._open_close_lock(session.id):
             with errors_as_answers(session.id):
                 await session.close()
         return wire.Empty()
@@ -325,7 +325,7 @@ class Sessions:
     async def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> wire.Empty:
         """For good. One that is not there is as good as deleted."""
         session = self._open.pop(session_id := request.session_id, None)
-        async with self._turnstile(session_id):
+        async with self._open_close_lock(session_id):
             with errors_as_answers(session_id):
                 if session is not None:
                     await session.close()
@@ -355,7 +355,7 @@ class Sessions:
             return
         # It went on elsewhere, and is now fetched back from there; or what is lost is lost, and what is stored goes on.
         with suppress(SessionTaken, BacklogLost):
-            await session.rest()
+            await session.stop_and_store()
         await self._drop(session)
 
     async def _roots(self, request: wire.NewSessionRequest) -> list[str]:
@@ -372,7 +372,7 @@ class Sessions:
         """FileSystemSilent if the folder's file system does not answer in time."""
         return await self._disks.setdefault(folder, Disk(folder)).run(work, DISK_TIMEOUT)
 
-    def _turnstile(self, session_id: str) -> asyncio.Lock:
+    def _open_close_lock(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
         return self._turnstiles.setdefault(session_id, asyncio.Lock())
 

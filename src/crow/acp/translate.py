@@ -16,7 +16,6 @@ from crow.acp import wire
 from crow.acp.jsonrpc import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
-from crow.markdown import fence
 from crow.results import (
     DiffBlock,
     DisplayBlock,
@@ -27,7 +26,7 @@ from crow.results import (
     TextBlock,
     ToolResult,
 )
-from crow.visible import one_line, title_line, warning_about_change
+from crow.visible import fence, one_line, title_line, warning_about_change
 
 MANY_BLOCKS = 100
 """Blocks of a prompt. In one that has more, no text is a command with words of its own beside it."""

@@ -310,7 +310,7 @@ def _is_nearby(host: str, settings: WebSettings) -> bool:
         return False
     if url.is_address and ipaddress.ip_address(url.host).is_loopback:
         return True
-    return url.host == "localhost" or Reach(settings.allow_private).is_named(url)
+    return url.host == "localhost" or Reach(settings.allow_private).is_allowed_private(url)
 
 
 def _check_variable(settings: WebSettings, environ: Mapping[str, str]) -> Iterable[Check]:

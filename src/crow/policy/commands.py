@@ -1,4 +1,4 @@
-"""A rule's `command`, compared with commands to the letter, where it allows; `refusing` is for where it tightens."""
+"""A rule's `command`, compared with commands to the letter, where it allows; `shell` is for where it tightens."""
 
 import os
 import re
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.policy.path_words import Budget, ExecutionContext, forbidden_path
+from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
-from crow.policy.repositories import planted_repository
-from crow.policy.submodules import changes_index, planted_submodule, untracked_repository
+from crow.policy.repositories import why_repository_untrusted
+from crow.policy.submodules import changes_index, why_submodule_untrusted, why_untracked_repository
 from crow.policy.wildcard import is_same_anywhere, setting, why_not_listed
 
 
@@ -59,10 +59,10 @@ def why_not_covered(pattern: CommandPattern, words: tuple[str, ...], context: Co
     if not pattern.open:
         return None
     first = len(pattern.words)
-    if reason := _leaves_program_open(words, first) or _not_stood_for(words, first, context.folders):
+    if reason := _leaves_program_open(words, first) or _why_star_does_not_cover(words, first, context.folders):
         return reason
     for word in words[max(first, 1) :]:
-        if reason := forbidden_path(word, context.execution, context.folders, context.budget, obeyed):
+        if reason := why_path_forbidden(word, context.execution, context.folders, context.budget, obeyed):
             return reason
     return None
 
@@ -75,7 +75,7 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
     for folder in context.folders:
         if folder not in roots:
             return f"`{program(words[0])}` obeys what lies in its folder, and this is not the workspace's own"
-        if why := planted_repository(folder, context.execution.roots):
+        if why := why_repository_untrusted(folder, context.execution.roots):
             return why
         if (program(words[0]) == "git" or "git" in words) and (why := _obeys_submodule(words, folder, context)):
             return why
@@ -83,13 +83,13 @@ def _obeys_another_folder(words: tuple[str, ...], roots: Sequence[str], context:
 
 
 def _obeys_submodule(words: tuple[str, ...], folder: str, context: CommandContext) -> str | None:
-    if why := planted_submodule(folder):
+    if why := why_submodule_untrusted(folder):
         return why
     if not changes_index(words):
         return None
     if context.after_others:
         return "it could add a repository that something before it in the line has brought, and git would obey that"
-    return untracked_repository(folder, words)
+    return why_untracked_repository(folder, words)
 
 
 def _means_another(pattern: CommandPattern, folders: Sequence[str]) -> str | None:
@@ -141,7 +141,7 @@ def _spells_choice(fixed: tuple[str, ...], name: str) -> bool:
     return bool(fixed) and not fixed[0].startswith("-")
 
 
-def _not_stood_for(words: tuple[str, ...], first: int, folders: Sequence[str]) -> str | None:
+def _why_star_does_not_cover(words: tuple[str, ...], first: int, folders: Sequence[str]) -> str | None:
     """Why the rule's `*` does not stand for one of the words, judged as one of the program that is run in the end."""
     start, scripted = 0, False
     while length := _chooses(words[start:]):

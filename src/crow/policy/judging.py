@@ -19,20 +19,16 @@ from crow.policy.base import (
     Scope,
     Verdict,
     Where,
-    command_scope,
     decision_of,
-    host_scope,
-    read_scope,
     said,
-    tool_scope,
-    write_scope,
 )
 from crow.policy.commands import CommandPattern
+from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
 from crow.policy.nested_commands import FoundCommands, find_commands
 from crow.policy.path_words import ExecutionContext
 from crow.policy.paths import is_protected, is_secret_in
 from crow.policy.rulebook import ReadyRule, RuleBook
-from crow.policy.shell import NotCovered, coverage, first_strike, suggest
+from crow.policy.shell import NotCovered, coverage, first_hit, suggest
 from crow.results import MAY_CHANGE, ToolKind
 
 Offer = Callable[[Where], Scope | None]
@@ -178,7 +174,7 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     refused = decision_of(situation.mode, Aspect.TERMINAL) == "deny"
     if denying or asking:
         revealed = find_commands(deed.command)
-        verdict = _struck(revealed, denying, asking)
+        verdict = _hit_verdict(revealed, denying, asking)
         if isinstance(verdict, Deny) or (verdict is not None and not refused):
             return verdict
     execution = ExecutionContext(situation.roots, situation.private, deed.cwd or situation.roots[0])
@@ -196,15 +192,15 @@ def _judge_command(deed: Deed, situation: Situation) -> Verdict:
     return _by_mode(situation.mode, Aspect.TERMINAL, why, lambda where: command_scope(deed.tool, suggestion(), where))
 
 
-def _struck(revealed: FoundCommands, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
-    strike = first_strike(revealed, _patterns(denying))
+def _hit_verdict(revealed: FoundCommands, denying: list[ReadyRule], asking: list[ReadyRule]) -> Deny | Ask | None:
+    strike = first_hit(revealed, _patterns(denying))
     if strike is not None and strike.certain:
         return _refusal(denying[strike.number])
     tightening = denying or asking
     if strike is not None or not revealed.complete:
         rule = denying[strike.number] if strike is not None else tightening[0]
         return _question(rule, f"It cannot be told whether the line runs what a rule is about ({said(rule.rule)}).")
-    strike = first_strike(revealed, _patterns(asking))
+    strike = first_hit(revealed, _patterns(asking))
     return _question(asking[strike.number]) if strike is not None else None
 
 

@@ -39,7 +39,7 @@ class Budget:
         return self._left >= 0
 
 
-def forbidden_path(
+def why_path_forbidden(
     word: str, execution: ExecutionContext, folders: Sequence[str], budget: Budget, obeyed: Sequence[str] | None = None
 ) -> str | None:
     """Why a word may not be used unasked, if it could name such a path from one of the folders.

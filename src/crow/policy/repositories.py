@@ -60,7 +60,7 @@ def is_in_another_repository(path: str, root: str) -> bool:
     return False
 
 
-def planted_repository(folder: str, roots: Sequence[str]) -> str | None:
+def why_repository_untrusted(folder: str, roots: Sequence[str]) -> str | None:
     """Why git would obey a repository from there on that may have been planted; None if it would not.
 
     The repository is found as git finds it: from the folder upwards, a `.git` before a folder that is bare.

@@ -10,24 +10,11 @@ from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.disk import Disk
 from crow.errors import ConfigError
-from crow.markdown import code
 from crow.paths import is_inside, shown
-from crow.policy.base import (
-    GRANTED,
-    Allow,
-    Ask,
-    Aspect,
-    Deny,
-    Grants,
-    KnownRule,
-    Mode,
-    Origin,
-    Scope,
-    Verdict,
-    Where,
-    is_superseded,
-)
+from crow.policy.base import GRANTED, Allow, Ask, Aspect, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
+from crow.policy.grants import Grants, is_superseded
 from crow.policy.paths import is_secret_in
+from crow.visible import code
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
     from crow.policy.judging import Situation
@@ -83,7 +70,7 @@ class RulePolicy:
     def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
         return _strictest(self._verdicts(deed, self._situation(anew=anew)))
 
-    async def beside(self, work: Callable[[], T]) -> T:
+    async def run_off_loop(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:

@@ -94,21 +94,21 @@ def _folders_after(command: PlainCommand, folders: list[str]) -> list[str]:
 # --- rules that tighten
 
 
-class Strike(msgspec.Struct, frozen=True):
+class RuleHit(msgspec.Struct, frozen=True):
     number: int
     """Of the pattern."""
     certain: bool
 
 
-def first_strike(revealed: FoundCommands, patterns: Sequence[CommandPattern]) -> Strike | None:
+def first_hit(revealed: FoundCommands, patterns: Sequence[CommandPattern]) -> RuleHit | None:
     """The first pattern that is about a command of the line; one that is certain before one that is not."""
-    unsure: Strike | None = None
+    unsure: RuleHit | None = None
     for number, pattern in enumerate(patterns):
-        found = {strikes(pattern, words, revealed.assigned) for words in revealed.commands}
+        found = {applies_to(pattern, words, revealed.assigned) for words in revealed.commands}
         if "yes" in found:
-            return Strike(number, certain=True)
+            return RuleHit(number, certain=True)
         if unsure is None and ("maybe" in found or any(mentions(pattern, words) for words in revealed.mentioned)):
-            unsure = Strike(number, certain=False)
+            unsure = RuleHit(number, certain=False)
     return unsure
 
 
@@ -175,7 +175,7 @@ _GROUPS = frozenset({("docker", "container"), ("podman", "container")})
 """`docker container run` is `docker run`."""
 
 
-def strikes(pattern: CommandPattern, words: Words, assigned: Sequence[str] = ()) -> Certainty:
+def applies_to(pattern: CommandPattern, words: Words, assigned: Sequence[str] = ()) -> Certainty:
     """Whether a rule that refuses or asks is about a command; "maybe" if that is known only when it runs.
 
     `assigned` are the values that the line gives to variables: some programs take orders from them.

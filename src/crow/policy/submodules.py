@@ -36,7 +36,7 @@ _DEPENDENCIES = names("node_modules .venv venv target __pycache__ .tox .nox .myp
 _PATTERN = frozenset("*?[:\\")
 
 
-def planted_submodule(folder: str) -> str | None:
+def why_submodule_untrusted(folder: str) -> str | None:
     """Why git, run there, would obey a repository that may have been planted below its own; None if it would not."""
     found = repository_of(folder)
     return _planted(*found, _DEEPEST) if found is not None else None
@@ -85,7 +85,7 @@ def _commit_adds(words: Sequence[str]) -> bool:
     return False
 
 
-def untracked_repository(folder: str, words: Sequence[str]) -> str | None:
+def why_untracked_repository(folder: str, words: Sequence[str]) -> str | None:
     """Why a command that changes the index, run there, may make git obey another repository; None if it cannot."""
     found = repository_of(folder)
     if found is None:

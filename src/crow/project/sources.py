@@ -52,7 +52,7 @@ class Sources:
         self._home = home
         self._roots = roots
         self._disk = Disk(roots[0])
-        self._turnstile = asyncio.Lock()
+        self._open_close_lock = asyncio.Lock()
         self._watch: Watch | None = None
         self._user = WatchedFolder(home, OF_USER)
         self._user_files = PromptFiles()
@@ -66,7 +66,7 @@ class Sources:
 
     async def refresh_in_thread(self) -> None:
         """Does the same beside the event loop. FileSystemSilent, and no change, if a folder does not answer."""
-        async with self._turnstile:  # of two at once, one would find nothing new before the other has taken it in
+        async with self._open_close_lock:  # of two at once, one would find nothing new before the other has taken it in
             try:
                 found = await self._disk.run(self._find, LOOK_PATIENCE)
             except FileSystemSilent as silent:

@@ -22,14 +22,13 @@ from crow.events import (
     SubagentDid,
     TurnUndone,
 )
-from crow.markdown import code, fence, language_of
 from crow.messages import without_middle
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, HiddenOutput, ImageBlock, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought, replayed
 from crow.store.base import RECORD_VERSION, SessionEntry
 from crow.turn.spending import Spending
-from crow.visible import one_line
+from crow.visible import code, fence, language_of, one_line
 
 FORMAT = "crow-session"
 LONGEST_OUTPUT = 4000

@@ -14,7 +14,7 @@ from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
-from crow.policy.base import Grants
+from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.sources import Sources, skills_folder

@@ -190,7 +190,7 @@ class Session:
             self._journal.append(remark)
         self._commands.watch()
         self._looking = asyncio.get_running_loop().create_task(self._look_for_commands())
-        self.options.look_for_models(self._at_rest)
+        self.options.look_for_models(self._until_idle)
         self._servers.start()
         self.options.warm_up()
         asyncio.get_running_loop().run_in_executor(None, _import_turn)
@@ -224,7 +224,7 @@ class Session:
         if self._turn is not None and not self._turn.over:
             self._turn.cancel()
 
-    async def rest(self) -> None:
+    async def stop_and_store(self) -> None:
         """Ends the running turn and stores everything that happened; StorageFailed if that cannot be done."""
         await self._stop()
         await self._journal.store_all()
@@ -255,7 +255,7 @@ class Session:
         if self._turn is not None:
             await self._turn.ended()
 
-    async def _at_rest(self) -> None:
+    async def _until_idle(self) -> None:
         while self._turn is not None and not self._turn.over:
             await self._turn.ended()
 
@@ -272,7 +272,7 @@ class Session:
         context.purse.begin_turn(context.model.info)
         try:
             if found is not None:
-                return await self._obey(turn, context, ids, sent, *found)
+                return await self._run_slash_command(turn, context, ids, sent, *found)
             from crow.turn.loop import run_turn, skip_turn
 
             return self._ended_with(await (skip_turn if turn.cancelling else run_turn)(context, ids, sent))
@@ -299,7 +299,7 @@ class Session:
             if not command.read_to_end:
                 self._journal.append(Remark("info", end_of(command)))
 
-    async def _obey(
+    async def _run_slash_command(
         self,
         turn: RunningTurn,
         context: TurnContext,
@@ -332,7 +332,7 @@ class Session:
     async def _look_for_commands(self) -> None:
         """Also between turns: a command that was just written can be completed where the person types it."""
         while True:
-            await self._at_rest()
+            await self._until_idle()
             await self._tell_commands()
             await self._commands.due()
 

@@ -114,12 +114,12 @@ class Permissions:
         detail = detail.strip()
         match verb:
             case "":
-                return CommandReply(await self._policy.beside(self._list))
+                return CommandReply(await self._policy.run_off_loop(self._list))
             case "revoke" if detail:
-                return CommandReply(await self._policy.beside(lambda: self._revoke(detail)))
+                return CommandReply(await self._policy.run_off_loop(lambda: self._revoke(detail)))
             case "explain" if detail:
                 deed = await self._deed(detail)
-                return CommandReply(await self._policy.beside(lambda: self._policy.explain(deed)))
+                return CommandReply(await self._policy.run_off_loop(lambda: self._policy.explain(deed)))
             case _:
                 return CommandReply(PERMISSIONS_USAGE)
 

@@ -12,7 +12,7 @@ from crow.results import ToolKind
 from crow.tools.ask import Ask, Plan
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
 from crow.tools.find import Find
 from crow.tools.read import Read
@@ -46,7 +46,7 @@ def session_tools(
 
 def file_tools() -> list[Tool]:
     """The tools that must know what their model has read: the session has some, and so has each subagent."""
-    seen = Seen()
+    seen = ReadTracker()
     return [Read(seen), Write(seen), Edit(seen)]
 
 

@@ -177,7 +177,7 @@ class Database:
         if is_old and self._check_version(self._connection) == self._layout.version:
             return
         with self._transaction("BEGIN IMMEDIATE"):
-            # Seen again now that nobody else can write: another process may have done it meanwhile.
+            # ReadTracker again now that nobody else can write: another process may have done it meanwhile.
             if _is_new(self._connection):
                 run_statements(self._connection, self._layout.create)
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

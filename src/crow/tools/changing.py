@@ -32,7 +32,7 @@ class _Known(NamedTuple):
     """For each line one of the three."""
 
 
-class Seen:
+class ReadTracker:
     def __init__(self) -> None:
         self._files: dict[str, _Known] = {}
         self._size = 0
@@ -231,7 +231,7 @@ class FileChange(NamedTuple):
 
     call_id: str
     workspace: Workspace
-    seen: Seen
+    seen: ReadTracker
     path: ResolvedPath
     before: Document | None
     """The file as it was when the change was prepared; None if it is not there yet."""

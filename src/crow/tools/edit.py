@@ -14,7 +14,7 @@ from crow.tools.base import OF_A_SESSION, Advice, BadArguments, PriorRead, verb_
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
-    Seen,
+    ReadTracker,
     check_writable,
     off_loop_if_large,
     prior_read_of,
@@ -47,7 +47,7 @@ _reader = ArgumentReader(EditArguments)
 class Edit:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen, advice: Advice = OF_A_SESSION) -> None:
+    def __init__(self, seen: ReadTracker, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("edit", DESCRIPTION, _reader.schema())
         self._seen = seen
         self._advice = advice

@@ -10,15 +10,14 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
-from crow.markdown import language_of
 from crow.messages import Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Advice, verb_and_path
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.paths_meant import path_meant, stat_or_suggest
-from crow.visible import one_line
+from crow.visible import language_of, one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.place import ResolvedPath
 from crow.workspace.text import Line, LineRange
@@ -48,9 +47,9 @@ _reader = ArgumentReader(ReadArguments)
 class Read:
     kind = ToolKind.READ
 
-    def __init__(self, seen: Seen | None = None, advice: Advice = OF_A_SESSION) -> None:
+    def __init__(self, seen: ReadTracker | None = None, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("read", DESCRIPTION, _reader.schema())
-        self._seen = seen or Seen()
+        self._seen = seen or ReadTracker()
         self._advice = advice
 
     def title(self, arguments: dict[str, Any]) -> str:
@@ -71,7 +70,7 @@ class ReadAction:
     def __init__(
         self,
         workspace: Workspace,
-        seen: Seen,
+        seen: ReadTracker,
         target: ResolvedPath,
         arguments: ReadArguments,
         notes: Sequence[str],

@@ -9,15 +9,14 @@ from crow.actions import Deed
 from crow.config.settings import Decision, WebSettings
 from crow.errors import NoText, WebError
 from crow.events import Journal
-from crow.markdown import fence
 from crow.messages import ToolCall, ToolSpec
 from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Advice
-from crow.visible import one_line
+from crow.visible import fence, one_line
 from crow.web.pages import Failed, Pages
 from crow.web.reach import Reach
-from crow.web.urls import Elsewhere, WebUrl, read_url
+from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class FetchAction:
             found = await (self._pages.go_on(self._url) if self._offset else self._pages.fetch(self._url))
         except NoText as error:
             raise WebError(error.message, remedy=self._advice.fetch_otherwise) from None
-        if isinstance(found, Elsewhere):
+        if isinstance(found, RedirectNotFollowed):
             return self._redirects.not_followed(self._url, found.url)
         if isinstance(found, Failed):
             return self._failed(found)

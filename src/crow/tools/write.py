@@ -7,7 +7,6 @@ import msgspec
 
 from crow.errors import FileChanged, WorkspaceError
 from crow.events import Journal
-from crow.markdown import language_of
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
@@ -15,7 +14,7 @@ from crow.tools.base import OF_A_SESSION, Advice, PriorRead, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
-    Seen,
+    ReadTracker,
     check_writable,
     off_loop_if_large,
     prior_read_of,
@@ -23,6 +22,7 @@ from crow.tools.changing import (
     show_change,
 )
 from crow.tools.paths_meant import path_to_write
+from crow.visible import language_of
 from crow.workspace.base import Document, Workspace
 from crow.workspace.text import encoding_name, usual_line_end
 
@@ -44,7 +44,7 @@ _reader = ArgumentReader(WriteArguments)
 class Write:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen, advice: Advice = OF_A_SESSION) -> None:
+    def __init__(self, seen: ReadTracker, advice: Advice = OF_A_SESSION) -> None:
         self.spec = ToolSpec("write", DESCRIPTION, _reader.schema())
         self._seen = seen
         self._advice = advice

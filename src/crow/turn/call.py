@@ -208,17 +208,17 @@ class PolicyPermission(msgspec.Struct, frozen=True):
 
     async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny:
         judge = partial(self.policy.judge, action.deed)
-        verdict = await self.policy.beside(judge)
+        verdict = await self.policy.run_off_loop(judge)
         if not isinstance(verdict, Ask):
             return verdict
         async with self.dialog:
             # While this question waited for its turn, the answer to another one may have covered it.
-            verdict = await self.policy.beside(judge)
+            verdict = await self.policy.run_off_loop(judge)
             if not isinstance(verdict, Ask):
                 return verdict
             answer = await self._ask(call_id, action, verdict)
             # What is forbidden by now, such as by a change to the mode `plan`, is not done after a late yes.
-            verdict = await self.policy.beside(judge)
+            verdict = await self.policy.run_off_loop(judge)
             return verdict if isinstance(verdict, Deny) else answer
 
     async def _ask(self, call_id: str, action: Action | PriorRead, ask: Ask) -> Allow | Deny:
@@ -250,7 +250,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             warning = self.policy.remember(ask.session, "session")
         elif answer.choice == "project" and ask.project is not None:
             try:
-                warning = await self.policy.beside(partial(self.policy.remember, ask.project, "project"))
+                warning = await self.policy.run_off_loop(partial(self.policy.remember, ask.project, "project"))
             except FileSystemSilent as silent:
                 warning = f"It is not remembered: {silent}"
         if warning:

@@ -118,7 +118,7 @@ class CallBatch:
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""
         calls = [self._read(call) for call in self._calls.values()]
-        for company, group in groupby(calls, lambda read: self._company(read.call)):
+        for company, group in groupby(calls, lambda read: self._parallel_group(read.call)):
             if company:
                 await _all_of([partial(self._run, read) for read in group])
             else:
@@ -135,7 +135,7 @@ class CallBatch:
         self._journal.append(events.CallRequested(call.id, read.call.name, read.returned, read_as=read_as))
         return read
 
-    def _company(self, call: ToolCall) -> str:
+    def _parallel_group(self, call: ToolCall) -> str:
         """Neighbours that keep the same company run at once; empty if a call runs alone."""
         tools = self._context.tools
         tool = tools.find(call.name)

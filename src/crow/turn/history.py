@@ -13,7 +13,6 @@ from typing import assert_never
 import msgspec
 
 from crow import events
-from crow.markdown import fence
 from crow.messages import (
     AssistantMessage,
     Message,
@@ -34,6 +33,7 @@ from crow.turn.history_messages import (
     without_media,
     without_thoughts_of,
 )
+from crow.visible import fence
 
 INTERRUPTED = "[The user interrupted the reply above.]"
 FAILED = "[The reply above was cut off by an error.]"

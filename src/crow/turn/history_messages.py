@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from crow import events
 from crow.events import HistorySimplified
-from crow.markdown import fence
 from crow.messages import (
     AssistantMessage,
     AssistantPart,
@@ -28,6 +27,7 @@ from crow.messages import (
     without_middle,
 )
 from crow.results import ToolResult
+from crow.visible import fence
 
 UNFINISHED = "No result: the call was interrupted before it ended."
 MEDIA_DROPPED = "[An attachment was here. The request with it was refused, so it is not sent again.]"

@@ -12,12 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from crow import events
-from crow.markdown import language_of
 from crow.messages import ToolCall, json_object
 from crow.paths import spelled
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind
 from crow.tools.arguments import ReadCall, read_call_of
 from crow.tools.base import AnnouncesItself, ShowsPartialCall, Tool
+from crow.visible import language_of
 from crow.workspace.base import Workspace
 
 EVERY = 0.05

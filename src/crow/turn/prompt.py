@@ -8,13 +8,12 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from crow.errors import WorkspaceError
 from crow.events import Remark, Sent, SentLink, SentMedia, SentResource, SentText, TurnIds, UserSaid
-from crow.markdown import fence
 from crow.messages import Audio, Image, Text, UserPart, encoded_media_type, media_type
 from crow.model.base import ModelInfo
 from crow.paths import shown
 from crow.policy.base import Policy
 from crow.turn.context import TurnContext
-from crow.visible import one_line
+from crow.visible import fence, one_line
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
 

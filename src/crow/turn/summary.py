@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 
 from crow.errors import ModelError, ModelRefusedKey, ModelUnavailable
-from crow.markdown import fence
 from crow.messages import (
     BYTES_A_TOKEN,
     AssistantMessage,
@@ -30,6 +29,7 @@ from crow.turn.history import SUMMED_UP
 from crow.turn.history_messages import Essentials
 from crow.turn.reply import retry_notice
 from crow.turn.requests import ContextWindow, Room
+from crow.visible import fence
 
 SYSTEM = (
     "You sum up conversations between a user and a coding agent, so that the agent can go on with the work from your "

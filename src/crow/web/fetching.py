@@ -22,7 +22,7 @@ from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line
 from crow.web.reach import Reach, address_for_connecting, with_proxy_hint
-from crow.web.urls import Elsewhere, WebUrl, follow
+from crow.web.urls import RedirectNotFollowed, WebUrl, follow
 
 MOST_ADDRESSES = 4
 """Of one host that are tried."""
@@ -66,7 +66,7 @@ class Page(msgspec.Struct, frozen=True):
     """When to ask again, as the server says it."""
 
 
-async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayFollow) -> Page | Elsewhere:
+async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayFollow) -> Page | RedirectNotFollowed:
     deadline = asyncio.get_running_loop().time() + limits.total
     for _ in range(limits.redirects + 1):
         async with _answer(url, reach, limits, deadline) as response:
@@ -74,7 +74,7 @@ async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayF
                 return await _page(url, response, limits, deadline)
             target = follow(url, response.headers["location"])
         if not may_follow(url, target):
-            return Elsewhere(target)
+            return RedirectNotFollowed(target)
         url = target
     raise WebError(f"{url.host} redirects more than {limits.redirects} times: given up.")
 

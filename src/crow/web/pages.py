@@ -10,7 +10,7 @@ import msgspec
 from crow.errors import WebError
 from crow.visible import one_line
 from crow.web.reach import Reach
-from crow.web.urls import Elsewhere, WebUrl
+from crow.web.urls import RedirectNotFollowed, WebUrl
 
 if TYPE_CHECKING:
     from crow.web.fetching import Page
@@ -38,13 +38,13 @@ class Pages:
         """The one that was used least recently comes first."""
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def fetch(self, url: WebUrl) -> "Reading | Elsewhere | Failed":
+    async def fetch(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
         from crow.web.fetching import FetchLimits, fetch
         from crow.web.reading import read_page
 
         async with self._places:
             page = await fetch(url, self._reach, FetchLimits(), self._may_follow)
-            if isinstance(page, Elsewhere):
+            if isinstance(page, RedirectNotFollowed):
                 return page
             if not 200 <= page.status < 300:
                 return await _failed(page)
@@ -52,7 +52,7 @@ class Pages:
         self._keep(url, reading)
         return reading
 
-    async def go_on(self, url: WebUrl) -> "Reading | Elsewhere | Failed":
+    async def go_on(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
         """The page as it was fetched before; fetched anew if it is not kept any more."""
         kept = self._kept.get(url.text)
         if kept is None:

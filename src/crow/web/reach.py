@@ -41,7 +41,7 @@ class Reach:
 
     def check(self, url: WebUrl) -> None:
         """What can be said before anybody is asked: WebError if this port or IP address must not be reached."""
-        if self.is_named(url):
+        if self.is_allowed_private(url):
             return
         if not _is_web_port(url.port):
             raise WebError(
@@ -56,11 +56,11 @@ class Reach:
         if url.is_address:
             return [url.host]
         found = await self._look_up(url)
-        if not self.is_named(url) and not all(is_public(address) for address in found):
+        if not self.is_allowed_private(url) and not all(is_public(address) for address in found):
             raise _not_public(f"{url.host} has")
         return found
 
-    def is_named(self, url: WebUrl) -> bool:
+    def is_allowed_private(self, url: WebUrl) -> bool:
         """Whether the person named this host: exactly, or by `*.` and what its name ends with."""
         if url.is_address:
             return url.host in self._private

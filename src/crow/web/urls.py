@@ -45,7 +45,7 @@ class WebUrl(msgspec.Struct, frozen=True):
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
-class Elsewhere(msgspec.Struct, frozen=True):
+class RedirectNotFollowed(msgspec.Struct, frozen=True):
     """A server sent us to another place, which is not followed unasked."""
 
     url: WebUrl

@@ -27,7 +27,7 @@ from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
 from crow.paths import shown
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
-from crow.tools.changing import Seen
+from crow.tools.changing import ReadTracker
 from crow.tools.terminal import RunCommand
 from crow.workspace.base import Commands
 from crow.workspace.terminals import Terminals
@@ -77,7 +77,7 @@ class ServedClient:
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
         self._edits = PastEdits()
-        seen = Seen()
+        seen = ReadTracker()
         web_tools = options.web_tools() if options.web_tools is not None else ()
         tools: list[Tool] = [FileEditor(seen, self._edits), *web_tools]
         self._terminals: Terminals | None = None

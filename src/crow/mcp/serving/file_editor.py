@@ -15,7 +15,7 @@ from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, PriorRead, Tool, verb_and_path
 from crow.tools.changing import (
     FileChange,
-    Seen,
+    ReadTracker,
     check_writable,
     count_lines,
     off_loop_if_large,
@@ -97,7 +97,7 @@ _reader = ArgumentReader(FileEditorArguments)
 class FileEditor:
     kind = ToolKind.EDIT
 
-    def __init__(self, seen: Seen, edits: PastEdits) -> None:
+    def __init__(self, seen: ReadTracker, edits: PastEdits) -> None:
         self.spec = ToolSpec("file_editor", DESCRIPTION, _reader.schema())
         self._seen = seen
         self._edits = edits
@@ -216,7 +216,7 @@ def _needed(value: Value | None, command: Command, name: str) -> Value:
 async def prepare_insert(
     call: ToolCall,
     workspace: Workspace,
-    seen: Seen,
+    seen: ReadTracker,
     target: ResolvedPath,
     line: int,
     text: str,

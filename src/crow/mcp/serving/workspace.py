@@ -12,7 +12,7 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
-from crow.tools.changing import Seen, digest_of, off_loop_if_large, show_change
+from crow.tools.changing import ReadTracker, digest_of, off_loop_if_large, show_change
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import PinnedFile, ResolvedPath
@@ -142,7 +142,7 @@ class UndoAction:
     Which edit is the last one is found out when it is taken back: several calls may have come at once.
     """
 
-    def __init__(self, workspace: Workspace, edits: PastEdits, seen: Seen, target: ResolvedPath) -> None:
+    def __init__(self, workspace: Workspace, edits: PastEdits, seen: ReadTracker, target: ResolvedPath) -> None:
         self._workspace = workspace
         self._edits = edits
         self._seen = seen

@@ -26,8 +26,8 @@ from crow.config.settings import Limits
 from crow.events import Notice
 from crow.mcp.using.configured import ConfiguredServer, place_of_key
 from crow.mcp.using.elicitation import (
-    AskedIn,
     Asker,
+    AskingCall,
     RunningCalls,
     ServerRequestHandler,
     UrlElicitations,
@@ -125,7 +125,7 @@ class ServerConnection:
         self._stdio: Stdio | None = None
         self._client: Client | None = None
         self._mode: Literal["legacy", "auto"] = "legacy"
-        self._calls = RunningCalls(lambda: self.answers_in)
+        self._calls = RunningCalls(lambda: self.answer_timeout)
         self._requests = ServerRequestHandler(
             server.name, context.roots, context.asker, self._calls, self._notices.warn
         )
@@ -213,7 +213,7 @@ class ServerConnection:
         self,
         tool: str,
         arguments: dict[str, Any],
-        asked_in: AskedIn,
+        asked_in: AskingCall,
         on_progress: ProgressFnT,
         check: Callable[[], None],
     ) -> CallToolResult:
@@ -237,26 +237,26 @@ class ServerConnection:
             is_over = True
 
     @property
-    def answers_in(self) -> float:
+    def answer_timeout(self) -> float:
         limit = self.server.settings.mcp_call
         return self._context.limits().mcp_call if limit is None else limit
 
-    async def ask(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
+    async def ask(self, question: Callable[[Client], Awaitable[T]], asked_in: AskingCall) -> T:
         """Anything, within the limit of a call. `asked_in`: where the server's own questions belong meanwhile."""
         try:
             return await self._ask_once(question, asked_in)
         except SessionExpired:
             return await self._ask_once(question, asked_in)
 
-    async def _ask_once(self, question: Callable[[Client], Awaitable[T]], asked_in: AskedIn) -> T:
+    async def _ask_once(self, question: Callable[[Client], Awaitable[T]], asked_in: AskingCall) -> T:
         client = await self._usable()
         self._unauthorised = False
         try:
-            async with timeout(self.answers_in) as clock:
+            async with timeout(self.answer_timeout) as clock:
                 with self._calls.running(asked_in, clock):
                     return await abandoned_on_cancel(question(client))
         except TimeoutError:
-            raise ServerFailed(f"it did not answer within {self.answers_in:g} s") from None
+            raise ServerFailed(f"it did not answer within {self.answer_timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 -- the edge of a library: its failure becomes ours
             logger.debug("a question to the MCP server %r failed: %s", self.name, type(first_of(error)).__name__)
             raise self._went_wrong(error) from None
@@ -341,11 +341,11 @@ class ServerConnection:
                 await self.inventory.take(client)
                 clock.reschedule(None)
                 self._become_ready(client)
-                await self.inventory.follow(client, lambda: self.answers_in, lambda: self._on_change(self))
+                await self.inventory.follow(client, lambda: self.answer_timeout, lambda: self._on_change(self))
         except Exception as error:  # noqa: BLE001 -- the edge of a library: whatever it is, it costs this server alone
             if clock.expired():
                 failure = TimedOut(limit, self._remark())
-            elif self._can_be_newer(error):
+            elif self._switch_to_newer_protocol(error):
                 if not self.is_settled:
                     self._startup.begin()
                 return await self._live()
@@ -372,7 +372,7 @@ class ServerConnection:
         place = place_of_key(self.server.settings)
         return KeyRefused(place) if place else self._notices.login_needed()
 
-    def _can_be_newer(self, error: Exception) -> bool:
+    def _switch_to_newer_protocol(self, error: Exception) -> bool:
         """A server may speak only a version of the protocol that begins differently."""
         first = first_of(error)
         newer = isinstance(first, MCPError) and first.code in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)

@@ -58,7 +58,7 @@ _IS_DONE = {
 # --- the calls that a server is working on: when each is over, and what is left at once then
 
 
-class AskedIn(msgspec.Struct, frozen=True):
+class AskingCall(msgspec.Struct, frozen=True):
     """The call in which a server asks something, as the person sees it; empty if it is in none."""
 
     call_id: str = ""
@@ -67,7 +67,7 @@ class AskedIn(msgspec.Struct, frozen=True):
 
 
 class RunningCall:
-    def __init__(self, asked_in: AskedIn, clock: Timeout) -> None:
+    def __init__(self, asked_in: AskingCall, clock: Timeout) -> None:
         self.asked_in = asked_in
         self.clock = clock
         self.over = asyncio.Event()
@@ -82,7 +82,7 @@ class RunningCalls:
         self._questions = 0
 
     @contextmanager
-    def running(self, asked_in: AskedIn, clock: Timeout) -> Generator[None]:
+    def running(self, asked_in: AskingCall, clock: Timeout) -> Generator[None]:
         call = RunningCall(asked_in, clock)
         self._running.append(call)
         try:
@@ -203,7 +203,7 @@ class ServerRequestHandler:
             return _NO_FORM
         text = self._said(params.message, labels(params.requested_schema))
 
-        def fill_in(place: AskedIn) -> Awaitable[Filled]:
+        def fill_in(place: AskingCall) -> Awaitable[Filled]:
             return self._asker.fill_in(Form(place.call_id, text, schema, place.title, place.kind))
 
         filled = await self._ask(fill_in, Filled("decline")) or Filled("cancel")
@@ -218,23 +218,23 @@ class ServerRequestHandler:
             return _DECLINED
         text, link_id = self._said(params.message), params.elicitation_id or params.url
 
-        def visit(place: AskedIn) -> Awaitable[bool]:
+        def visit(place: AskingCall) -> Awaitable[bool]:
             return self._asker.visit(Link(place.call_id, text, params.url, link_id))
 
         is_agreed = await self._ask(visit, False)  # noqa: FBT003 -- the answer where nobody is asked
         return ElicitResult(action="accept") if is_agreed else _DECLINED
 
-    async def _ask(self, question: Callable[[AskedIn], Awaitable[T]], declined: T) -> T | None:
+    async def _ask(self, question: Callable[[AskingCall], Awaitable[T]], declined: T) -> T | None:
         """The person's answer; None if no call that may have led to it runs any more."""
         calls = self._calls.now()
         if calls:
-            place = calls[0].asked_in if len(calls) == 1 else AskedIn()
+            place = calls[0].asked_in if len(calls) == 1 else AskingCall()
             return await until_calls_end(question(place), calls)
         if self._waiting >= MOST_WAITING:
             return declined
         self._waiting += 1
         try:
-            return await question(AskedIn())
+            return await question(AskingCall())
         finally:
             self._waiting -= 1
 
@@ -275,7 +275,7 @@ class UrlElicitations:
         if link_id in self._open:
             self._open[link_id].set()
 
-    async def visit(self, wanted: UrlElicitationRequired, asked_in: AskedIn) -> None:
+    async def visit(self, wanted: UrlElicitationRequired, asked_in: AskingCall) -> None:
         """Returns when the call can be made again; ServerFailed says why it cannot."""
         if not self._asker.can_visit or not wanted.addresses or not _can_all_be_opened(wanted.addresses):
             raise ServerFailed(wanted.message)
@@ -283,7 +283,7 @@ class UrlElicitations:
             if not await self._visit(address, asked_in):
                 raise ServerFailed(f"it wants {address.url} to be opened first, which was declined")
 
-    async def _visit(self, address: RequiredUrl, asked_in: AskedIn) -> bool:
+    async def _visit(self, address: RequiredUrl, asked_in: AskingCall) -> bool:
         completed = self._open.setdefault(address.id, asyncio.Event())
         try:
             text = question_of(self._server, address.message)
@@ -293,7 +293,7 @@ class UrlElicitations:
         finally:
             self._open.pop(address.id, None)
 
-    async def _is_done(self, address: RequiredUrl, asked_in: AskedIn, completed: asyncio.Event) -> bool:
+    async def _is_done(self, address: RequiredUrl, asked_in: AskingCall, completed: asyncio.Event) -> bool:
         """Whether it is, by whoever says so first."""
         text = question_of(self._server, f"Are you done at {address.url}?")
         form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind)

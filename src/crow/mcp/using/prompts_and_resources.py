@@ -14,7 +14,7 @@ from crow.events import Journal, Sent, SentMedia, SentText
 from crow.mcp.using.configured import prompt_name, tool_name
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import LONGEST_TEXT, read_content, read_resource
-from crow.mcp.using.elicitation import AskedIn
+from crow.mcp.using.elicitation import AskingCall
 from crow.mcp.using.failures import ServerFailed, gave_no
 from crow.mcp.using.inventory import all_pages
 from crow.mcp.using.tool import resources_digest
@@ -88,7 +88,7 @@ class ListAction:
         for connection in self._connections:
             lines.append(f"{connection.shown_name}:")
             try:
-                lines += await connection.ask(_listed, AskedIn(self._call_id, self.title, ToolKind.READ))
+                lines += await connection.ask(_listed, AskingCall(self._call_id, self.title, ToolKind.READ))
             except ServerFailed as failed:
                 lines.append(f"- not to be had: {failed.for_model}")
         text = without_middle("\n".join([*lines, *ignored_arguments(self._unknown)]), LONGEST_TEXT)
@@ -113,7 +113,7 @@ class ReadAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         try:
-            asked_in = AskedIn(self._call_id, self.title, ToolKind.READ)
+            asked_in = AskingCall(self._call_id, self.title, ToolKind.READ)
             found = await self._connection.ask(lambda client: client.read_resource(self._uri), asked_in)
         except ServerFailed as failed:
             return ToolResult.failed(gave_no("resource", self._connection.server, failed))
@@ -165,7 +165,9 @@ class ServerPrompt:
         """What the server makes of it. CrowError says what is missing, or why there is no answer."""
         values = self._values(arguments)
         try:
-            given = await self._connection.ask(lambda client: client.get_prompt(self._prompt.name, values), AskedIn())
+            given = await self._connection.ask(
+                lambda client: client.get_prompt(self._prompt.name, values), AskingCall()
+            )
         except ServerFailed as failed:
             raise CrowError(gave_no("prompt", self._connection.server, failed)) from None
         return _as_sent(given)

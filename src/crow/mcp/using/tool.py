@@ -18,17 +18,16 @@ from crow.actions import Deed
 from crow.config.settings import McpServerSettings
 from crow.errors import CrowError
 from crow.events import CallProgressed, Journal
-from crow.markdown import language_of
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import result_of
-from crow.mcp.using.elicitation import AskedIn
+from crow.mcp.using.elicitation import AskingCall
 from crow.mcp.using.failures import NotCalled, ServerFailed, gave_no
 from crow.mcp.using.schemas import fit_for_models, with_real_names
 from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import arguments_for
-from crow.visible import every_line, hidden_characters, made_visible, one_line, warning
+from crow.visible import every_line, hidden_characters, language_of, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
 
@@ -111,7 +110,7 @@ class McpAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         tool, progress = self._tool, _Progress(journal, self._call_id)
-        asked_in = AskedIn(self._call_id, self.title, self.deed.kind)
+        asked_in = AskingCall(self._call_id, self.title, self.deed.kind)
         try:
             self._check()
             # The server may have to be started again for this call, and the tool be another then: it is checked again.

@@ -30,7 +30,7 @@ from crow.tools.editing.readings import with_line_ends_meant
 from crow.tools.editing.refusals import (
     LARGEST_TOLERANT,
     SURELY_MEANT,
-    Manner,
+    MatchOptions,
     ambiguous,
     not_found,
     number_of,
@@ -89,11 +89,11 @@ def plan_edits(
             f"The file is too large to be edited: it has {len(text):,} characters, and {LARGEST_TEXT:,} are the most.",
             remedy=advice.change_otherwise,
         )
-    return _Planner(text, edits, Manner(exactly, reveal, advice, path, len(edits) == 1)).plan()
+    return _Planner(text, edits, MatchOptions(exactly, reveal, advice, path, len(edits) == 1)).plan()
 
 
 class _Planner:
-    def __init__(self, text: str, edits: Sequence[TextEdit], manner: Manner) -> None:
+    def __init__(self, text: str, edits: Sequence[TextEdit], manner: MatchOptions) -> None:
         self._text = text
         self._source = Source(text)
         self._edits = [_with_ends_of_the_file(text, edit) for edit in edits]
@@ -180,7 +180,7 @@ def occurs_several_times(text: str, edit: TextEdit) -> bool:
 
 
 def _match(
-    source: Source, edit: TextEdit, name: str, manner: Manner, *, times: int
+    source: Source, edit: TextEdit, name: str, manner: MatchOptions, *, times: int
 ) -> tuple[list[Match], tuple[str, ...]]:
     """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
@@ -233,7 +233,7 @@ def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
 
 
 def _exact_matches(
-    source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: Manner
+    source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: MatchOptions
 ) -> tuple[list[Match], tuple[str, ...]]:
     """The new text as it is, unless that surely breaks the file: one that takes the place of whole lines does not run
     into the line after them, and a usual slip is taken back where the file is sound without it."""
@@ -253,13 +253,13 @@ def _exact_matches(
 
 
 def _check_classes(
-    source: Source, match: Match, edit: TextEdit, name: str, manner: Manner, *, is_shifted: bool
+    source: Source, match: Match, edit: TextEdit, name: str, manner: MatchOptions, *, is_shifted: bool
 ) -> None:
     if has_functions(manner.path, edit.old, edit.new):
         check_classes(source.plain, match, name, is_shifted=is_shifted)
 
 
-def _corrected(source: Source, place: int, old: str, new: str, manner: Manner) -> tuple[str, Match] | None:
+def _corrected(source: Source, place: int, old: str, new: str, manner: MatchOptions) -> tuple[str, Match] | None:
     literal = Match(place, place + len(old), new)
     match = match_without_first(source, place, old, new)
     if match is not None and "\n" in new.strip() and is_python(manner.path):

@@ -36,7 +36,7 @@ LEAST_MARKED = 0.6
 """How much of a line must be the same for marks below the rest to say anything."""
 
 
-class Manner(NamedTuple):
+class MatchOptions(NamedTuple):
     """How edits are looked for, and how a failure is put into words."""
 
     exactly: bool
@@ -57,14 +57,14 @@ def said_lines(source: Source, places: Sequence[int]) -> str:
     return ", ".join(lines) + more
 
 
-def ambiguous(source: Source, places: Sequence[int], name: str, manner: Manner) -> str:
+def ambiguous(source: Source, places: Sequence[int], name: str, manner: MatchOptions) -> str:
     return (
         f"{name} is ambiguous: its old text occurs {number_of(places)} times, at lines {said_lines(source, places)}. "
         f"{manner.advice.make_it_unique}{_surroundings(source, places, manner)}"
     )
 
 
-def unclear(source: Source, found: Found, name: str, manner: Manner) -> str:
+def unclear(source: Source, found: Found, name: str, manner: MatchOptions) -> str:
     places = [match.start for match in found.matches]
     return (
         f"{name} is ambiguous: its old text is not there exactly, and by overlooking {found.what} it could be "
@@ -73,7 +73,7 @@ def unclear(source: Source, found: Found, name: str, manner: Manner) -> str:
     )
 
 
-def _surroundings(source: Source, places: Sequence[int], manner: Manner) -> str:
+def _surroundings(source: Source, places: Sequence[int], manner: MatchOptions) -> str:
     """The first places with the lines around them, by which they can be told apart."""
     if not manner.reveal or len(source.text) > LARGEST_TOLERANT:
         return ""
@@ -89,7 +89,7 @@ def _surroundings(source: Source, places: Sequence[int], manner: Manner) -> str:
     return told
 
 
-def not_found(source: Source, edit: TextEdit, name: str, manner: Manner) -> str:
+def not_found(source: Source, edit: TextEdit, name: str, manner: MatchOptions) -> str:
     told = f"{name} does not apply: its old text is not in the file."
     advice = manner.advice
     if (place := left_out(manner.path, source.text, edit.old)) is not None:
