@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from crow.events import CommandInfo, SentLink, SentText
-from crow.session.commands import CommandReply, SlashCommands, rest_of
+from crow.session.commands import CommandReply, SlashCommands, blocks_after_command
 
 
 class Fake:
@@ -77,7 +77,7 @@ def test_only_the_first_text_counts_and_the_other_blocks_are_passed_on():
     assert commands.find([SentText("no"), SentText("/help")]) is None
     sent = [link, SentText("/help me"), more]
     assert commands.find(sent) is not None
-    assert rest_of(sent) == (link, more)
+    assert blocks_after_command(sent) == (link, more)
     assert commands.find([link]) is None
 
 

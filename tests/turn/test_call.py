@@ -10,7 +10,7 @@ from crow.errors import WorkspaceError
 from crow.events import CallDescribed, CallOpened, CallSettled, CallStarted, Event, Journal
 from crow.policy.base import Allow, Deny
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, PriorRead
+from crow.tools.base import Action, ReadNeeded
 from crow.turn.call import INTERRUPTED, Call, Rejected
 
 DONE = ToolResult(ok=True, text="done")
@@ -54,7 +54,7 @@ class Says:
     def __init__(self, verdict: Allow | Deny) -> None:
         self._verdict = verdict
 
-    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny:
+    async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny:
         return self._verdict
 
 

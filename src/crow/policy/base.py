@@ -85,8 +85,8 @@ class Policy(Protocol):
     mode: Mode
     """May change at any time; the next judgement follows it."""
 
-    def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
-        """Looks at folders and files, any of which may hang. Not `anew`: with what was allowed at the last look, and
+    def judge(self, deed: Deed, *, reread: bool = True) -> Verdict:
+        """Looks at folders and files, any of which may hang. Not `reread`: with what was allowed at the last look, and
         so without touching a disk where the deed names no path and no command.
         """
         ...
@@ -107,7 +107,7 @@ class Policy(Protocol):
         """The person allowed this scope. Gives a warning for them if it could not be kept for later sessions."""
         ...
 
-    def rules(self, *, anew: bool = True) -> list[KnownRule]:
+    def rules(self, *, reread: bool = True) -> list[KnownRule]:
         """Every rule that has a say, the built-in ones of modes and paths aside."""
         ...
 

@@ -56,12 +56,12 @@ class Grants:
     def warning(self) -> str:
         return self._known.warning
 
-    def rules(self, *, anew: bool = True) -> tuple[PermissionRule, ...]:
-        """What is granted now: one look at the file's date, unless it changed. Not `anew`: as it was at the last look,
+    def rules(self, *, reread: bool = True) -> tuple[PermissionRule, ...]:
+        """What is granted now: a look at the file's date, unless it changed. Not `reread`: as it was at the last look,
         for whoever may not touch a disk.
         """
         known = self._known
-        if anew and (stamp := self._look()) != known.stamp:
+        if reread and (stamp := self._look()) != known.stamp:
             known = self._known = self._load(stamp)
         return known.rules
 

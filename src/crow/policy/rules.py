@@ -67,8 +67,8 @@ class RulePolicy:
         self._grants.rules()  # only reading the file shows what is wrong with it
         return self._grants.warning
 
-    def judge(self, deed: Deed, *, anew: bool = True) -> Verdict:
-        return _strictest(self._verdicts(deed, self._situation(anew=anew)))
+    def judge(self, deed: Deed, *, reread: bool = True) -> Verdict:
+        return _strictest(self._verdicts(deed, self._situation(reread=reread)))
 
     async def run_off_loop(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
@@ -138,8 +138,8 @@ class RulePolicy:
         """Those that the project brings, instead of any before: they can only tighten."""
         self._of_project = [KnownRule(rule, Origin.PROJECT) for rule in rules]
 
-    def rules(self, *, anew: bool = True) -> list[KnownRule]:
-        in_project = self._grants.rules(anew=anew) if self._grants is not None else ()
+    def rules(self, *, reread: bool = True) -> list[KnownRule]:
+        in_project = self._grants.rules(reread=reread) if self._grants is not None else ()
         configured = (*self._of_user, *self._of_project)
         return [*configured, *self._granted, *(KnownRule(rule, Origin.PROJECT_GRANT) for rule in in_project)]
 
@@ -151,11 +151,11 @@ class RulePolicy:
             forgotten = True
         return forgotten
 
-    def _situation(self, *, anew: bool = True) -> "Situation":
+    def _situation(self, *, reread: bool = True) -> "Situation":
         from crow.policy.judging import Situation
         from crow.policy.rulebook import RuleBook
 
-        rules = [*self._own, *self.rules(anew=anew)]
+        rules = [*self._own, *self.rules(reread=reread)]
         made_of, book = self._book
         if book is None or rules != made_of:
             book = RuleBook(rules, self._roots)

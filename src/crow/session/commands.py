@@ -132,7 +132,7 @@ class SlashCommands:
         return (command for source in self._more if (command := source.find(name)) is not None)
 
 
-def rest_of(sent: Sequence[Sent]) -> tuple[Sent, ...]:
+def blocks_after_command(sent: Sequence[Sent]) -> tuple[Sent, ...]:
     """What came with a command: every block but the text that names it."""
     named = next((index for index, item in enumerate(sent) if isinstance(item, SentText)), len(sent))
     return (*sent[:named], *sent[named + 1 :])

@@ -68,7 +68,7 @@ class SessionJournal:
         self.history = History()
         self._log = log
         self._sinks: list[Sink] = []
-        self._untold: deque[_Entry] = deque()
+        self._undelivered: deque[_Entry] = deque()
         self._patience = max(patience, SHORTEST_PATIENCE)
         self._deadline: float | None = None
 
@@ -82,8 +82,8 @@ class SessionJournal:
 
     def append(self, event: Event) -> None:
         self._log.add(event)
-        if self._untold and not isinstance(event, StillWaiting):  # which is of use now or never
-            self._untold.append(_Entry(event, ready=True))
+        if self._undelivered and not isinstance(event, StillWaiting):  # which is of use now or never
+            self._undelivered.append(_Entry(event, ready=True))
         else:
             self._tell(event)
 
@@ -94,12 +94,12 @@ class SessionJournal:
         stored = self._log.store_all(
             full=any(isinstance(event, TurnEnded) for event in events), within=self._time_left()
         )
-        if stored.done() and not self._untold:
+        if stored.done() and not self._undelivered:
             for event in events:
                 self._tell(event)
         else:
             entries = [_Entry(event, ready=False) for event in events]
-            self._untold.extend(entries)
+            self._undelivered.extend(entries)
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
             stored.add_done_callback(lambda _: self._tell_ready(entries))
         with Wait(self, "the session to be stored", "", self._patience):
@@ -107,7 +107,7 @@ class SessionJournal:
                 await asyncio.shield(stored)
             except StoreSilent:
                 # Nobody waits for the disk any longer, so nothing is held back for it: the turn ends in order.
-                self._tell_ready(list(self._untold))
+                self._tell_ready(list(self._undelivered))
                 raise
 
     def hurry(self) -> None:
@@ -142,8 +142,8 @@ class SessionJournal:
     def _tell_ready(self, entries: Sequence[_Entry]) -> None:
         for entry in entries:
             entry.ready = True
-        while self._untold and self._untold[0].ready:
-            self._tell(self._untold.popleft().event)
+        while self._undelivered and self._undelivered[0].ready:
+            self._tell(self._undelivered.popleft().event)
 
     def _tell(self, event: Event) -> None:
         self.history.apply(event)

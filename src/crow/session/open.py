@@ -188,7 +188,7 @@ class _Assembly:
             prepare=self._preparations.make,
             news=lambda: [end_for_model(command) for command in self._terminals.ends_to_tell()],
             choose_model=self._options.choose_model,
-            told=self._told,
+            remarks_shown=self._told,
             patience=self._patience,
         )
 

@@ -28,7 +28,7 @@ from crow.events import (
     TurnStarted,
 )
 from crow.messages import StopReason
-from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, rest_of
+from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, blocks_after_command
 from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
 from crow.session.recovery import last_turn_number
@@ -313,7 +313,7 @@ class Session:
         if turn.cancelling:
             return StopReason.CANCELLED
         try:
-            answer = await command.run(arguments, rest_of(sent), ids)
+            answer = await command.run(arguments, blocks_after_command(sent), ids)
         except TurnCancelled:
             return StopReason.CANCELLED
         except StorageFailed:

@@ -52,7 +52,7 @@ def file_tools() -> list[Tool]:
 
 def web_tools(settings: WebSettings, policy: Policy, environ: Mapping[str, str]) -> list[Tool]:
     def judge_host(host: str) -> HostVerdict:
-        verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host), anew=False)
+        verdict = policy.judge(Deed("web_fetch", ToolKind.FETCH, host=host), reread=False)
         match verdict:
             case Allow():
                 return HostVerdict("allow")

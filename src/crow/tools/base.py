@@ -95,7 +95,7 @@ class MaySpeakForItself(Protocol):
     def is_said_in_chat(self) -> bool: ...
 
 
-class PriorRead(msgspec.Struct, frozen=True):
+class ReadNeeded(msgspec.Struct, frozen=True):
     """What must be looked at before it can be said what would be done: judged and asked about like an action.
 
     Where nothing lies, there is nothing to be seen, and nobody has to be asked.
@@ -114,11 +114,11 @@ class PriorRead(msgspec.Struct, frozen=True):
 class ReadsFirst(Protocol):
     """A tool whose `prepare` answers from a file's content: whether a text is in it must not be told unasked."""
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead | None:
+    async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded | None:
         """None if the call changes nothing: it is then prepared as those of other tools are."""
         ...
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> Action:
+    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> Action:
         """The same as `prepare`, for the very path that was looked at and judged."""
         ...
 

@@ -13,7 +13,7 @@ from crow.events import Before, FileChanging, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
-from crow.tools.base import Advice, PriorRead
+from crow.tools.base import Advice, ReadNeeded
 from crow.tools.paths_meant import PathMeant
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
@@ -67,7 +67,7 @@ class ReadTracker:
         if not before:
             lines = bytearray([READ]) * len(lines)  # there was nothing that it could not have known
         elif known is not None and known.text == before:
-            lines = _carried_over(known.lines, before, after)
+            lines = _lines_known_after(known.lines, before, after)
         self._remember(path, _Known(after, lines))
 
     def note_replaced(self, path: str, text: str) -> None:
@@ -115,7 +115,7 @@ def count_lines(text: str) -> int:
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
-def _carried_over(lines: bytearray, before: str, after: str) -> bytearray:
+def _lines_known_after(lines: bytearray, before: str, after: str) -> bytearray:
     """Unchanged lines are as well known as they were; a changed one is known if what it replaced was."""
     if lines.count(READ) == len(lines):
         return bytearray([READ]) * count_lines(after)
@@ -153,12 +153,12 @@ class ShownChange(NamedTuple):
     new: str
 
 
-async def prior_read_of(workspace: Workspace, meant: PathMeant) -> PriorRead:
+async def read_needed_of(workspace: Workspace, meant: PathMeant) -> ReadNeeded:
     """A file that is there has to be read before it can be said how it would change."""
     resolved = meant.path
     title = f"Look at {relative_to(resolved.real, workspace.roots[0])}, to change it"
     deed = Deed("read", ToolKind.READ, reads=(resolved.real,))
-    return PriorRead(resolved, title, deed, (Location(resolved.real),), note=meant.note)
+    return ReadNeeded(resolved, title, deed, (Location(resolved.real),), note=meant.note)
 
 
 async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | None:
@@ -262,12 +262,12 @@ class ChangeAction:
             try:
                 after = await change_file(change.workspace, journal, change.call_id, change.path, text, before)
             except FileChanged as changed:
-                before, text = await self._carried_over(changed, before)
+                before, text = await self._rebased(changed, before)
             else:
                 return await self._result(before, text, after)
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
 
-    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
         """The file as it is by now, and the same change of its text. WorkspaceError if there is no such change."""
         raise NotImplementedError
 

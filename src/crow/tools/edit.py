@@ -10,15 +10,15 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DiffBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import OF_A_SESSION, Advice, BadArguments, PriorRead, verb_and_path
+from crow.tools.base import OF_A_SESSION, Advice, BadArguments, ReadNeeded, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
     ReadTracker,
     check_writable,
     off_loop_if_large,
-    prior_read_of,
     read_judged,
+    read_needed_of,
     show_change,
     told_diff,
 )
@@ -62,13 +62,13 @@ class Edit:
             case _:
                 return None
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead:
-        return await prior_read_of(workspace, await path_meant(workspace, _reader.read(call)[0].path))
+    async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
+        return await read_needed_of(workspace, await path_meant(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
-        return await self.prepare_after(call, workspace, await self.look(call, workspace))
+        return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "EditAction":
+    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "EditAction":
         from crow.tools.editing.places import apply
 
         arguments, unknown = _reader.read(call)
@@ -120,7 +120,7 @@ class EditAction(ChangeAction):
         self._plan = plan
         self._replacements = plan.replacements
 
-    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document, str]:
+    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document, str]:
         from crow.tools.editing.places import apply, follow
 
         now = await self._change.workspace.read_document(self._change.path)

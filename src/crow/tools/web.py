@@ -143,7 +143,7 @@ class FetchAction:
 
     async def perform(self, journal: Journal) -> ToolResult:
         try:
-            found = await (self._pages.go_on(self._url) if self._offset else self._pages.fetch(self._url))
+            found = await (self._pages.fetch_cached(self._url) if self._offset else self._pages.fetch(self._url))
         except NoText as error:
             raise WebError(error.message, remedy=self._advice.fetch_otherwise) from None
         if isinstance(found, RedirectNotFollowed):

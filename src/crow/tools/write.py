@@ -10,15 +10,15 @@ from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import OF_A_SESSION, Advice, PriorRead, verb_and_path
+from crow.tools.base import OF_A_SESSION, Advice, ReadNeeded, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
     FileChange,
     ReadTracker,
     check_writable,
     off_loop_if_large,
-    prior_read_of,
     read_judged,
+    read_needed_of,
     show_change,
 )
 from crow.tools.paths_meant import path_to_write
@@ -57,13 +57,13 @@ class Write:
         language = language_of(path) if isinstance(path, str) else ""
         return TextBlock(content, language=language) if isinstance(content, str) else None
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead:
-        return await prior_read_of(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
+    async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
+        return await read_needed_of(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
-        return await self.prepare_after(call, workspace, await self.look(call, workspace))
+        return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "WriteAction":
+    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "WriteAction":
         # for the first write
         from crow.tools.editing.readings import with_line_ends_meant
         from crow.tools.editing.refusals import inside_cdata
@@ -119,7 +119,7 @@ class WriteAction(ChangeAction):
             )
         return await super().perform(journal)
 
-    async def _carried_over(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
         """Only what is appended can be added to a newer text; who writes all of a file must know all of it."""
         if not self._arguments.append:
             remedy = self._change.advice.read_first

@@ -22,7 +22,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, PriorRead, ReadsFirst, Tool, failure
+from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, ReadNeeded, ReadsFirst, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -37,7 +37,7 @@ BY_ANSWER = "the user was asked"
 class Permission(Protocol):
     """Whoever says whether a call may do something."""
 
-    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny: ...
+    async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny: ...
 
 
 class Call:
@@ -63,7 +63,7 @@ class Call:
         self._permission = permission
         self._waiting = waiting
         self._unfinished = unfinished
-        self._judged: Action | PriorRead | None = None
+        self._judged: Action | ReadNeeded | None = None
         """What the call would do, from the moment on in which somebody may be asked about it."""
         self._performed: Action | None = None
 
@@ -103,7 +103,7 @@ class Call:
         self._performed = action
         return await self.perform(action)
 
-    async def judge(self, action: Action | PriorRead) -> Allow | Deny:
+    async def judge(self, action: Action | ReadNeeded) -> Allow | Deny:
         """The verdict on what the call would do, after the person was asked if need be."""
         self._judged = action
         if self._permission is None:
@@ -120,10 +120,10 @@ class Call:
     async def settle(self, result: ToolResult) -> None:
         await settle_all(self._journal, [(self, result)])
 
-    async def _prepared(self, tool: Tool, call: ToolCall, workspace: Workspace, look: PriorRead | None) -> Action:
+    async def _prepared(self, tool: Tool, call: ToolCall, workspace: Workspace, look: ReadNeeded | None) -> Action:
         with self._waiting_for(tool, call):
             if look is not None and isinstance(tool, ReadsFirst):
-                return await tool.prepare_after(call, workspace, look)
+                return await tool.prepare_once_read(call, workspace, look)
             return await tool.prepare(call, workspace)
 
     def _waiting_for(self, tool: Tool, call: ToolCall) -> contextlib.AbstractContextManager[object]:
@@ -206,7 +206,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
     journal: Journal
     dialog: asyncio.Lock
 
-    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny:
+    async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny:
         judge = partial(self.policy.judge, action.deed)
         verdict = await self.policy.run_off_loop(judge)
         if not isinstance(verdict, Ask):
@@ -221,7 +221,7 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             verdict = await self.policy.run_off_loop(judge)
             return verdict if isinstance(verdict, Deny) else answer
 
-    async def _ask(self, call_id: str, action: Action | PriorRead, ask: Ask) -> Allow | Deny:
+    async def _ask(self, call_id: str, action: Action | ReadNeeded, ask: Ask) -> Allow | Deny:
         two_yeses = action if isinstance(action, HasTwoYeses) else None
         question = PermissionQuestion(
             call_id=call_id,

@@ -113,7 +113,7 @@ class CallBatch:
 
     def _may_announce(self, tool: Tool) -> bool:
         policy = self._context.policy
-        return isinstance(tool, AnnouncesItself) and isinstance(policy.judge(tool.deed, anew=False), Allow)
+        return isinstance(tool, AnnouncesItself) and isinstance(policy.judge(tool.deed, reread=False), Allow)
 
     async def run(self) -> None:
         """Reads side by side, subagents too, the rest one after the other, in the order that the model gave."""

@@ -41,7 +41,7 @@ class TurnContext(msgspec.Struct, frozen=True):
     the prompt."""
     choose_model: Callable[[str], Awaitable[Model]] | None = None
     """Chooses another model for the session."""
-    told: set[str] = msgspec.field(default_factory=set[str])
+    remarks_shown: set[str] = msgspec.field(default_factory=set[str])
     """The titles of the remarks that the person need not read twice in a session."""
     patience: float = PATIENCE
     """Seconds after which a wait is named to the person."""
@@ -68,8 +68,8 @@ class TurnContext(msgspec.Struct, frozen=True):
 
     def tell_once(self, remark: Remark) -> None:
         """Tells the person something about the model or its server, unless they were told before in this session."""
-        if remark.title not in self.told:
-            self.told.add(remark.title)
+        if remark.title not in self.remarks_shown:
+            self.remarks_shown.add(remark.title)
             self.journal.append(remark)
 
     async def change_model(self, name: str) -> None:

@@ -57,8 +57,8 @@ async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.S
             async with CallBatch(context) as calls:
                 reply = Reply(ids, context.model.info, context.tools)
                 try:
-                    asked = context.requests.send(recovery.without, paused=pauses > 0, unfinished=reply.unfinished)
-                    stream = recovery.watched(asked)
+                    asked = context.requests.send(recovery.simplified, paused=pauses > 0, unfinished=reply.unfinished)
+                    stream = recovery.recording_acceptance(asked)
                     await _follow(context, reply, stream, calls, pace)
                 except ModelRejected as refusal:
                     await recovery.recover(refusal)
@@ -101,7 +101,7 @@ async def _follow(
         for usage in reply.usages:
             context.purse.count(usage)
         if reply.unfinished or not reply.usages:
-            remark = context.window.count_untold(reply, calls.written)
+            remark = context.window.count_without_usage(reply, calls.written)
             if remark is not None:
                 context.tell_once(remark)
 
@@ -204,7 +204,7 @@ class RefusalRecovery:
         self._requests = requests
         self._journal = journal
         self._keeper = keeper
-        self.without: HistorySimplified | None = None
+        self.simplified: HistorySimplified | None = None
         """How the next request differs from the history; None if it does not."""
         self._refusal: ModelRejected | None = None
         """The first one: what was done about it is of no interest if it did not help."""
@@ -215,7 +215,7 @@ class RefusalRecovery:
         nothing left to be done about it."""
         if isinstance(refusal, ContextOverflow):
             await self._keeper.recover(refusal)
-            self.without = self._refusal = None  # which were about the history as it was before that
+            self.simplified = self._refusal = None  # which were about the history as it was before that
             return
         first = self._refusal or refusal
         if isinstance(refusal, CallMalformed):  # which was about the reply, not about the history
@@ -226,10 +226,10 @@ class RefusalRecovery:
         if step is None:
             raise first
         self._refusal = first
-        self.without, self._left_out = step
+        self.simplified, self._left_out = step
 
     def _next(self, refusal: ModelRejected) -> tuple[HistorySimplified, str] | None:
-        history, before = self._history, self.without
+        history, before = self._history, self.simplified
         entries = history.entries()
         thoughts = any(map(has_thoughts, entries))
         if before is None and thoughts and history.refused_thoughts:  # again: so will it be with every other one
@@ -248,16 +248,16 @@ class RefusalRecovery:
             return HistorySimplified(thoughts=thoughts, flattened=places), what
         return None
 
-    def watched(self, stream: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[ModelEvent, None]:
+    def recording_acceptance(self, stream: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[ModelEvent, None]:
         """The stream itself, unless the person has to be told what its request left out."""
-        return stream if self.without is None else self._told(self.without, stream)
+        return stream if self.simplified is None else self._told(self.simplified, stream)
 
     async def _told(
         self, without: HistorySimplified, stream: AsyncGenerator[ModelEvent, None]
     ) -> AsyncGenerator[ModelEvent, None]:
         async with aclosing(stream):
             async for event in stream:
-                if self.without is not None and not isinstance(event, Waiting | Noticed | Awaiting):
+                if self.simplified is not None and not isinstance(event, Waiting | Noticed | Awaiting):
                     self._accepted(without)
                 yield event
 
@@ -267,7 +267,7 @@ class RefusalRecovery:
         if refusal is not None:
             title = f"{refusal.provider} refused the conversation as it was: from now on {self._left_out}."
             journal.append(Remark("warning", title, refusal.message))
-        self.without = self._refusal = None
+        self.simplified = self._refusal = None
 
 
 def _what(is_round: bool) -> str:

@@ -215,7 +215,7 @@ class ContextWindow(msgspec.Struct, frozen=True):
             )
         )
 
-    def count_untold(self, reply: Reply, written: int) -> Remark | None:
+    def count_without_usage(self, reply: Reply, written: int) -> Remark | None:
         """Counts what a reply took without a count at its end: what the provider told of it, and our estimate of the
         rest.
 

@@ -52,7 +52,7 @@ class Pages:
         self._keep(url, reading)
         return reading
 
-    async def go_on(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
+    async def fetch_cached(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
         """The page as it was fetched before; fetched anew if it is not kept any more."""
         kept = self._kept.get(url.text)
         if kept is None:

@@ -225,7 +225,10 @@ def pinned_only(paths: Sequence[str]) -> list[str]:
     """The resolved, sorted paths that lead to something over no symbolic link; each folder is opened once."""
     kept: list[str] = []
     for folder, group in groupby(paths, lambda path: os.path.dirname(path.rstrip("/"))):
-        with contextlib.suppress(OSError, FileChanged), PinnedFile(ResolvedPath(os.path.join(folder, "."))) as file:
+        with (
+            contextlib.suppress(OSError, FileChanged),
+            PinnedFile(ResolvedPath(os.path.join(folder, "."))) as file,
+        ):
             kept += [path for path in group if _lies_in(file, os.path.basename(path.rstrip("/")))]
     return kept
 

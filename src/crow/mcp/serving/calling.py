@@ -10,7 +10,7 @@ from crow.events import CallProgressed, Event
 from crow.messages import ToolCall
 from crow.policy.base import Allow, Deny
 from crow.results import TextBlock, ToolResult
-from crow.tools.base import Action, PriorRead, Tool
+from crow.tools.base import Action, ReadNeeded, Tool
 from crow.turn.call import Call
 from crow.workspace.base import Workspace
 from crow.workspace.terminal_text import last_part
@@ -47,7 +47,7 @@ class Unattended(msgspec.Struct, frozen=True):
 
     judge: Judge
 
-    async def verdict_on(self, call_id: str, action: Action | PriorRead) -> Allow | Deny:
+    async def verdict_on(self, call_id: str, action: Action | ReadNeeded) -> Allow | Deny:
         reason = self.judge(action.deed)
         return Deny("crow mcp", reason) if reason else Allow("crow mcp")
 

@@ -12,15 +12,15 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import Action, Advice, BadArguments, PriorRead, Tool, verb_and_path
+from crow.tools.base import Action, Advice, BadArguments, ReadNeeded, Tool, verb_and_path
 from crow.tools.changing import (
     FileChange,
     ReadTracker,
     check_writable,
     count_lines,
     off_loop_if_large,
-    prior_read_of,
     read_judged,
+    read_needed_of,
     show_change,
 )
 from crow.tools.edit import Edit, EditAction
@@ -107,19 +107,19 @@ class FileEditor:
     def title(self, arguments: dict[str, Any]) -> str:
         return verb_and_path(_VERBS.get(str(arguments.get("command")), "Edit"), arguments)
 
-    async def look(self, call: ToolCall, workspace: Workspace) -> PriorRead | None:
+    async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded | None:
         arguments, _ = _reader.read(call)
         return None if arguments.command == "view" else await _look(arguments, workspace)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
         if arguments.command != "view":
-            return await self.prepare_after(call, workspace, await _look(arguments, workspace))
+            return await self.prepare_once_read(call, workspace, await _look(arguments, workspace))
         wanted = {"path": arguments.path, **_lines(arguments.view_range), **dict.fromkeys(unknown)}
         action = await self._read.prepare(_inner(call, self._read, wanted), workspace)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
 
-    async def prepare_after(self, call: ToolCall, workspace: Workspace, look: PriorRead) -> "FileEditorAction":
+    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "FileEditorAction":
         arguments, unknown = _reader.read(call)
         action = await self._prepare_change(call, arguments, unknown, workspace, look)
         return FileEditorAction(action, arguments.command, self._one_change_at_a_time)
@@ -130,17 +130,17 @@ class FileEditor:
         arguments: FileEditorArguments,
         unknown: tuple[str, ...],
         workspace: Workspace,
-        look: PriorRead,
+        look: ReadNeeded,
     ) -> Action:
         common = {"path": arguments.path, **dict.fromkeys(unknown)}
         match arguments.command:
             case "create":
                 content = _needed(arguments.file_text, "create", "file_text")
                 inner = _inner(call, self._write, {**common, "content": content})
-                return await self._write.prepare_after(inner, workspace, look)
+                return await self._write.prepare_once_read(inner, workspace, look)
             case "str_replace":
                 inner = _inner(call, self._edit, {**common, "edits": [_edit(arguments)]})
-                return await self._edit.prepare_after(inner, workspace, look)
+                return await self._edit.prepare_once_read(inner, workspace, look)
             case "insert":
                 line = _needed(arguments.insert_line, "insert", "insert_line")
                 text = _needed(arguments.new_str, "insert", "new_str")
@@ -151,7 +151,7 @@ class FileEditor:
                 raise AssertionError("`view` changes nothing")
 
 
-async def _look(arguments: FileEditorArguments, workspace: Workspace) -> PriorRead:
+async def _look(arguments: FileEditorArguments, workspace: Workspace) -> ReadNeeded:
     match arguments.command:
         case "create":
             meant = await path_to_write(workspace, arguments.path)
@@ -159,7 +159,7 @@ async def _look(arguments: FileEditorArguments, workspace: Workspace) -> PriorRe
             meant = await path_meant(workspace, arguments.path)
         case _:
             meant = PathMeant(await workspace.resolve(arguments.path))
-    return await prior_read_of(workspace, meant)
+    return await read_needed_of(workspace, meant)
 
 
 class FileEditorAction:

@@ -256,27 +256,27 @@ class ToolList:
             self._warnings += 1
             self._warn(" ".join(sentences))
 
-    def _untold(self, what: str, names: Iterable[str]) -> list[str]:
+    def _undelivered(self, what: str, names: Iterable[str]) -> list[str]:
         found = [name for name in names if f"{what}: {name}" not in self._told]
         if self._warnings < MOST_WARNINGS:
             self._told.update(f"{what}: {name}" for name in found)
         return found
 
     def _of_left_out(self, faults: Mapping[str, str]) -> list[str]:
-        names = self._untold("left out", faults)
+        names = self._undelivered("left out", faults)
         if not names:
             return []
         return [f"Tools that cannot be used are left out: {_some([f'{name} ({faults[name]})' for name in names])}."]
 
     def _of_repeated(self, again: Iterable[str]) -> list[str]:
         """A second tool of the same name would get another name, one that no rule for the first covers."""
-        names = self._untold("again", again)
+        names = self._undelivered("again", again)
         return [f"It lists tools more than once, and the first counts: {_some(names)}."] if names else []
 
     def _of_hidden(self) -> list[str]:
         """In what a server says of its tools, which the model reads and the person hardly ever does."""
         hiding = {tool.definition.name: tool for tool in self.tools.values() if tool.hidden}
-        names = self._untold("hidden", hiding)
+        names = self._undelivered("hidden", hiding)
         if not names:
             return []
         characters = list(dict.fromkeys(character for name in names for character in hiding[name].hidden))
