@@ -143,3 +143,17 @@ def test_a_peer_that_is_gone_is_noticed_and_frees_whoever_waits_for_room(pipe):
 
     asyncio.run(run())
     assert gone == [True]
+
+
+def test_a_terminal_that_has_gone_is_a_reader_that_has_left():
+    """Writing to it is an error of input and output, like that of a disk that fails, which is something to tell."""
+
+    async def write() -> OSError | None:
+        ours, theirs = os.openpty()
+        writer = Writer(theirs, lambda: None)
+        os.close(ours)
+        writer.send(b"{}\n")
+        os.close(theirs)
+        return writer.failure
+
+    assert asyncio.run(write()) is None

@@ -6,6 +6,7 @@ it reads; what it does not take is kept in order, and its amount is known, so th
 
 import asyncio
 import contextlib
+import errno
 import os
 import stat
 from collections import deque
@@ -167,6 +168,7 @@ class Writer:
         self._backlog: deque[memoryview] = deque()
         self._unsent = 0
         self._gone = False
+        self._is_terminal = os.isatty(fd)
         self.failure: OSError | None = None
         """Why nothing can be written, if it is not that the reader has left."""
         self._room = asyncio.Event()
@@ -209,7 +211,8 @@ class Writer:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self.failure = None if isinstance(error, ConnectionError) else error
+            hung_up = self._is_terminal and error.errno == errno.EIO
+            self.failure = None if hung_up or isinstance(error, ConnectionError) else error
             self._drop()
             self._on_gone()
         return data
