@@ -87,7 +87,7 @@ def _verdict(folder: Path, url: str) -> tuple[str, bool]:
         name = _chosen_model(finder)
     finally:
         finder.close()
-    show("discovery", name.startswith("llamacpp/"), name)
+    show("discovery", name.startswith("llamacpp/"), name.rpartition("/")[2])
     (folder / "working" / "home").mkdir(parents=True)
     more = '[providers.test.extra_body]\nstop = ["</tool_call>", "<|im_end|>"]\ntemperature = 0\nmax_tokens = 40\n'
     crow = Editor(folder / "working", base_url=f"{url}/v1", config=more, environment=found, capabilities=EVERYTHING)
