@@ -9,7 +9,6 @@ was read whole.
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import msgspec
@@ -36,6 +35,12 @@ FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 
 
+def _chance() -> float:
+    import random  # for a failure, not for the beginning of every session
+
+    return random.random()
+
+
 class RetryingModel:
     """At most ATTEMPTS requests and `limits.retry_wait` seconds of waiting for one reply."""
 
@@ -45,12 +50,12 @@ class RetryingModel:
         limits: Limits,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] | None = None,
     ) -> None:
         self.model = model
         self._budget = limits.retry_wait
         self._sleep = sleep
-        self._chance = chance
+        self._chance = chance or _chance
 
     @property
     def info(self) -> ModelInfo:
