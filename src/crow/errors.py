@@ -16,7 +16,7 @@ CrowError                      a sentence for a person, and what to do about it
 │   └── NoText                 what came is no text: how else it can be had depends on who asks
 ├── WorkspaceError             a path that cannot be used, said in words
 │   ├── ClientRefused          the editor will not show the file, so the disk is not read either
-│   ├── FileChanged            it is no longer as it was when the change was made: nothing was written
+│   ├── StaleFile              it is no longer as it was when the change was made: nothing was written
 │   └── FileSystemSilent       the disk that it lies on does not answer
 └── ModelError                 the provider failed; knows provider, status and what was said
     ├── ModelRefusedKey        401, 403: the key is wrong, missing or not allowed
@@ -109,7 +109,7 @@ class ClientRefused(WorkspaceError):
     pass
 
 
-class FileChanged(WorkspaceError):
+class StaleFile(WorkspaceError):
     pass
 
 

@@ -207,8 +207,8 @@ class Before(msgspec.Struct, frozen=True):
     mark: bool = False
 
 
-class FileChanging(_Event, frozen=True, tag="file_changing"):
-    """A file is about to be written: stored first, so that the change can be taken back."""
+class FileBackedUp(_Event, frozen=True, tag="file_changing"):
+    """What a file holds that is about to be written: stored first, so that the change can be taken back."""
 
     call_id: str
     path: str
@@ -503,7 +503,7 @@ Event = (
     | PermissionAsked
     | PermissionAnswered
     | CallProgressed
-    | FileChanging
+    | FileBackedUp
     | FileWritten
     | BackgroundEnded
     | CommandGiven

@@ -17,7 +17,7 @@ from crow.policy.rules import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
 from crow.session.lazy_model import LazyModel
-from crow.session.models import Models
+from crow.session.models import SetupReader
 from crow.session.options import Options
 from crow.session.persistence import RecentChanges
 from crow.tools.base import Toolbox
@@ -36,7 +36,7 @@ def options_changed(event: Event) -> bool:
 class Opened:
     """As much of a session as its options need."""
 
-    def __init__(self, models: Models, folder: Path) -> None:
+    def __init__(self, models: SetupReader, folder: Path) -> None:
         self._models = models
         self._folder = str(folder)
         self.told = RecordingSink()
@@ -84,9 +84,9 @@ def play(folder: Path, config: str, story: Story, environ: Mapping[str, str] = N
     asyncio.run(whole())
 
 
-def models(folder: Path, config: str, environ: Mapping[str, str] = NO_SERVERS) -> Models:
+def models(folder: Path, config: str, environ: Mapping[str, str] = NO_SERVERS) -> SetupReader:
     (folder / "config.toml").write_text(config)
-    return Models(str(folder), environ)
+    return SetupReader(str(folder), environ)
 
 
 def provider_table(name: str, url: str, *names: str, more: str = "") -> str:

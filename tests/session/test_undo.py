@@ -16,7 +16,7 @@ from crow.events import (
     CallStarted,
     CommandGiven,
     Event,
-    FileChanging,
+    FileBackedUp,
     FileWritten,
     SentText,
     SubagentDid,
@@ -343,7 +343,7 @@ def test_what_the_person_wrote_while_they_were_asked_is_kept(tmp_path):
         path.write_text("one\ntwo\nmine\n")
         await action.perform(talk.journal)
         assert path.read_text() == "1\ntwo\nmine\n"
-        assert len([event for event in talk.past if isinstance(event, FileChanging)]) == 2
+        assert len([event for event in talk.past if isinstance(event, FileBackedUp)]) == 2
         await talk.undo()
         assert path.read_text() == "one\ntwo\nmine\n"
 
@@ -546,7 +546,7 @@ class Broken(RecentChanges):
 
     def add(self, event: Event) -> None:
         super().add(event)
-        self._fails = isinstance(event, FileChanging)
+        self._fails = isinstance(event, FileBackedUp)
 
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         future = super().store_all()
@@ -581,7 +581,7 @@ def test_a_change_is_told_before_the_write_and_what_became_of_it_after(tmp_path)
     class Watching(RecordingSink):
         def take(self, event: Event) -> None:
             super().take(event)
-            if isinstance(event, FileChanging | FileWritten):
+            if isinstance(event, FileBackedUp | FileWritten):
                 seen.append((type(event).__name__, path.read_bytes()))
 
     async def story(talk: Talk) -> None:
@@ -590,14 +590,14 @@ def test_a_change_is_told_before_the_write_and_what_became_of_it_after(tmp_path)
         talk.begin()
         await talk.hand.edit("a.txt", "größe", "maß")
         changing, written = watching.events[-2:]
-        assert isinstance(changing, FileChanging)
+        assert isinstance(changing, FileBackedUp)
         assert changing.call_id == "t1-c1"
         assert changing.before is not None
         assert (changing.before.text, changing.before.encoding) == ("größe\r\n", "latin-1")
         assert written == FileWritten("t1-c1", str(path), digest_of("maß\r\n"))
 
     talk(tmp_path, story)
-    assert seen == [("FileChanging", "größe\r\n".encode("latin-1")), ("FileWritten", "maß\r\n".encode("latin-1"))]
+    assert seen == [("FileBackedUp", "größe\r\n".encode("latin-1")), ("FileWritten", "maß\r\n".encode("latin-1"))]
 
 
 # --- a session that is not stored
@@ -625,18 +625,18 @@ def test_what_is_kept_in_memory_has_a_limit_and_no_turn_is_kept_by_halves(monkey
     recent = RecentChanges()
     for number in range(1, 6):
         recent.add(TurnStarted(f"t{number}"))
-        recent.add(FileChanging("c", f"/{number}/a", Before("x" * 1500)))
-        recent.add(FileChanging("c", f"/{number}/b", Before("x" * 1500)))
+        recent.add(FileBackedUp("c", f"/{number}/a", Before("x" * 1500)))
+        recent.add(FileBackedUp("c", f"/{number}/b", Before("x" * 1500)))
         recent.add(UserSaid("m", (), ()))
     past = recent.past()
-    assert sum(len(event.before.text) for event in past if isinstance(event, FileChanging) and event.before) <= 10_000
+    assert sum(len(event.before.text) for event in past if isinstance(event, FileBackedUp) and event.before) <= 10_000
     turns = [event.turn_id for event in past if isinstance(event, TurnStarted)]
     assert turns[-1] == "t5"
     turn = last_turn(past)
     assert turn is not None
     assert [change.path for change in turn.changes()] == ["/5/b", "/5/a"]
     recent.add(TurnStarted("t6"))
-    recent.add(FileChanging("c", "/6/a", Before("x" * 9_900)))
+    recent.add(FileBackedUp("c", "/6/a", Before("x" * 9_900)))
     assert last_turn(recent.past()) is None
 
 
@@ -648,9 +648,9 @@ TWO_WRITTEN = FileWritten("c2", "/a", digest_of("two"))
 @pytest.mark.parametrize(
     "events",
     [
-        [FileChanging("c1", "/a", OLD), FileChanging("c2", "/a", OLD), ONE_WRITTEN],
-        [FileChanging("c1", "/a", OLD), ONE_WRITTEN, FileChanging("c2", "/a", OLD)],
-        [FileChanging("c1", "/a", OLD), FileChanging("c2", "/a", ONE), ONE_WRITTEN, TWO_WRITTEN],
+        [FileBackedUp("c1", "/a", OLD), FileBackedUp("c2", "/a", OLD), ONE_WRITTEN],
+        [FileBackedUp("c1", "/a", OLD), ONE_WRITTEN, FileBackedUp("c2", "/a", OLD)],
+        [FileBackedUp("c1", "/a", OLD), FileBackedUp("c2", "/a", ONE), ONE_WRITTEN, TWO_WRITTEN],
     ],
     ids=["the second wrote nothing", "the second began too late", "the second saw the first before it was told of"],
 )

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from crow.errors import StorageFailed
-from crow.events import Before, CallSettled, CommandGiven, FileChanging, SentMedia, SentText, TextDelta, UserSaid
+from crow.events import Before, CallSettled, CommandGiven, FileBackedUp, SentMedia, SentText, TextDelta, UserSaid
 from crow.messages import Image, Text
 from crow.results import TextBlock, ToolResult
 from crow.store.contents import LARGEST, LONG, pieces, put_back, take_out
@@ -100,7 +100,7 @@ def test_many_edits_of_a_large_file_take_little_room_and_deleting_gives_it_back(
         former, chance = text, random.Random(8)
         expected = []
         for number in range(40):
-            event = FileChanging(f"c{number}", "/p/a", Before(former))
+            event = FileBackedUp(f"c{number}", "/p/a", Before(former))
             expected.append(event)
             session.add(event)
             await session.store_all(full=True)
@@ -121,7 +121,7 @@ def test_the_room_is_given_back_while_the_store_goes_on(tmp_path):
     async def talk(store):
         session = await store.create("s", "/p", [])
         for number in range(5):
-            session.add(FileChanging("c", "/p/a", Before(prose(number, 4_000_000))))
+            session.add(FileBackedUp("c", "/p/a", Before(prose(number, 4_000_000))))
             await session.store_all(full=True)
         large = size_of(tmp_path)
         await session.release()
@@ -156,13 +156,13 @@ def test_what_two_sessions_share_stays_until_the_second_is_deleted(tmp_path):
 
     async def talk(store):
         session = await store.create("s", "/p", [])
-        for event in (*turn("t1", "hello"), FileChanging("c", "/a", Before(text))):
+        for event in (*turn("t1", "hello"), FileBackedUp("c", "/a", Before(text))):
             session.add(event)
         await (await store.fork("s", "copy", "/p", [])).release()
         await session.release()
         await store.delete("s")
         copied = await store.events("copy", former_texts=True)
-        assert copied[-1] == FileChanging("c", "/a", Before(text))
+        assert copied[-1] == FileBackedUp("c", "/a", Before(text))
         assert rows(tmp_path, "SELECT count(*) FROM contents") != [(0,)]
         await store.delete("copy")
 
@@ -233,7 +233,7 @@ def test_a_store_of_layout_1_is_read_with_all_that_is_in_it(tmp_path):
 
     events, [entry] = with_store(tmp_path, talk)
     assert (entry.id, entry.title, entry.cwd) == (OLD_ID, "rename it", "/project")
-    former = [event.before and event.before.text for event in events if isinstance(event, FileChanging)]
+    former = [event.before and event.before.text for event in events if isinstance(event, FileBackedUp)]
     assert former == ["material = 'twig'\n# ä\n", "material = 'branch'\n# ä\n", None]
     said = [event for event in events if isinstance(event, UserSaid)]
     assert [event.sent[0] for event in said] == [SentText("rename it"), SentText("look"), SentText("outside")]
@@ -245,7 +245,7 @@ def test_a_store_of_layout_1_is_read_with_all_that_is_in_it(tmp_path):
 
 def test_the_long_texts_of_an_older_store_are_packed_and_the_room_given_back(tmp_path):
     text = prose(11, 3_000_000)
-    events = [FileChanging("c", "/p/a", Before(f"{number}{text}")) for number in range(10)]
+    events = [FileBackedUp("c", "/p/a", Before(f"{number}{text}")) for number in range(10)]
     bodies = [msgspec.json.encode(event).decode() for event in events]
     make_old(tmp_path, *((100 + number, body) for number, body in enumerate(bodies)))
     before = size_of(tmp_path)

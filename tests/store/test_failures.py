@@ -13,7 +13,7 @@ import time
 import pytest
 
 from crow.errors import CrowError, StorageFailed
-from crow.events import Before, CallStarted, FileChanging, TextDelta, TurnStarted
+from crow.events import Before, CallStarted, FileBackedUp, TextDelta, TurnStarted
 from crow.store.records import Pending
 from crow.store.store import open_store
 from tests.support.disks import fill_up
@@ -25,7 +25,7 @@ DAMAGES = int(os.environ.get("CROW_STORE_DAMAGES", "60"))
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 
-BIG = [FileChanging(f"c{number}", "/p/a", Before(os.urandom(20_000).hex())) for number in range(40)]
+BIG = [FileBackedUp(f"c{number}", "/p/a", Before(os.urandom(20_000).hex())) for number in range(40)]
 
 
 def assert_told(failure, path, cause, remedy):

@@ -10,7 +10,7 @@ from crow.events import (
     CallPreviewed,
     CallRequested,
     CallSettled,
-    FileChanging,
+    FileBackedUp,
     TextDelta,
     ThoughtDelta,
     TurnEnded,
@@ -58,11 +58,11 @@ def test_a_whole_session_comes_back_in_order(tmp_path):
     preview = next(event for event in expected if isinstance(event, CallPreviewed))
     expected[expected.index(preview)] = CallPreviewed(preview.call_id, preview.title, preview.locations)
     assert whole == expected
-    assert without_images == [event for event in expected if not isinstance(event, FileChanging)]
+    assert without_images == [event for event in expected if not isinstance(event, FileBackedUp)]
 
 
 def test_a_file_name_that_is_no_utf8_comes_back_as_it_was():
-    event = FileChanging("t1-c1", "/p/\udcff.txt", None)
+    event = FileBackedUp("t1-c1", "/p/\udcff.txt", None)
     assert stored(event)[0] == [event]
 
 

@@ -15,7 +15,7 @@ from crow.events import (
     CallSettled,
     CallStarted,
     CommandGiven,
-    FileChanging,
+    FileBackedUp,
     OptionChosen,
     SentText,
     TextDelta,
@@ -148,7 +148,7 @@ def test_a_journal_that_is_kept_here_tells_of_what_is_stored(tmp_path):
 def test_going_on_with_a_session_keeps_the_order(tmp_path):
     async def go_on(store):
         session = await store.claim("s")
-        session.add(FileChanging("t2-c1", "/p/a", None))
+        session.add(FileBackedUp("t2-c1", "/p/a", None))
         await session.release()
         session = await store.claim("s")
         session.add(CallStarted("t2-c1"))
@@ -157,7 +157,7 @@ def test_going_on_with_a_session_keeps_the_order(tmp_path):
 
     with_store(tmp_path, lambda store: say(store, "s"))
     events = with_store(tmp_path, go_on)
-    assert events == [*turn("t1", "hello"), FileChanging("t2-c1", "/p/a", None), CallStarted("t2-c1")]
+    assert events == [*turn("t1", "hello"), FileBackedUp("t2-c1", "/p/a", None), CallStarted("t2-c1")]
 
 
 def test_former_texts_are_not_read_unless_they_are_wanted(tmp_path):
@@ -165,7 +165,7 @@ def test_former_texts_are_not_read_unless_they_are_wanted(tmp_path):
 
     async def write(store):
         session = await store.create("s", "/p", [])
-        session.add(FileChanging("c1", "/p/a", Before("x" * 100_000)))
+        session.add(FileBackedUp("c1", "/p/a", Before("x" * 100_000)))
         session.add(CallSettled("c1", ToolResult(True, "done")))
         await session.store_all()
 
@@ -233,7 +233,7 @@ def test_names_that_are_no_unicode_do_no_harm(tmp_path):
 def test_a_fork_is_a_copy_that_goes_its_own_way(tmp_path):
     async def talk(store):
         session = await store.create("s", "/p", [])
-        for event in (TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileChanging("c", "/a", None)):
+        for event in (TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileBackedUp("c", "/a", None)):
             session.add(event)
         copy = await store.fork("s", "copy", "/other", ["/r"])
         copy.add(TextDelta("t1-m9", "mine"))
@@ -248,7 +248,7 @@ def test_a_fork_is_a_copy_that_goes_its_own_way(tmp_path):
         )
 
     source, copy, entry, page = with_store(tmp_path, talk)
-    common = [TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileChanging("c", "/a", None)]
+    common = [TitleChanged("T"), *turn("t1", "hello"), TurnStarted("t2"), FileBackedUp("c", "/a", None)]
     assert source == [*common, TextDelta("t2-m1", "theirs")]
     assert copy == [*common, TextDelta("t1-m9", "mine")]
     assert (entry.cwd, entry.roots, entry.title) == ("/other", ("/r",), "T")
@@ -267,7 +267,7 @@ def test_a_fork_of_an_empty_session_is_not_listed(tmp_path):
 def test_what_was_deleted_is_gone_and_cannot_come_back(tmp_path):
     async def talk(store):
         session = await store.create("s", "/p", [])
-        for event in (*turn("t1", "hello"), FileChanging("c", "/a", None)):
+        for event in (*turn("t1", "hello"), FileBackedUp("c", "/a", None)):
             session.add(event)
         await session.store_all()
         await say(store, "other")

@@ -4,7 +4,7 @@ import pytest
 
 from crow.diff import common_beginning
 from crow.errors import WorkspaceError
-from crow.tools.editing.matching import Replacement, TextEdit, apply, plan_edits
+from crow.tools.editing.matching import FileReplacement, TextEdit, apply, plan_edits
 from crow.tools.editing.places import follow
 from tests.support.work import counted, lines_run
 
@@ -240,14 +240,14 @@ def test_large_files_take_bounded_time(kind):
 # --- in a text that has changed
 
 
-def spot(text: str, old: str, new: str = "NEW") -> Replacement:
+def spot(text: str, old: str, new: str = "NEW") -> FileReplacement:
     start = text.index(old)
-    return Replacement(start, start + len(old), new, 1)
+    return FileReplacement(start, start + len(old), new, 1)
 
 
 def test_replacements_are_followed_by_their_lines():
     before = "a\nx\nb\nx\nc\n"
-    replacements = [Replacement(2, 3, "1", 1), Replacement(6, 7, "2", 1)]
+    replacements = [FileReplacement(2, 3, "1", 1), FileReplacement(6, 7, "2", 1)]
     now = "new\na\nx\nb, changed\nx\nc\n"
     moved = follow(replacements, before, now)
     assert moved is not None

@@ -96,7 +96,7 @@ def test_before_it_writes_the_former_text_is_with_the_sessions_own(tmp_path):
     )
     asyncio.run(talk.turn("Go."))
     path = str(tmp_path / "a.txt")
-    assert talk.of(events.FileChanging) == [events.FileChanging("t1-c1_t1-c1", path, None)]
+    assert talk.of(events.FileBackedUp) == [events.FileBackedUp("t1-c1_t1-c1", path, None)]
     assert [event.path for event in talk.of(events.FileWritten)] == [path]
     assert talk.history.essentials.files == [path], "a summary of the session's history names it"
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_stored_is_not_done_and_ends_the_turn(tmp_path, monkeypat
     record = talk.journal.record
 
     async def full(*recorded: events.Event) -> None:
-        if any(isinstance(event, events.FileChanging) for event in recorded):
+        if any(isinstance(event, events.FileBackedUp) for event in recorded):
             raise StorageFailed("The disk is full.")
         await record(*recorded)
 

@@ -17,7 +17,7 @@ import pytest
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.web.search import DUCKDUCKGO_HOST, DuckDuckGo, SearchService, choose
-from crow.web.search_results import Found
+from crow.web.search_results import SearchResult
 from tests.support.website import Request, Website, answer
 
 KEY = "sk-very-secret-key-123"
@@ -81,8 +81,8 @@ RESULTS: dict[str, tuple[str, Any]] = {
     ),
 }
 EXPECTED = [
-    Found("A & B", "https://a.example/", "About crows.", "2024-05-01T00:00:00"),
-    Found("B", "https://b.example/"),
+    SearchResult("A & B", "https://a.example/", "About crows.", "2024-05-01T00:00:00"),
+    SearchResult("B", "https://b.example/"),
 ]
 
 
@@ -90,7 +90,7 @@ def service(site: Website, name: str) -> SearchService:
     return choose(WebSettings(search=name, url=site.url, api_key=KEY), {})
 
 
-def found(site: Website, name: str) -> list[Found]:
+def found(site: Website, name: str) -> list[SearchResult]:
     return asyncio.run(service(site, name).search("crows & “ravens”", 10))
 
 
@@ -293,13 +293,13 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, results: Any) -> list[dict[str, An
 
 def test_duckduckgo_gives_what_its_library_finds(monkeypatch):
     asked = stand_in(monkeypatch, [{"title": "A", "href": "https://a.example/", "body": "About <b>crows</b>"}])
-    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/", "About crows")]
+    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [SearchResult("A", "https://a.example/", "About crows")]
     assert asked == [{"query": "crows", "max_results": 10, "backend": "duckduckgo"}]
 
 
 def test_an_odd_entry_of_duckduckgo_costs_none_of_the_others(monkeypatch):
     stand_in(monkeypatch, [{"title": "no address"}, {"title": "A", "href": "https://a.example/"}, None])
-    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [Found("A", "https://a.example/")]
+    assert asyncio.run(DuckDuckGo().search("crows", 10)) == [SearchResult("A", "https://a.example/")]
 
 
 def test_duckduckgo_may_find_nothing(monkeypatch):

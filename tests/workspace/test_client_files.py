@@ -13,7 +13,7 @@ from crow.acp import workspace as client
 from crow.acp.connection import PendingRequest
 from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
-from crow.errors import ClientRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.workspace.base import Document
 from crow.workspace.place import ResolvedPath
 from crow.workspace.text import LineRange
@@ -142,7 +142,7 @@ def test_what_goes_past_the_editor_never_goes_over_text_that_was_typed_meanwhile
     async def run(workspace: ClientWorkspace) -> None:
         before = await workspace.read_document(ResolvedPath(str(path)))
         editor.unsaved[str(path)] = "typed\n"
-        with pytest.raises(FileChanged):
+        with pytest.raises(StaleFile):
             await workspace.write_document(ResolvedPath(str(path)), text, before)
 
     play(editor, run)
@@ -581,7 +581,7 @@ def test_the_disk_is_looked_at_again_after_a_slow_editor(path):
             return {"content": "one\ntwo\n"}
 
         editor.on_read = slow
-        with pytest.raises(FileChanged):
+        with pytest.raises(StaleFile):
             await workspace.write_document(ResolvedPath(str(path)), "ours\n", before)
 
     play(editor, run)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.workspace.base import Document, Workspace
 from crow.workspace.place import ResolvedPath
 from crow.workspace.text import could_be_shown_as, decode, encode
@@ -71,7 +71,7 @@ def test_a_new_file_holds_exactly_the_bytes(tmp_path, flavour, text):
 def test_an_existing_file_is_not_taken_for_a_new_one(tmp_path, flavour):
     (tmp_path / "a").write_text("theirs")
     path = ResolvedPath(str(tmp_path / "a"))
-    with pytest.raises(FileChanged, match="exists by now"):
+    with pytest.raises(StaleFile, match="exists by now"):
         in_workspace(
             tmp_path,
             flavour,
@@ -101,9 +101,9 @@ def test_a_file_that_has_changed_is_left_alone(tmp_path, flavour, change):
                 path.unlink()
         if change == "folder gone":
             path.parent.rmdir()
-        with pytest.raises(FileChanged):
+        with pytest.raises(StaleFile):
             await workspace.write_document(ResolvedPath(str(path)), "ours", before)
-        with pytest.raises(FileChanged):
+        with pytest.raises(StaleFile):
             await workspace.remove(ResolvedPath(str(path)), before)
 
     in_workspace(tmp_path, flavour, run)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.workspace import atomic
 from crow.workspace.atomic import replace_file, temporary_name
 from crow.workspace.base import Document
@@ -399,7 +399,7 @@ def test_two_writers_of_one_file_do_not_mix(tmp_path):
                         ResolvedPath(str(path)), before + f"{name}{number}\n".encode(), before, threading.Event()
                     )
                     break
-                except FileChanged:
+                except StaleFile:
                     continue
 
     writers = [threading.Thread(target=add, args=(name,)) for name in "abc"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crow.acp import buffers
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.workspace import local, search
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.place import ResolvedPath
@@ -86,9 +86,9 @@ def test_a_root_that_became_a_link_is_not_searched(folder):
     root = str(folder / "pub")
     lead_astray(folder / "pub", folder / "secret")
     searcher = Searcher(None)
-    with pytest.raises(FileChanged, match=CHANGED):
+    with pytest.raises(StaleFile, match=CHANGED):
         asyncio.run(searcher.search(Query(root, "key"), lambda path: False))
-    with pytest.raises(FileChanged, match=CHANGED):
+    with pytest.raises(StaleFile, match=CHANGED):
         asyncio.run(searcher.find(root, "*"))
 
 
@@ -135,7 +135,7 @@ def test_a_folder_is_held_to_what_it_was(folder):
         with pytest.raises(WorkspaceError, match="does not exist"):
             await workspace.stat(pinned)
         (folder / "pub").mkdir()
-        with pytest.raises(FileChanged, match=r"/pub .*replaced"):
+        with pytest.raises(StaleFile, match=r"/pub .*replaced"):
             await workspace.stat(pinned)
 
     asyncio.run(look())
@@ -148,7 +148,7 @@ def test_no_folder_is_made_again_for_a_write_that_is_refused(folder, gone):
     async def write() -> None:
         path = await workspace.resolve("pub/new/x")
         shutil.rmtree(folder / gone)
-        with pytest.raises(FileChanged, match="gone"):
+        with pytest.raises(StaleFile, match="gone"):
             await workspace.write_document(path, "x\n", None)
         assert not (folder / "pub").exists()
 

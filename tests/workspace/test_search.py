@@ -19,7 +19,7 @@ from crow.disk import Disk
 from crow.errors import WorkspaceError
 from crow.workspace.child import output_of
 from crow.workspace.listing import Listing, find_ripgrep, list_files, walk
-from crow.workspace.search import Findings, Found, LeftOut, Limits, Query, Searcher
+from crow.workspace.search import Findings, FoundPaths, LeftOut, Limits, Query, Searcher
 from tests.support.patience import eventually
 
 RIPGREP = os.environ.get("CROW_TEST_RG") or shutil.which("rg")
@@ -229,7 +229,7 @@ def test_names_can_be_anything(repository, ripgrep):
 # --- find
 
 
-def find(ripgrep: str | None, root: Path, pattern: str, limits: Limits | None = None) -> Found:
+def find(ripgrep: str | None, root: Path, pattern: str, limits: Limits | None = None) -> FoundPaths:
     return asyncio.run(Searcher(ripgrep, limits).find(str(root), pattern))
 
 

@@ -17,7 +17,7 @@ from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_params
 from crow.config.discovery import HOW_TO_SET_UP
 from crow.errors import SetupNeeded
-from crow.session.models import Models, SessionSetup
+from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:
     from crow.acp.sessions import Sessions
@@ -49,7 +49,7 @@ class Agent:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._home = home
         self._environ = environ
-        self._models = Models(home, environ)
+        self._models = SetupReader(home, environ)
         self._logged_out = False
         self._connection: Connection | None = None
         self._client: wire.InitializeRequest | None = None

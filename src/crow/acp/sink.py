@@ -53,7 +53,7 @@ _NotShown = (
     | events.ThoughtSealed
     | events.ProviderDataKept
     | events.PermissionAnswered
-    | events.FileChanging
+    | events.FileBackedUp
     | events.FileWritten
     | events.ReplyEnded
     | events.HistoryCleared

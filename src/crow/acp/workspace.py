@@ -16,7 +16,7 @@ from crow.acp import wire
 from crow.acp.buffers import BufferState, BufferWatch, keeps_bytes, may_keep_bytes, what_saving_would_change
 from crow.acp.connection import BadAnswer, Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, RpcError, is_refusal, reason_of
-from crow.errors import ClientRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import Document
@@ -178,7 +178,7 @@ class ClientWorkspace(LocalWorkspace):
             if (await self._trail(path) == trail and is_settled) or is_ours:
                 return state
             await asyncio.sleep(SETTLED)
-        raise FileChanged(f"{shown(path.real)} changes all the time: there is no telling what the editor has read.")
+        raise StaleFile(f"{shown(path.real)} changes all the time: there is no telling what the editor has read.")
 
     async def _read_state(self, path: ResolvedPath) -> FileState:
         # The disk first: a binary file would come garbled, and a missing one as an empty text (Toad).
@@ -201,9 +201,9 @@ class ClientWorkspace(LocalWorkspace):
         state = await self._settled_state(path)
         now = state.document
         if now is not None and before is None:
-            raise FileChanged(f"{shown(path.real)} exists by now.")
+            raise StaleFile(f"{shown(path.real)} exists by now.")
         if before is not None and (now is None or not now.same_as(before)):
-            raise FileChanged(f"{shown(path.real)} has changed meanwhile.")
+            raise StaleFile(f"{shown(path.real)} has changed meanwhile.")
         if now is not None and now.obstacle:
             raise WorkspaceError(now.obstacle)
         return state
@@ -310,7 +310,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _write_there(self, path: ResolvedPath, text: str, state: FileState) -> Document:
         if not await self._is_quiet(path):
             if state.is_unsaved:
-                raise FileChanged(f"{shown(path.real)} changes all the time. Nothing was written.")
+                raise StaleFile(f"{shown(path.real)} changes all the time. Nothing was written.")
             return await self._write_unasked(path, text, state)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
         await self._expect_on_disk(path, state.saved)
@@ -337,7 +337,7 @@ class ClientWorkspace(LocalWorkspace):
         """What is there now. A path that changed meanwhile is no sign that nothing was written."""
         try:
             return await outcome
-        except FileChanged as changed:
+        except StaleFile as changed:
             told = f"{changed.message} The editor was writing it meanwhile: the text may have gone to another file."
             raise WorkspaceError(told, remedy=f"See where {shown(path.real)} leads, and what became of it.") from None
 
@@ -352,7 +352,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _expect_on_disk(self, path: ResolvedPath, saved: Document | None) -> None:
         now = await super().read_document(path)
         if now is not saved and (now is None or saved is None or not now.same_as(saved)):
-            raise FileChanged(f"{shown(path.real)} has changed meanwhile.")
+            raise StaleFile(f"{shown(path.real)} has changed meanwhile.")
 
     async def _if_written(self, path: ResolvedPath, text: str) -> Document:
         """For an editor that did not answer: it may have done it all the same, or may do it yet."""

@@ -65,7 +65,7 @@ class ProviderCheck(msgspec.Struct, frozen=True):
     models: list[ModelInfo] | None = None
 
 
-Models = Mapping[str, list[ModelInfo] | None]
+ModelsByProvider = Mapping[str, list[ModelInfo] | None]
 """What each provider lists."""
 
 
@@ -143,7 +143,7 @@ def _check_script(name: str, provider: ProviderSettings, *, needed: bool) -> Che
     return (failed if needed else warn)(f"{name}: there is no script {provider.script}", "Mend the path in the config.")
 
 
-def _nothing_chosen(found: Discovery, models: Models) -> Check:
+def _nothing_chosen(found: Discovery, models: ModelsByProvider) -> Check:
     remedy = how_to_choose(found, os.environ)
     name = without_a_model(found, os.environ)
     if listed := models.get(name):
@@ -151,7 +151,7 @@ def _nothing_chosen(found: Discovery, models: Models) -> Check:
     return failed("there is no model to talk to", remedy)
 
 
-def _check_default(found: Discovery, models: Models, settings: Settings) -> Iterable[Check]:
+def _check_default(found: Discovery, models: ModelsByProvider, settings: Settings) -> Iterable[Check]:
     from crow.model.catalog import describe
 
     try:

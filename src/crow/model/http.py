@@ -83,13 +83,13 @@ class Http(ReplyFaults):
                 await events.aclose()
 
     async def get(self, path: str) -> bytes:
-        return await self._whole("GET", path)
+        return await self._read_body("GET", path)
 
     async def ask(self, path: str, body: bytes) -> bytes:
         """The answer to a request that is answered at once."""
-        return await self._whole("POST", path, body)
+        return await self._read_body("POST", path, body)
 
-    async def _whole(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    async def _read_body(self, method: str, path: str, body: bytes | None = None) -> bytes:
         async with self._answer(method, path, body) as response:
             try:
                 return await _read_some(response, LONGEST_LISTING)

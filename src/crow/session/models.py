@@ -289,8 +289,8 @@ class ModelChoice:
             logger.exception("the adapter of %s could not be loaded ahead", self.info.name)
 
 
-class Models:
-    """Reads the configuration anew for each session, so that a mended file needs no restart."""
+class SetupReader:
+    """Reads the setup of each session from the configuration, which needs no restart when it was changed."""
 
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self._home = home

@@ -15,7 +15,7 @@ from crow.events import (
     CallStarted,
     CommandGiven,
     Event,
-    FileChanging,
+    FileBackedUp,
     FileWritten,
     SubagentDid,
     TurnStarted,
@@ -30,7 +30,7 @@ LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""
 WEIGHT_OF_AN_EVENT = 200
 """What an event counts for there, apart from such a text."""
-NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileChanging, FileWritten, TurnUndone)
+NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted, FileBackedUp, FileWritten, TurnUndone)
 """What an undo looks at."""
 
 
@@ -183,5 +183,5 @@ def deferred_persistence(store: SessionStore, session_id: str, log: EventLog) ->
 
 
 def _weight(event: Event) -> int:
-    former = event.before if isinstance(event, FileChanging) else None
+    former = event.before if isinstance(event, FileBackedUp) else None
     return WEIGHT_OF_AN_EVENT + (len(former.text) if former is not None else 0)

@@ -174,7 +174,7 @@ class _Fold:
                 | events.CallStarted()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
-                | events.FileChanging()
+                | events.FileBackedUp()
                 | events.FileWritten()
                 | events.ProviderDataKept()
                 | events.ModeTold()

@@ -94,11 +94,12 @@ class RunningTurn:
         if self.cancelling:
             self._journal.hurry()
         try:
-            return await self._whole()
+            return await self._run_until_ended()
         finally:
             self._journal.take_time()
 
-    async def _whole(self) -> StopReason:
+    async def _run_until_ended(self) -> StopReason:
+        """Does the turn's work and records how it ended. What the work raised is raised, unless it was cancelled."""
         work = asyncio.get_running_loop().create_task(self._begin())
         await asyncio.wait([work])
         try:

@@ -19,7 +19,7 @@ from crow.events import (
     CallStarted,
     CommandGiven,
     Event,
-    FileChanging,
+    FileBackedUp,
     FileWritten,
     Journal,
     SentText,
@@ -48,7 +48,7 @@ LONGEST_NAME = 60
 Done = TypeVar("Done")
 
 
-class FileChange(msgspec.Struct):
+class UndoableChange(msgspec.Struct):
     """What one turn did to one file, all its calls together."""
 
     path: str
@@ -106,13 +106,13 @@ class PastTurn:
         started = {event.call_id for event in self.events if isinstance(event, CallStarted)}
         return [event for event in self.events if isinstance(event, CallOpened) and event.call_id in started]
 
-    def changes(self) -> list[FileChange]:
+    def changes(self) -> list[UndoableChange]:
         """Its file changes, the last file first."""
-        changes: dict[str, FileChange] = {}
+        changes: dict[str, UndoableChange] = {}
         for event in self.events:
             match event:
-                case FileChanging(path=path):
-                    changes.setdefault(path, FileChange(path, event.before)).changing(event.call_id, event.before)
+                case FileBackedUp(path=path):
+                    changes.setdefault(path, UndoableChange(path, event.before)).changing(event.call_id, event.before)
                 case FileWritten(path=path) if path in changes:
                     changes[path].written(event.call_id, event.digest)
                 case _:
@@ -172,7 +172,7 @@ class _Undo:
         """Every file was refused."""
         return bool(self._refused) and not (self._restored or self._removed or self._unchanged)
 
-    async def take_back(self, change: FileChange) -> None:
+    async def take_back(self, change: UndoableChange) -> None:
         name = self._name(change.path)
         try:
             target = await self._workspace.resolve(change.path)
@@ -292,7 +292,7 @@ def _is_as_before(now: Document | None, before: Before | None) -> bool:
     return (now.text, now.encoding, now.mark) == (before.text, before.encoding, before.mark)
 
 
-def _check(now: Document | None, change: FileChange) -> Document:
+def _check(now: Document | None, change: UndoableChange) -> Document:
     """The file as it is, if it is as the turn left it."""
     if now is None:
         raise _Refused("is not there any more.")

@@ -104,7 +104,7 @@ class SessionStore(Protocol):
     async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
         """All that is stored of the session, in order, with what this process has added and not stored yet.
 
-        The pieces of a message are joined. The former texts of changed files (`FileChanging`) are only there with
+        The pieces of a message are joined. The former texts of changed files (`FileBackedUp`) are only there with
         `former_texts`. SessionUnknown; StorageFailed if a record is damaged or a newer version's.
         """
         ...

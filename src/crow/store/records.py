@@ -27,7 +27,7 @@ from crow.events import (
     CompactionStarted,
     CrowSaid,
     Event,
-    FileChanging,
+    FileBackedUp,
     FileWritten,
     HistoryCleared,
     HistorySimplified,
@@ -60,7 +60,7 @@ from crow.visible import one_line
 STORED: tuple[type[Event], ...] = (
     *(TurnStarted, UserSaid, TextDelta, ThoughtDelta, ThoughtSealed, ReplyEnded, TurnEnded),
     *(CallOpened, CallPreviewed, CallRequested, CallDescribed, CallStarted, CallSettled),
-    *(PermissionAsked, PermissionAnswered, FileChanging, FileWritten),
+    *(PermissionAsked, PermissionAnswered, FileBackedUp, FileWritten),
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
     *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),

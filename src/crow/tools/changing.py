@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from crow import diff
 from crow.actions import Deed
-from crow.errors import FileChanged, WorkspaceError
-from crow.events import Before, FileChanging, FileWritten, Journal
+from crow.errors import StaleFile, WorkspaceError
+from crow.events import Before, FileBackedUp, FileWritten, Journal
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
@@ -165,7 +165,7 @@ async def read_judged(workspace: Workspace, path: ResolvedPath) -> Document | No
     """The file that is to be changed, if it could be judged: one that has just appeared was not there to be judged."""
     before = await workspace.read_document(path)
     if before is not None and not before.unsaved and not path.existed:
-        raise FileChanged(f"{shown(path.real)} exists by now.")
+        raise StaleFile(f"{shown(path.real)} exists by now.")
     return before
 
 
@@ -202,7 +202,7 @@ async def change_file(
     StorageFailed if it could not be stored: nothing was written then.
     """
     image = None if before is None else Before(before.text, before.encoding, before.mark)
-    await journal.record(FileChanging(call_id, path.real, image))
+    await journal.record(FileBackedUp(call_id, path.real, image))
     after = await workspace.write_document(path, text, before)
     # What is there by now: an editor may have formatted the text when it saved it.
     journal.append(
@@ -226,7 +226,7 @@ def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
     return diff.unified(old, new, relative_to(shown(path), workspace.roots[0]), LONGEST_TOLD)
 
 
-class FileChange(NamedTuple):
+class PreparedChange(NamedTuple):
     """A change to a file that is prepared: whose it is, what it replaces, and what the person is shown of it."""
 
     call_id: str
@@ -247,7 +247,7 @@ class ChangeAction:
     tool = ""
     verb = ""
 
-    def __init__(self, change: FileChange) -> None:
+    def __init__(self, change: PreparedChange) -> None:
         self._change = change
         self._path = change.path.real
         self.title = f"{self.verb} {relative_to(self._path, change.workspace.roots[0])}"
@@ -261,13 +261,13 @@ class ChangeAction:
         for _ in range(TRIES):
             try:
                 after = await change_file(change.workspace, journal, change.call_id, change.path, text, before)
-            except FileChanged as changed:
+            except StaleFile as changed:
                 before, text = await self._rebased(changed, before)
             else:
                 return await self._result(before, text, after)
         raise WorkspaceError(f"{shown(self._path)} changes all the time. Nothing was written.")
 
-    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+    async def _rebased(self, changed: StaleFile, before: Document | None) -> tuple[Document | None, str]:
         """The file as it is by now, and the same change of its text. WorkspaceError if there is no such change."""
         raise NotImplementedError
 

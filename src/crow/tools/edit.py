@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
 from crow.results import DiffBlock, ToolKind, ToolResult
@@ -13,7 +13,7 @@ from crow.tools.arguments import ArgumentReader
 from crow.tools.base import OF_A_SESSION, Advice, BadArguments, ReadNeeded, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
-    FileChange,
+    PreparedChange,
     ReadTracker,
     check_writable,
     off_loop_if_large,
@@ -85,7 +85,7 @@ class Edit:
             raise WorkspaceError(f"The edits change nothing in {shown(path.real)}.")
         await off_loop_if_large(len(new), lambda: check_writable(path.real, before, new))
         change = await show_change(path.real, before.text, new)
-        prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
+        prepared = PreparedChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return EditAction(prepared, plan)
 
     def _plan(self, workspace: Workspace, before: Document, edits: Sequence[TextEdit]) -> "EditPlan":
@@ -115,12 +115,12 @@ class EditAction(ChangeAction):
 
     tool, verb = "edit", "Edit"
 
-    def __init__(self, change: FileChange, plan: "EditPlan") -> None:
+    def __init__(self, change: PreparedChange, plan: "EditPlan") -> None:
         super().__init__(change)
         self._plan = plan
         self._replacements = plan.replacements
 
-    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document, str]:
+    async def _rebased(self, changed: StaleFile, before: Document | None) -> tuple[Document, str]:
         from crow.tools.editing.places import apply, follow
 
         now = await self._change.workspace.read_document(self._change.path)
@@ -132,7 +132,7 @@ class EditAction(ChangeAction):
         self._replacements = moved
         return now, apply(now.text, moved)
 
-    def _conflict(self, changed: FileChanged, now: Document | None) -> WorkspaceError:
+    def _conflict(self, changed: StaleFile, now: Document | None) -> WorkspaceError:
         what = ""
         if now is not None and self._change.seen.has_read(self._path):
             what = "\n" + self._since_prepared(now)

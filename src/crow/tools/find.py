@@ -20,7 +20,7 @@ from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.listing import find_ripgrep
 from crow.workspace.place import ResolvedPath
-from crow.workspace.search import Found, Searcher
+from crow.workspace.search import FoundPaths, Searcher
 
 DESCRIPTION = (
     "Find files by name: a name such as `setup.py`, or a glob such as `**/*.py` or `src/*.{ts,tsx}`. "
@@ -122,7 +122,7 @@ class FindAction:
         end = "/" if path.endswith("/") else ""
         return one_line(shown(relative_to(path.rstrip("/"), self._workspace.roots[0])), 4096) + end
 
-    def _notes(self, found: Found) -> list[str]:
+    def _notes(self, found: FoundPaths) -> list[str]:
         notes: list[str] = []
         if not found.paths:
             hint = "" if "*" in self._pattern else f" Try *{self._pattern}*"

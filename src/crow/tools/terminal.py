@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from crow.actions import Deed
-from crow.errors import FileChanged
+from crow.errors import StaleFile
 from crow.events import CallProgressed, Journal, Remark
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import LONGEST as LONGEST_PATH
@@ -201,8 +201,8 @@ class CommandAction:
         """Another folder may have taken its name since the person agreed."""
         try:
             await self._workspace.stat(self._folder)
-        except FileChanged as changed:
-            raise FileChanged(f"{changed.message} The command was not started.") from None
+        except StaleFile as changed:
+            raise StaleFile(f"{changed.message} The command was not started.") from None
 
     def interrupted(self, reason: str) -> ToolResult:
         """What the command had printed by then is worth as much as what a whole one prints."""

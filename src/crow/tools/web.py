@@ -22,7 +22,7 @@ from crow.workspace.base import Workspace
 if TYPE_CHECKING:
     from crow.web.reading import Reading
     from crow.web.search import SearchService
-    from crow.web.search_results import Found
+    from crow.web.search_results import SearchResult
 
 LONGEST_TITLE = 120
 
@@ -271,7 +271,7 @@ def _title(query: str) -> str:
     return f"Search the web for “{one_line(query, 120)}”"
 
 
-def _entry(number: int, result: "Found") -> str:
+def _entry(number: int, result: "SearchResult") -> str:
     date = f" ({one_line(result.date, 40)})" if result.date else ""
     lines = [f"{number}. {one_line(result.title, 200)}{date}", f"   {one_line(result.url, 1000)}"]
     if result.snippet:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolKind, ToolResult
@@ -13,7 +13,7 @@ from crow.tools.arguments import ArgumentReader
 from crow.tools.base import OF_A_SESSION, Advice, ReadNeeded, verb_and_path
 from crow.tools.changing import (
     ChangeAction,
-    FileChange,
+    PreparedChange,
     ReadTracker,
     check_writable,
     off_loop_if_large,
@@ -87,7 +87,7 @@ class Write:
         text = await off_loop_if_large(size, lambda: text_after(before, arguments))
         await off_loop_if_large(size, lambda: check_writable(path.real, before, text))
         change = await show_change(path.real, before.text if before else None, text)
-        prepared = FileChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
+        prepared = PreparedChange(call.id, workspace, self._seen, path, before, change, unknown, self._advice)
         return WriteAction(prepared, arguments, [*notes, look.note] if look.note else notes)
 
     def _check(self, path: str, known: str, arguments: WriteArguments) -> None:
@@ -105,7 +105,7 @@ class Write:
 class WriteAction(ChangeAction):
     tool, verb = "write", "Write"
 
-    def __init__(self, change: FileChange, arguments: WriteArguments, notes: Sequence[str]) -> None:
+    def __init__(self, change: PreparedChange, arguments: WriteArguments, notes: Sequence[str]) -> None:
         """`notes` say how the content was read."""
         super().__init__(change)
         self._arguments = arguments
@@ -119,7 +119,7 @@ class WriteAction(ChangeAction):
             )
         return await super().perform(journal)
 
-    async def _rebased(self, changed: FileChanged, before: Document | None) -> tuple[Document | None, str]:
+    async def _rebased(self, changed: StaleFile, before: Document | None) -> tuple[Document | None, str]:
         """Only what is appended can be added to a newer text; who writes all of a file must know all of it."""
         if not self._arguments.append:
             remedy = self._change.advice.read_first

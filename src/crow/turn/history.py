@@ -128,7 +128,7 @@ class History:
                 | events.ArgumentsGrew()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
-                | events.FileChanging()
+                | events.FileBackedUp()
                 | events.BackgroundEnded()
                 | events.CommandGiven()
                 | events.CrowSaid()

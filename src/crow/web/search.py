@@ -20,7 +20,7 @@ from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.timeouts import timeout
 from crow.web.reach import with_proxy_hint
-from crow.web.search_results import Found, ResultFields, usable_results
+from crow.web.search_results import ResultFields, SearchResult, usable_results
 
 LONGEST_WAIT = 15.0
 """Seconds for one request."""
@@ -39,7 +39,7 @@ class SearchService(Protocol):
         """Who will be asked."""
         ...
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int) -> list[SearchResult]:
         """WebError if the service cannot be used."""
         ...
 
@@ -88,7 +88,7 @@ class DuckDuckGo:
     name = "DuckDuckGo"
     host = DUCKDUCKGO_HOST
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int) -> list[SearchResult]:
         try:
             # In a thread: the library waits for the network, and takes a moment to load.
             async with timeout(_LONGEST_LIBRARY_WAIT):
@@ -239,7 +239,7 @@ class ApiService:
         self._api = api
         self._account = account
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int) -> list[SearchResult]:
         content = await self._ask(self._api.request(query, most))
         try:
             answer = msgspec.json.decode(content, type=self._api.answer)

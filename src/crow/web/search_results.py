@@ -15,7 +15,7 @@ LATEST = 100_000_000_000
 _TAG = re.compile(r"<[^<>]{0,200}>")
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     title: str
     url: str
     snippet: str = ""
@@ -38,12 +38,12 @@ class _Result(msgspec.Struct):
     snippet: str | None = None
 
 
-def usable_results(entries: Sequence[Any], fields: ResultFields, most: int) -> list[Found]:
+def usable_results(entries: Sequence[Any], fields: ResultFields, most: int) -> list[SearchResult]:
     """The entries that `web_fetch` could open, and no more than are wanted. An odd entry costs none of the others.
 
     ValidationError if there are entries, and all of them are odd.
     """
-    found: list[Found] = []
+    found: list[SearchResult] = []
     odd: msgspec.ValidationError | None = None
     for entry in entries:
         try:
@@ -55,12 +55,12 @@ def usable_results(entries: Sequence[Any], fields: ResultFields, most: int) -> l
     return [entry for entry in found if entry.url.startswith(("http://", "https://")) and host_of(entry.url)][:most]
 
 
-def _read_entry(entry: Any, fields: ResultFields) -> Found:
+def _read_entry(entry: Any, fields: ResultFields) -> SearchResult:
     given = msgspec.convert(entry, dict[str, Any])
     named = {"url": fields.url, "title": fields.title, "snippet": fields.snippet}
     result = msgspec.convert({ours: given.get(theirs) for ours, theirs in named.items()}, _Result)
     date = next((given[name] for name in fields.dates if given.get(name)), None)
-    return Found(_without_tags(result.title), result.url, _without_tags(result.snippet), _date_text(date))
+    return SearchResult(_without_tags(result.title), result.url, _without_tags(result.snippet), _date_text(date))
 
 
 def _date_text(given: Any) -> str:

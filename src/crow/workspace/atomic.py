@@ -17,7 +17,7 @@ from threading import Event
 from types import TracebackType
 from typing import Self
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.workspace.failures import unwritable
 from crow.workspace.place import PinnedFile, ResolvedPath
@@ -31,7 +31,7 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 def replace_file(path: ResolvedPath, content: bytes, expected: bytes | None, given_up: Event) -> tuple[str, ...]:
     """Puts `content` where `expected` is (None: where nothing is), and says what of the old file was not kept.
 
-    FileChanged if something else is there, also if it came a moment ago. Once `given_up` is set, nothing is replaced.
+    StaleFile if something else is there, also if it came a moment ago. Once `given_up` is set, nothing is replaced.
     """
     try:
         with PinnedFile(path, make_folders=expected is None) as target:
@@ -81,13 +81,13 @@ def obstacle_to_writing(path: ResolvedPath) -> str:
         return str(unwritable(path.real, error))
 
 
-def _gone(path: str) -> FileChanged:
-    return FileChanged(f"{shown(path)} is not there any more, or its folder is not.")
+def _gone(path: str) -> StaleFile:
+    return StaleFile(f"{shown(path)} is not there any more, or its folder is not.")
 
 
 def _expect(target: PinnedFile, content: bytes) -> None:
     if not target.holds(content):
-        raise FileChanged(f"{shown(target.path)} has changed meanwhile.")
+        raise StaleFile(f"{shown(target.path)} has changed meanwhile.")
 
 
 def _check_wanted(target: PinnedFile, given_up: Event) -> None:
@@ -148,7 +148,7 @@ class _Temporary:
         try:
             os.link(self._name, self._target.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            raise FileChanged(f"{shown(self._target.path)} exists by now.") from None
+            raise StaleFile(f"{shown(self._target.path)} exists by now.") from None
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise

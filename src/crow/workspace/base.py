@@ -126,7 +126,7 @@ class Workspace(Protocol):
     async def pin(self, folder: ResolvedPath) -> ResolvedPath:
         """The path, held to the folder that it leads to now. Raises WorkspaceError if that is no folder.
 
-        Whatever is done with it raises FileChanged if another folder has taken its name.
+        Whatever is done with it raises StaleFile if another folder has taken its name.
         """
         ...
 
@@ -172,7 +172,7 @@ class Workspace(Protocol):
         """Writes a text over the document that it was made from (None: the file must not exist yet).
 
         Looks once more, immediately before writing: if the file is no longer as `before` says, nothing is written and
-        FileChanged is raised. Encoding, mark, mode and owner are kept; missing folders are made for a new file. All
+        StaleFile is raised. Encoding, mark, mode and owner are kept; missing folders are made for a new file. All
         of the text is written or nothing. Gives what is there afterwards, since an editor may format what it saves.
 
         `like` is another document whose encoding and mark the text gets, to make the file what it once was.

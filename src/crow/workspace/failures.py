@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.paths import shown
 
 
@@ -24,18 +24,18 @@ def unwritable(path: str, error: OSError) -> WorkspaceError:
             return WorkspaceError(f"{path} was not written: {reason(error)}. It is as it was.")
 
 
-def led_elsewhere(path: str) -> FileChanged:
+def led_elsewhere(path: str) -> StaleFile:
     """The error for a resolved path, which had no symbolic link on it when somebody agreed to it, and has one now."""
-    return FileChanged(f"{shown(path)} has changed since it was approved: there is a symbolic link on its path now.")
+    return StaleFile(f"{shown(path)} has changed since it was approved: there is a symbolic link on its path now.")
 
 
-def another_folder(path: str) -> FileChanged:
+def another_folder(path: str) -> StaleFile:
     """The error for a path whose folder was replaced by another one since somebody agreed to it."""
-    return FileChanged(f"{shown(path)} has changed since it was approved: its folder was replaced by another one.")
+    return StaleFile(f"{shown(path)} has changed since it was approved: its folder was replaced by another one.")
 
 
-def folder_gone(path: str) -> FileChanged:
-    return FileChanged(f"{shown(path)} has changed since it was approved: its folder is gone.")
+def folder_gone(path: str) -> StaleFile:
+    return StaleFile(f"{shown(path)} has changed since it was approved: its folder is gone.")
 
 
 def kind(mode: int) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from crow.errors import ClientRefused, FileChanged, WorkspaceError
+from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.timeouts import timeout
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath, open_resolved
@@ -128,7 +128,7 @@ class Gathered:
                 return
             try:
                 content = self._content(match.path)
-            except (FileChanged, OSError):
+            except (StaleFile, OSError):
                 continue  # it was a file when it was listed; now it is gone, or leads somewhere else
             if is_binary(content):
                 self.binary += 1
@@ -158,7 +158,7 @@ def _first_matches(match: FileMatches, most: int) -> FileMatches:
 
 
 def read_pinned(path: str) -> bytes:
-    """The bytes of a file that matches, none of which is huge. FileChanged if a symbolic link leads to it by now."""
+    """The bytes of a file that matches, none of which is huge. StaleFile if a symbolic link leads to it by now."""
     with open(open_pinned(path), "rb") as file:
         return file.read()
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.paths import is_inside, shown, spelled
 from crow.workspace.failures import another_folder, folder_gone, kind, led_elsewhere, unwritable
 
@@ -69,7 +69,7 @@ def resolve_path(path: str, home: str) -> ResolvedPath:
 def pinned(path: ResolvedPath) -> ResolvedPath:
     """The path, held to the folder that lies at its end: another one that takes its name is another path.
 
-    WorkspaceError if no folder lies there; FileChanged if it leads elsewhere by now; else OSError.
+    WorkspaceError if no folder lies there; StaleFile if it leads elsewhere by now; else OSError.
     """
     status = status_of(path)
     if not stat.S_ISDIR(status.st_mode):
@@ -157,9 +157,9 @@ class PinnedFile:
         if obstacle := self.obstacle(status):
             raise WorkspaceError(obstacle)
         if status is None and expects_file:
-            raise FileChanged(f"{shown(self.path)} does not exist any more.")
+            raise StaleFile(f"{shown(self.path)} does not exist any more.")
         if status is not None and not expects_file:
-            raise FileChanged(f"{shown(self.path)} exists by now.")
+            raise StaleFile(f"{shown(self.path)} exists by now.")
         return status
 
     def sync(self) -> None:
@@ -176,7 +176,7 @@ class PinnedFile:
 
 
 def open_resolved(path: ResolvedPath, flags: int) -> int:
-    """Opens what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
+    """Opens what lies at a resolved path. StaleFile if it leads elsewhere by now; else OSError."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         if not hasattr(os, "O_PATH"):  # one may pass through folders that one may not open (macOS)
@@ -190,7 +190,7 @@ def open_resolved(path: ResolvedPath, flags: int) -> int:
 
 
 def status_of(path: ResolvedPath) -> os.stat_result:
-    """The status of what lies at a resolved path. FileChanged if it leads elsewhere by now; else OSError."""
+    """The status of what lies at a resolved path. StaleFile if it leads elsewhere by now; else OSError."""
     if not hasattr(os, "O_PATH"):
         refuse_link(path.real)
         return _expected(path, os.stat(path.real))
@@ -216,7 +216,7 @@ def _expected(path: ResolvedPath, status: os.stat_result) -> os.stat_result:
 
 
 def verify(path: ResolvedPath) -> None:
-    """FileChanged if a resolved path leads elsewhere by now, be there something at its end or not."""
+    """StaleFile if a resolved path leads elsewhere by now, be there something at its end or not."""
     with contextlib.suppress(OSError):
         status_of(path)
 
@@ -226,7 +226,7 @@ def pinned_only(paths: Sequence[str]) -> list[str]:
     kept: list[str] = []
     for folder, group in groupby(paths, lambda path: os.path.dirname(path.rstrip("/"))):
         with (
-            contextlib.suppress(OSError, FileChanged),
+            contextlib.suppress(OSError, StaleFile),
             PinnedFile(ResolvedPath(os.path.join(folder, "."))) as file,
         ):
             kept += [path for path in group if _lies_in(file, os.path.basename(path.rstrip("/")))]
@@ -258,7 +258,7 @@ class Trail(NamedTuple):
 def trail_of(path: ResolvedPath, roots: Sequence[str]) -> Trail:
     """What lies above the workspace is left out: it changes for reasons of its own.
 
-    FileChanged if the path leads elsewhere by now.
+    StaleFile if the path leads elsewhere by now.
     """
     verify(path)
     passed: list[os.stat_result] = []
@@ -274,7 +274,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def refuse_link(path: str) -> None:
-    """FileChanged if a resolved path leads over a symbolic link by now, be there something at its end or not."""
+    """StaleFile if a resolved path leads over a symbolic link by now, be there something at its end or not."""
     if os.path.realpath(path) != path:
         raise led_elsewhere(path)
 

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from crow.disk import Disk
-from crow.errors import FileChanged, WorkspaceError
+from crow.errors import StaleFile, WorkspaceError
 from crow.workspace.base import Workspace
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
@@ -77,7 +77,7 @@ class Findings(NamedTuple):
     cut: Cut
 
 
-class Found(NamedTuple):
+class FoundPaths(NamedTuple):
     paths: list[str]
     """Absolute, sorted; those of folders end in `/`."""
     total: int
@@ -90,7 +90,7 @@ class Searcher:
         self._disk = disk or Disk("/")
         self.limits = limits or Limits()
 
-    async def find(self, root: str, pattern: str) -> Found:
+    async def find(self, root: str, pattern: str) -> FoundPaths:
         until = get_running_loop().time() + self.limits.seconds
         glob = Glob(pattern)
         is_plain_name = not any(character in pattern for character in "*?[{!")
@@ -106,7 +106,7 @@ class Searcher:
         # A listing goes by names, and may have been led elsewhere by a link that has gone again.
         pinned = await in_thread(self._disk, lambda _: pinned_only(chosen[:most]), until + _GRACE)
         chosen = [*pinned, *chosen[most:]]
-        return Found(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
+        return FoundPaths(chosen[:most], len(chosen), listed.cut or ("files" if len(chosen) > most else ""))
 
     async def search(self, query: Query, skip: Callable[[str], bool], editor: Workspace | None = None) -> Findings:
         """Files for which `skip` is true are not opened, unless the root is that very file. Where an editor is known to
@@ -331,7 +331,7 @@ def _open_all(
     """The names under which a child finds the open files, with their paths. What leads elsewhere by now is left out."""
     opened: dict[str, str] = {}
     for path in paths:
-        with contextlib.suppress(FileChanged, OSError):
+        with contextlib.suppress(StaleFile, OSError):
             descriptor = _open_with(texts[path]) if path in texts else _above_a_shells(open_pinned(path))
             closing.callback(os.close, descriptor)
             opened[f"/dev/fd/{descriptor}"] = path

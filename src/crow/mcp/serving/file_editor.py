@@ -14,7 +14,7 @@ from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, ReadNeeded, Tool, verb_and_path
 from crow.tools.changing import (
-    FileChange,
+    PreparedChange,
     ReadTracker,
     check_writable,
     count_lines,
@@ -25,7 +25,7 @@ from crow.tools.changing import (
 )
 from crow.tools.edit import Edit, EditAction
 from crow.tools.editing.matching import EditPlan
-from crow.tools.editing.places import Replacement, apply, with_ends_of, without_foreign_ends
+from crow.tools.editing.places import FileReplacement, apply, with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
 from crow.tools.write import Write
@@ -241,11 +241,11 @@ async def prepare_insert(
     new = apply(before.text, [replacement])
     check_writable(resolved, before, new)
     change = await show_change(resolved, before.text, new)
-    prepared = FileChange(call.id, workspace, seen, target, before, change, unknown, ADVICE)
+    prepared = PreparedChange(call.id, workspace, seen, target, before, change, unknown, ADVICE)
     return EditAction(prepared, EditPlan([replacement]))
 
 
-def replacement_after(before: str, line: int, text: str) -> Replacement:
+def replacement_after(before: str, line: int, text: str) -> FileReplacement:
     """The replacement of nothing by whole lines. After a last line without an end, that line gets one instead."""
     end = usual_line_end(before)
     fitted = with_ends_of("", without_foreign_ends(before, text), end)
@@ -253,5 +253,5 @@ def replacement_after(before: str, line: int, text: str) -> Replacement:
     for _ in range(line):
         start = before.find("\n", start) + 1
         if start == 0:
-            return Replacement(len(before), len(before), end + fitted, 1)
-    return Replacement(start, start, fitted if fitted.endswith(("\n", "\r")) else fitted + end, 1)
+            return FileReplacement(len(before), len(before), end + fitted, 1)
+    return FileReplacement(start, start, fitted if fitted.endswith(("\n", "\r")) else fitted + end, 1)

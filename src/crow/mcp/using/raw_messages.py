@@ -213,8 +213,9 @@ def repaired(message: bytes | bytearray) -> bytes:
         message.decode()
     except UnicodeDecodeError:
         message = message.decode("utf-8", "replace").encode()
-    return bytes(_HALVES.sub(_whole, message))
+    return bytes(_HALVES.sub(_replace_lone_surrogate, message))
 
 
-def _whole(match: re.Match[bytes]) -> bytes:
+def _replace_lone_surrogate(match: re.Match[bytes]) -> bytes:
+    """The escape of half a character becomes the sign for what cannot be read; that of a whole one stays."""
     return match[1] + b"\\" + (b"ufffd" if len(match[2]) == _ONE_HALF else match[2])

@@ -200,7 +200,7 @@ async def changes_of(arguments: Mapping[str, Any], workspace: Workspace) -> tupl
     if replaced := _replacements(arguments):
         diffs = tuple(DiffBlock(path, "modify", old, new) for old, new in replaced)
     else:
-        diffs = await _whole(resolved, arguments, workspace)
+        diffs = await _whole_file_change(resolved, arguments, workspace)
     return diffs if sum(len(diff.old_text) + len(diff.new_text) for diff in diffs) <= LARGEST_DIFF else ()
 
 
@@ -241,7 +241,9 @@ def _replacement(part: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-async def _whole(path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace) -> tuple[DiffBlock, ...]:
+async def _whole_file_change(
+    path: ResolvedPath, arguments: Mapping[str, Any], workspace: Workspace
+) -> tuple[DiffBlock, ...]:
     text = _whole_text(arguments)
     if text is None or len(text) > LARGEST_DIFF:
         return ()

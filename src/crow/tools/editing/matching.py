@@ -17,8 +17,8 @@ from crow.errors import WorkspaceError
 from crow.tools.base import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
 from crow.tools.editing.places import (
-    Match,
-    Replacement,
+    FileReplacement,
+    PlainMatch,
     Source,
     apply,
     joined_with,
@@ -47,7 +47,7 @@ from crow.tools.editing.soundness import (
 )
 from crow.tools.editing.tolerant import (
     MOST_PLACES,
-    Found,
+    TolerantMatches,
     corrected_matches,
     match_in_block,
     match_without_first,
@@ -62,7 +62,7 @@ LARGEST_TEXT = 16 * 1024 * 1024
 
 
 class EditPlan(NamedTuple):
-    replacements: list[Replacement]
+    replacements: list[FileReplacement]
     overlooked: tuple[str, ...] = ()
     """What had to be overlooked for a match, in words for the model."""
 
@@ -98,7 +98,7 @@ class _Planner:
         self._source = Source(text)
         self._edits = [_with_ends_of_the_file(text, edit) for edit in edits]
         self._manner = manner
-        self._found: list[Replacement] = []
+        self._found: list[FileReplacement] = []
         self._notes: list[str] = []
 
     def plan(self) -> EditPlan:
@@ -128,7 +128,7 @@ class _Planner:
             )
         self._found += [self._source.replacement(match, number) for match in matches]
 
-    def _matches(self, source: Source, edit: TextEdit, name: str) -> list[Match]:
+    def _matches(self, source: Source, edit: TextEdit, name: str) -> list[PlainMatch]:
         times = self._edits.count(edit)
         matches, notes = _match(source, edit, name, self._manner, times=times)
         self._notes += notes
@@ -181,12 +181,12 @@ def occurs_several_times(text: str, edit: TextEdit) -> bool:
 
 def _match(
     source: Source, edit: TextEdit, name: str, manner: MatchOptions, *, times: int
-) -> tuple[list[Match], tuple[str, ...]]:
+) -> tuple[list[PlainMatch], tuple[str, ...]]:
     """The places that an edit means, and what must be said of how they were found."""
     old = with_line_feeds(edit.old)
     if edit.all and (places := list(islice(occurrences(source.plain, old, step=len(old)), MOST_REPLACED + 1))):
         _check_expected(source, edit, places, name)
-        return [Match(start, start + len(old), edit.new) for start in places], ()
+        return [PlainMatch(start, start + len(old), edit.new) for start in places], ()
     places = list(islice(occurrences(source.plain, old), MOST_PLACES))
     if len(places) == 1 or (places and len(places) == times):
         around = (source.plain[: places[0]], source.plain[places[0] + len(old) :])
@@ -224,7 +224,7 @@ def _check_expected(source: Source, edit: TextEdit, places: Sequence[int], name:
         )
 
 
-def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
+def _meant(source: Source, found: TolerantMatches, edit: TextEdit) -> list[PlainMatch]:
     """Those of the places that the edit can mean; none if that is unclear."""
     if len(found.matches) == 1 or (edit.all and all(one.end <= other.start for one, other in pairwise(found.matches))):
         return found.matches
@@ -234,7 +234,7 @@ def _meant(source: Source, found: Found, edit: TextEdit) -> list[Match]:
 
 def _exact_matches(
     source: Source, edit: TextEdit, places: Sequence[int], name: str, manner: MatchOptions
-) -> tuple[list[Match], tuple[str, ...]]:
+) -> tuple[list[PlainMatch], tuple[str, ...]]:
     """The new text as it is, unless that surely breaks the file: one that takes the place of whole lines does not run
     into the line after them, and a usual slip is taken back where the file is sound without it."""
     old, new = with_line_feeds(edit.old), with_line_feeds(edit.new)
@@ -242,25 +242,25 @@ def _exact_matches(
     lost = old.endswith("\n") and new.strip() and not new.endswith("\n") and old[:-1] != new
     if lost and any(source.plain[end : end + 1] not in ("", "\n") for end in ends):
         note = f"{name}: the line end after the new text was kept, so that it does not run into the next line."
-        return [Match(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
+        return [PlainMatch(place, end, new + "\n") for place, end in zip(places, ends, strict=True)], (note,)
     if len(places) == 1 and (found := _corrected(source, places[0], old, new, manner)):
         what, match = found
         _check_classes(source, match, edit, name, manner, is_shifted=True)
         return [match], (f"{name} matched at line {source.line_of(match.start)} by overlooking {what}.",)
     if manner.alone and len(places) == 1:
-        _check_classes(source, Match(places[0], ends[0], new), edit, name, manner, is_shifted=False)
-    return [Match(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
+        _check_classes(source, PlainMatch(places[0], ends[0], new), edit, name, manner, is_shifted=False)
+    return [PlainMatch(place, end, edit.new) for place, end in zip(places, ends, strict=True)], ()
 
 
 def _check_classes(
-    source: Source, match: Match, edit: TextEdit, name: str, manner: MatchOptions, *, is_shifted: bool
+    source: Source, match: PlainMatch, edit: TextEdit, name: str, manner: MatchOptions, *, is_shifted: bool
 ) -> None:
     if has_functions(manner.path, edit.old, edit.new):
         check_classes(source.plain, match, name, is_shifted=is_shifted)
 
 
-def _corrected(source: Source, place: int, old: str, new: str, manner: MatchOptions) -> tuple[str, Match] | None:
-    literal = Match(place, place + len(old), new)
+def _corrected(source: Source, place: int, old: str, new: str, manner: MatchOptions) -> tuple[str, PlainMatch] | None:
+    literal = PlainMatch(place, place + len(old), new)
     match = match_without_first(source, place, old, new)
     if match is not None and "\n" in new.strip() and is_python(manner.path):
         # One line tells nothing of where it belongs; more that are sound are where they belong.

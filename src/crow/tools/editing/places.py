@@ -20,8 +20,8 @@ from crow.workspace.text import CRLF, first_line_end, usual_line_end, with_line_
 _CRLF = re.compile("\r\n")
 
 
-class Replacement(NamedTuple):
-    """`text[start:end]` becomes `new`."""
+class FileReplacement(NamedTuple):
+    """What an edit does to the file's own text: `text[start:end]` becomes `new`."""
 
     start: int
     end: int
@@ -30,8 +30,8 @@ class Replacement(NamedTuple):
     """Whose it is, counted from 1."""
 
 
-class Match(NamedTuple):
-    """A place in the text with line feeds, and what is to stand there."""
+class PlainMatch(NamedTuple):
+    """A place in the text with line feeds (`Source.plain`), and what is to stand there."""
 
     start: int
     end: int
@@ -76,9 +76,9 @@ class Source:
         """Counted as `read` does: a lone carriage return ends no line."""
         return self.text.count("\n", 0, self.offset(plain)) + 1
 
-    def replacement(self, match: Match, edit: int) -> Replacement:
+    def replacement(self, match: PlainMatch, edit: int) -> FileReplacement:
         start, end = self.offset(match.start), self.offset(match.end)
-        return Replacement(start, end, with_ends_of(self.text[start:end], match.new, self._line_end_at(end)), edit)
+        return FileReplacement(start, end, with_ends_of(self.text[start:end], match.new, self._line_end_at(end)), edit)
 
     def _line_end_at(self, place: int) -> str:
         """The next one; it is worth looking for only where there is more than one kind."""
@@ -136,14 +136,14 @@ def split_lines_of_any_end(text: str) -> list[str]:
 # --- replacements in a text that somebody has changed meanwhile
 
 
-def follow(replacements: Sequence[Replacement], before: str, now: str) -> list[Replacement] | None:
+def follow(replacements: Sequence[FileReplacement], before: str, now: str) -> list[FileReplacement] | None:
     """The same replacements in the text as it is now; None if one of the replaced texts was touched.
 
     A text that was the only one of its kind must still be. One of several is found by its lines: they must be
     unchanged, wherever they are by now.
     """
     tracks = _Tracks(before, now)
-    moved: list[Replacement] = []
+    moved: list[FileReplacement] = []
     only_places: dict[str, tuple[int | None, int | None]] = {}  # `all` means the same text many times over
     for replacement in replacements:
         old = before[replacement.start : replacement.end]
@@ -178,7 +178,7 @@ class _Tracks:
         return self._now[first + shift] + start - self._before[first]
 
 
-def _in_same_order(before: Sequence[Replacement], now: Sequence[Replacement]) -> bool:
+def _in_same_order(before: Sequence[FileReplacement], now: Sequence[FileReplacement]) -> bool:
     order = sorted(range(len(before)), key=lambda number: before[number][:2])
     return all(now[one].start <= now[other].start for one, other in pairwise(order))
 
@@ -186,7 +186,7 @@ def _in_same_order(before: Sequence[Replacement], now: Sequence[Replacement]) ->
 # --- what the file becomes
 
 
-def apply(text: str, replacements: Sequence[Replacement]) -> str:
+def apply(text: str, replacements: Sequence[FileReplacement]) -> str:
     """The text with everything replaced. Edits may share surroundings, but not what they change."""
     pieces: list[str] = []
     position = 0
@@ -196,9 +196,9 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _cores(text: str, replacements: Sequence[Replacement]) -> list[Replacement]:
+def _cores(text: str, replacements: Sequence[FileReplacement]) -> list[FileReplacement]:
     """What the replacements really change, in order. WorkspaceError if two of them change the same."""
-    cores: list[Replacement] = []
+    cores: list[FileReplacement] = []
     for group in _overlapping(replacements):
         cores += [_core(text, group[0])] if len(group) == 1 else _merged(text, group)
     for one, other in pairwise(cores):
@@ -207,7 +207,7 @@ def _cores(text: str, replacements: Sequence[Replacement]) -> list[Replacement]:
     return cores
 
 
-def _core(text: str, replacement: Replacement) -> Replacement:
+def _core(text: str, replacement: FileReplacement) -> FileReplacement:
     """Without the beginning and the end that the old and the new text have in common."""
     old, new = text[replacement.start : replacement.end], replacement.new
     head = common_beginning(old, new)
@@ -217,9 +217,9 @@ def _core(text: str, replacement: Replacement) -> Replacement:
     )
 
 
-def _overlapping(replacements: Sequence[Replacement]) -> list[list[Replacement]]:
+def _overlapping(replacements: Sequence[FileReplacement]) -> list[list[FileReplacement]]:
     """The replacements in order, those together that have a part of the text in common."""
-    groups: list[list[Replacement]] = []
+    groups: list[list[FileReplacement]] = []
     end = -1
     for replacement in sorted(replacements, key=lambda one: (one.start, one.end)):
         if replacement.start < end:
@@ -230,7 +230,7 @@ def _overlapping(replacements: Sequence[Replacement]) -> list[list[Replacement]]
     return groups
 
 
-def _merged(text: str, group: Sequence[Replacement]) -> list[Replacement]:
+def _merged(text: str, group: Sequence[FileReplacement]) -> list[FileReplacement]:
     """For replacements that overlap: the lines that each of them changes. Two may change a line only in the same way.
 
     Merged by lines and never by characters: what two edits make of one line is what neither of them says.
@@ -238,13 +238,13 @@ def _merged(text: str, group: Sequence[Replacement]) -> list[Replacement]:
     start, end = group[0].start, max(one.end for one in group)
     lines = split_lines(text[start:end])
     offsets = [start, *(start + length for length in accumulate(map(len, lines)))]
-    found: list[Replacement] = []
+    found: list[FileReplacement] = []
     for one in group:
         new = split_lines(text[start : one.start] + one.new + text[one.end : end])
         for change in _line_by_line(compare_lines(lines, new)):
             made = "".join(new[change.new_start : change.new_end])
-            found.append(Replacement(offsets[change.old_start], offsets[change.old_end], made, one.edit))
-    merged: list[Replacement] = []
+            found.append(FileReplacement(offsets[change.old_start], offsets[change.old_end], made, one.edit))
+    merged: list[FileReplacement] = []
     for one in sorted(found, key=lambda one: (one.start, one.end)):
         last = merged[-1] if merged else None
         if last is not None and one[:3] == last[:3]:
@@ -268,7 +268,7 @@ def _line_by_line(changes: Sequence[Change]) -> Iterator[Change]:
             yield Change(old, old + 1, new, new + 1)
 
 
-def _may_follow(text: str, one: Replacement, other: Replacement) -> bool:
+def _may_follow(text: str, one: FileReplacement, other: FileReplacement) -> bool:
     """Whether two texts that are inserted at one place can stand there one after the other: if both are whole lines."""
     begins = one.start == 0 or text[one.start - 1] == "\n"
     ends = one.start == len(text) or text[one.start] in "\r\n"
@@ -277,7 +277,7 @@ def _may_follow(text: str, one: Replacement, other: Replacement) -> bool:
     )
 
 
-def _overlap(text: str, one: Replacement, other: Replacement) -> WorkspaceError:
+def _overlap(text: str, one: FileReplacement, other: FileReplacement) -> WorkspaceError:
     line = text.count("\n", 0, max(one.start, other.start)) + 1
     first, second = sorted((one.edit, other.edit))
     return WorkspaceError(
@@ -286,7 +286,7 @@ def _overlap(text: str, one: Replacement, other: Replacement) -> WorkspaceError:
     )
 
 
-def joined_with(text: str, first: Sequence[Replacement], then: Sequence[Replacement]) -> list[Replacement]:
+def joined_with(text: str, first: Sequence[FileReplacement], then: Sequence[FileReplacement]) -> list[FileReplacement]:
     """One list of replacements for two that follow each other: the second is about what the first made."""
     joined = _cores(text, first)
     for late in sorted(then, key=lambda replacement: replacement.start, reverse=True):
@@ -294,11 +294,11 @@ def joined_with(text: str, first: Sequence[Replacement], then: Sequence[Replacem
     return joined
 
 
-def _with_late(text: str, cores: Sequence[Replacement], late: Replacement) -> list[Replacement]:
+def _with_late(text: str, cores: Sequence[FileReplacement], late: FileReplacement) -> list[FileReplacement]:
     """`late` is about the text with the cores replaced: those that it touches become one with it."""
-    before: list[Replacement] = []
-    touched: list[Replacement] = []
-    after: list[Replacement] = []
+    before: list[FileReplacement] = []
+    touched: list[FileReplacement] = []
+    after: list[FileReplacement] = []
     grown = start_shift = end_shift = 0
     head = tail = ""
     for core in cores:
@@ -317,4 +317,4 @@ def _with_late(text: str, cores: Sequence[Replacement], late: Replacement) -> li
             end_shift = grown
     start = min([late.start - start_shift, *(core.start for core in touched)])
     end = max([late.end - end_shift, *(core.end for core in touched)])
-    return [*before, Replacement(start, end, head + late.new + tail, late.edit), *after]
+    return [*before, FileReplacement(start, end, head + late.new + tail, late.edit), *after]

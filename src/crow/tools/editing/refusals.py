@@ -12,7 +12,7 @@ from crow.tools.editing.omissions import left_out
 from crow.tools.editing.places import Source, only_place
 from crow.tools.editing.readings import AS_READ, inside_fence, numbered_rests, numbers_of
 from crow.tools.editing.soundness import ending_of, is_code
-from crow.tools.editing.tolerant import MOST_PLACES, Found
+from crow.tools.editing.tolerant import MOST_PLACES, TolerantMatches
 from crow.workspace.text import with_line_feeds
 
 MOST_PLACES_NAMED = 20
@@ -64,7 +64,7 @@ def ambiguous(source: Source, places: Sequence[int], name: str, manner: MatchOpt
     )
 
 
-def unclear(source: Source, found: Found, name: str, manner: MatchOptions) -> str:
+def unclear(source: Source, found: TolerantMatches, name: str, manner: MatchOptions) -> str:
     places = [match.start for match in found.matches]
     return (
         f"{name} is ambiguous: its old text is not there exactly, and by overlooking {found.what} it could be "

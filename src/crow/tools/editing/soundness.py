@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import indent_of
 from crow.tools.editing.forms import STRIPPED
-from crow.tools.editing.places import Match
+from crow.tools.editing.places import PlainMatch
 
 LARGEST_COMPILED = 256 * 1024
 """Characters of a file that is compiled to be judged."""
@@ -70,7 +70,9 @@ def parsed(text: str) -> Any:
             return None
 
 
-def first_sound(path: str, text: str, literal: Match, others: Iterator[tuple[str, Match]]) -> tuple[str, Match] | None:
+def first_sound(
+    path: str, text: str, literal: PlainMatch, others: Iterator[tuple[str, PlainMatch]]
+) -> tuple[str, PlainMatch] | None:
     """The first of other matches that leaves a text sound, where the literal one breaks it; None if there is none."""
     for number, other in enumerate(others):
         if number == 0 and (_is_sound(path, text, literal) or (is_python(path) and not compiles(text))):
@@ -80,7 +82,7 @@ def first_sound(path: str, text: str, literal: Match, others: Iterator[tuple[str
     return None
 
 
-def _is_sound(path: str, text: str, match: Match) -> bool:
+def _is_sound(path: str, text: str, match: PlainMatch) -> bool:
     """Whether what a text becomes can be meant, for all that can be told."""
     if is_python(path):
         return compiles(text[: match.start] + match.new + text[match.end :])
@@ -142,7 +144,7 @@ def has_functions(path: str, old: str, new: str) -> bool:
     return written and is_python(path) and not ("\n" in old and _BEGINS.search(old, old.find("\n") + 1))
 
 
-def match_of_methods(text: str, place: int, old: str, new: str) -> Match | None:
+def match_of_methods(text: str, place: int, old: str, new: str) -> PlainMatch | None:
     """What an edit is to be that adds methods to the end of one: they are indented as that. None for any other."""
     found = _BEGINS.search(new, new.find("\n") + 1)
     begins, end = text.rfind("\n", 0, place) + 1, place + len(old)
@@ -164,7 +166,7 @@ def match_of_methods(text: str, place: int, old: str, new: str) -> Match | None:
     if not all(line.startswith(actual) for line in head.split("\n")[1:] if line.strip(STRIPPED)):
         first, _, rest = head.partition("\n")
         head = f"{first}\n{_shifted(rest, text[begins:place])}"
-    match = Match(place, end, head + _shifted(added, indent))
+    match = PlainMatch(place, end, head + _shifted(added, indent))
     return match if _functions_of(text[:place] + match.new + text[end:]) else None
 
 
@@ -172,7 +174,7 @@ def _shifted(text: str, indent: str) -> str:
     return "\n".join(indent + line if line.strip(STRIPPED) else line for line in text.split("\n"))
 
 
-def check_classes(text: str, match: Match, name: str, *, is_shifted: bool) -> None:
+def check_classes(text: str, match: PlainMatch, name: str, *, is_shifted: bool) -> None:
     """WorkspaceError if methods of the file become a part of a function, or a shifted match adds some to a method."""
     if not indent_of(text[text.rfind("\n", 0, match.start) + 1 : match.end + 1]):
         return

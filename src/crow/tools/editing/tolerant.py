@@ -12,7 +12,7 @@ from typing import NamedTuple
 from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import LineFit, indent_of
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
-from crow.tools.editing.places import Match, Source, occurrences
+from crow.tools.editing.places import PlainMatch, Source, occurrences
 from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, has_braces, is_code
@@ -25,19 +25,19 @@ MOST_COMPARED = 100_000
 """Lines that may be compared with those of an old text at places where it does not fit."""
 
 
-class Found(NamedTuple):
+class TolerantMatches(NamedTuple):
     """Places that an old text may mean, all of them found by overlooking the same."""
 
     what: str
     """What was overlooked, in words."""
-    matches: list[Match]
+    matches: list[PlainMatch]
     line: int | None = None
     """The line that the model said it is at."""
     problem: str = ""
     """Why the new text cannot be read in the same way."""
 
 
-def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: str = "") -> Iterator[Found]:
+def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: str = "") -> Iterator[TolerantMatches]:
     """The places by what had to be overlooked, from little to much. Nothing is yielded for what gives no place.
 
     `every`: whether all places are meant. Else the new text is fitted only where the place is the only one.
@@ -48,9 +48,9 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
         places = list(islice(occurrences(source.plain, reading.old), most)) if reading.old.strip() else []
         if places:
             length = len(reading.old)
-            matches = [Match(place, place + length, reading.new) for place in places]
+            matches = [PlainMatch(place, place + length, reading.new) for place in places]
             if _is_there(source, reading, matches):
-                yield Found(reading.what, matches, reading.line, reading.problem)
+                yield TolerantMatches(reading.what, matches, reading.line, reading.problem)
     for reading in readings:
         yield from _by_form(source, reading, path, most=most)
     for level, what, mark in (
@@ -60,10 +60,10 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
         if mark in source.plain:
             matches = list(islice(_unescaped_places(source, level, old, new), most))
             if matches:
-                yield Found(what, matches)
+                yield TolerantMatches(what, matches)
 
 
-def _is_there(source: Source, reading: Reading, matches: Sequence[Match]) -> bool:
+def _is_there(source: Source, reading: Reading, matches: Sequence[PlainMatch]) -> bool:
     """Whether the places are where a reading must be to be one."""
     return not reading.only_there or any(source.line_of(match.start) == reading.line for match in matches)
 
@@ -74,9 +74,9 @@ def _with_line_ends(path: str, reading: Reading) -> Reading:
     return reading if meant is None else reading._replace(new=meant)
 
 
-def corrected_matches(source: Source, place: int, old: str, new: str) -> Iterator[tuple[str, Match]]:
+def corrected_matches(source: Source, place: int, old: str, new: str) -> Iterator[tuple[str, PlainMatch]]:
     """For an old text that is there exactly: what else its new text may be meant as, and what is overlooked then."""
-    literal = Match(place, place + len(old), new)
+    literal = PlainMatch(place, place + len(old), new)
     begins = source.line_start(place)
     before = source.plain[begins:place]
     if not before.strip(STRIPPED) and not old.startswith("\n"):
@@ -89,7 +89,7 @@ def corrected_matches(source: Source, place: int, old: str, new: str) -> Iterato
             yield "look-alike characters", literal._replace(new=plain)
 
 
-def _indented(source: Source, begins: int, place: int, old: str, new: str) -> Match | None:
+def _indented(source: Source, begins: int, place: int, old: str, new: str) -> PlainMatch | None:
     """For one line that was copied without its indent, or with a part of it, where new lines are added to it: they get
     the rest of that indent."""
     if begins == place or "\n" in old.strip("\n") or "\n" not in new:
@@ -99,10 +99,10 @@ def _indented(source: Source, begins: int, place: int, old: str, new: str) -> Ma
     block = _Block.of(new)
     lines = new.split("\n")
     fitted = "\n".join(fit.fit(lines[: len(lines) - block.newlines_after])) + "\n" * block.newlines_after
-    return Match(begins, place + len(old), fitted)
+    return PlainMatch(begins, place + len(old), fitted)
 
 
-def _first_indented(before: str, literal: Match, old: str) -> Match | None:
+def _first_indented(before: str, literal: PlainMatch, old: str) -> PlainMatch | None:
     """For lines of which the first has its indent in one of the texts alone: it is to have it once."""
     first = indent_of(literal.new.split("\n", 1)[0])
     if before and first.startswith(before) and not indent_of(old):
@@ -112,7 +112,7 @@ def _first_indented(before: str, literal: Match, old: str) -> Match | None:
     return None
 
 
-def match_in_block(source: Source, place: int, old: str, new: str) -> Match | None:
+def match_in_block(source: Source, place: int, old: str, new: str) -> PlainMatch | None:
     """For a line of Python that was copied without its indent, and others right below it that are written like it:
     they are in its block. Taken as they are written, the first of them would end it."""
     lines = new.rstrip("\n").split("\n")
@@ -128,7 +128,7 @@ def match_in_block(source: Source, place: int, old: str, new: str) -> Match | No
     return match
 
 
-def match_without_first(source: Source, place: int, old: str, new: str) -> Match | None:
+def match_without_first(source: Source, place: int, old: str, new: str) -> PlainMatch | None:
     """For lines of which the first was copied without its indent and then taken away: the next keeps its own."""
     begins = source.line_start(place)
     if begins == place or source.plain[begins:place].strip(STRIPPED) or "\n" not in old.strip("\n"):
@@ -143,13 +143,13 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Match
     indents = {line.strip(STRIPPED): indent_of(line) for line in mine[1:]}
     if any(indents.get(line.strip(STRIPPED), indent_of(line)) != indent_of(line) for line in lines[1:]):
         return None  # all of the lines were moved, and the first with them
-    return Match(begins, place + len(old), "\n".join([indent_of(kept) + lines[0].lstrip(STRIPPED), *lines[1:]]))
+    return PlainMatch(begins, place + len(old), "\n".join([indent_of(kept) + lines[0].lstrip(STRIPPED), *lines[1:]]))
 
 
 # --- by forms
 
 
-def _by_form(source: Source, reading: Reading, path: str, *, most: int) -> Iterator[Found]:
+def _by_form(source: Source, reading: Reading, path: str, *, most: int) -> Iterator[TolerantMatches]:
     """The places where the text has the same form: the strongest form tells whether there are any."""
     if not reading.old.strip(STRIPPED + "\n"):
         return
@@ -161,7 +161,7 @@ def _by_form(source: Source, reading: Reading, path: str, *, most: int) -> Itera
     if places:
         matches = [place.match(reading.new) for place in places]
         if _is_there(source, reading, matches):
-            yield Found(search.overlooked(places[0]), matches, reading.line, reading.problem)
+            yield TolerantMatches(search.overlooked(places[0]), matches, reading.line, reading.problem)
 
 
 class _Place(NamedTuple):
@@ -175,7 +175,7 @@ class _Place(NamedTuple):
     is_in_midst: bool
     """The place begins after other text in the same line."""
 
-    def match(self, text: str) -> Match:
+    def match(self, text: str) -> PlainMatch:
         """What is to stand there."""
         new, old = _Block.of(text), self.old
         if not any(line.strip(STRIPPED) for line in new.lines):
@@ -185,7 +185,7 @@ class _Place(NamedTuple):
             lines = [lines[0].removeprefix(indent_of(old.lines[0])), *lines[1:]]
         before = "\n" * max(0, new.newlines_before - old.newlines_before)
         after = "\n" * max(0, new.newlines_after - old.newlines_after)
-        return Match(self.start, self.end, before + "\n".join(self.fit.fit(lines)) + after)
+        return PlainMatch(self.start, self.end, before + "\n".join(self.fit.fit(lines)) + after)
 
 
 class _FormSearch:
@@ -213,7 +213,7 @@ class _FormSearch:
                 "The lines of the old text are too much alike, and so are those of the file, to tell where it is "
                 "meant. Copy it exactly, with other lines around it."
             )
-        start, end = self._whole(start, end, level)
+        start, end = self._with_blanks_around(start, end, level)
         plain = self._source.plain
         actual = _Block.of(plain[start:end])
         start += actual.lead
@@ -231,7 +231,7 @@ class _FormSearch:
         self._compared += len(old)
         return None
 
-    def _whole(self, start: int, end: int, level: Level) -> tuple[int, int]:
+    def _with_blanks_around(self, start: int, end: int, level: Level) -> tuple[int, int]:
         """The place with the indent of its first line and the blanks after its last one."""
         plain = self._source.plain
         if level >= Level.INDENTS:
@@ -276,13 +276,13 @@ class _Block(NamedTuple):
         return cls(lines[first:last], lead, trail, first, len(lines) - last)
 
 
-def _removal(plain: str, start: int, end: int, old: _Block, new: _Block) -> Match:
+def _removal(plain: str, start: int, end: int, old: _Block, new: _Block) -> PlainMatch:
     """Whole lines go with the line end that the old text had after or before them."""
     if old.newlines_after > new.newlines_after and plain[end : end + 1] == "\n":
-        return Match(start, end + 1, "")
+        return PlainMatch(start, end + 1, "")
     if old.newlines_before > new.newlines_before and plain[start - 1 : start] == "\n":
-        return Match(start - 1, end, "")
-    return Match(start, end, "")
+        return PlainMatch(start - 1, end, "")
+    return PlainMatch(start, end, "")
 
 
 def _cuts_a_word(text: str, place: int, wanted: str) -> bool:
@@ -342,7 +342,7 @@ def _listed(words: Sequence[str]) -> str:
 # --- what is escaped in the file alone
 
 
-def _unescaped_places(source: Source, level: Level, old: str, new: str) -> Iterator[Match]:
+def _unescaped_places(source: Source, level: Level, old: str, new: str) -> Iterator[PlainMatch]:
     """Places where the file has escapes for what the model wrote as it is meant: `&lt;` for `<`, two characters for a
     line end."""
     form, wanted = source.form(level), Form(old, level).normal
@@ -353,4 +353,4 @@ def _unescaped_places(source: Source, level: Level, old: str, new: str) -> Itera
         if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
             continue
         if (fitted := with_escapes_of(source.plain[start:end], old, new, level)) is not None:
-            yield Match(start, end, fitted)
+            yield PlainMatch(start, end, fitted)

@@ -404,10 +404,10 @@ def _number(written: str) -> int | float:
 def _unescaped(raw: str, name: str, closers: tuple[str, ...]) -> str:
     """What the characters between two quotes stand for. A backslash that escapes nothing is one that was meant."""
     if "\\" not in raw:
-        return _whole(raw)
+        return _with_joined_surrogates(raw)
     is_wrong = _NO_ESCAPE.search(raw) is not None
     if _DRIVE_PATH.fullmatch(raw) or (is_wrong and _PATH_NAME.search(name) and _FOLDED_PATH.fullmatch(raw)):
-        return _whole(raw)
+        return _with_joined_surrogates(raw)
 
     def meant(found: re.Match[str]) -> str:
         escaped = found[1]
@@ -419,10 +419,11 @@ def _unescaped(raw: str, name: str, closers: tuple[str, ...]) -> str:
             return found[0]
         return _ESCAPES.get(escaped, found[0])
 
-    return _whole(_ESCAPE.sub(meant, raw))
+    return _with_joined_surrogates(_ESCAPE.sub(meant, raw))
 
 
-def _whole(text: str) -> str:
+def _with_joined_surrogates(text: str) -> str:
+    """The text with each pair of surrogates as its one character. Unreadable if half of a pair is alone."""
     if _HALF.search(text) is None:
         return text
     text = _PAIR.sub(lambda pair: join_surrogates(pair[0]), text)

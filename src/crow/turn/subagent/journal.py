@@ -82,7 +82,7 @@ class SubagentJournal:
     def _passed_on(self, event: events.Event) -> Iterator[events.Event]:
         self._text.keep()
         match event:
-            case events.FileChanging() | events.FileWritten():
+            case events.FileBackedUp() | events.FileWritten():
                 yield event
             case events.PermissionAsked():
                 yield from self._made_known(event.call_id)
