@@ -16,6 +16,7 @@ from crow.store.failures import (
     KEPT,
     READ,
     damaged,
+    file_address,
     gone,
     may_only_be_read,
     no_plain_file,
@@ -177,7 +178,7 @@ class Database:
         if is_old and self._check_version(self._connection) == self._layout.version:
             return
         with self._transaction("BEGIN IMMEDIATE"):
-            # ReadTracker again now that nobody else can write: another process may have done it meanwhile.
+            # Looked at again now that nobody else can write: another process may have done it meanwhile.
             if _is_new(self._connection):
                 run_statements(self._connection, self._layout.create)
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -241,8 +242,7 @@ def _version_in(connection: sqlite3.Connection, path: str, known: int, tried: st
 
 def _connect(path: str, options: str, lock_timeout: float) -> sqlite3.Connection:
     """`options` are those of a `file:` address."""
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{quoted}?{options}", uri=True, timeout=lock_timeout, isolation_level=None)
+    return sqlite3.connect(file_address(path, options), uri=True, timeout=lock_timeout, isolation_level=None)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:

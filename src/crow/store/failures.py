@@ -1,5 +1,6 @@
 """What SQLite or the system says when the store cannot be used, in words for a person."""
 
+import contextlib
 import os
 import sqlite3
 
@@ -60,6 +61,8 @@ def storage_failed(path: str, error: "sqlite3.Error | OSError", tried: str = KEP
         code = sqlite3.SQLITE_CORRUPT  # text that is no UTF-8: Python's own complaint, which has no number
     if code == sqlite3.SQLITE_IOERR and _is_full(path):
         code = sqlite3.SQLITE_FULL  # SQLite tells a full disk from a broken one only when it writes the database itself
+    if code == sqlite3.SQLITE_FULL and not _is_full(path) and _is_damaged(path):
+        code = sqlite3.SQLITE_CORRUPT  # a page that is pointed to has a number beyond all that a file may have
     cause, remedy = _CAUSES.get(code, (str(error), "Try again; if it stays so, move the file away."))
     return _failed(path, cause, _LET_READ if tried == READ and code in _ONLY_TO_READ else remedy, tried)
 
@@ -124,6 +127,21 @@ def _is_full(path: str) -> bool:
     except OSError:
         return False
     return disk.f_bavail * disk.f_frsize < LITTLE_ROOM
+
+
+def _is_damaged(path: str) -> bool:
+    """Whether SQLite finds something wrong in the file. All of it is read."""
+    try:
+        with contextlib.closing(sqlite3.connect(file_address(path, "mode=ro"), uri=True)) as connection:
+            return connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def file_address(path: str, options: str) -> str:
+    """The file for SQLite, as a `file:` address with these options."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{quoted}?{options}"
 
 
 def _failed(path: str, cause: str, remedy: str, tried: str) -> StorageFailed:
