@@ -473,16 +473,18 @@ def ended(output: str, message: str, *, ok: bool) -> ToolCallUpdate:
         tool_call_id="c1",
         status="completed" if ok else "failed",
         content=shown(f"```\n{output}{message}\n```"),
-        raw_output={"ok": ok, "message": message},
+        raw_output={"ok": ok, "message": message, "exitCode": 0 if ok else 2},
     )
 
 
 def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
     paper = io.StringIO()
-    renderer = Renderer(Screen(paper), clock=Clock())
+    clock = Clock()
+    renderer = Renderer(Screen(paper), clock=clock)
     renderer.update(ToolCall(tool_call_id="c1", title="true", kind="execute", status="in_progress"))
     renderer.update(ended("", "exit 0 · 0.1 s", ok=True))
     renderer.update(ToolCall(tool_call_id="c1", title="make", kind="execute", status="in_progress"))
+    clock.now += 0.2
     renderer.update(replace(ended(NUMBERS, "exit 2 · 0.2 s", ok=False), title="make · exit 2"))
     lines = paper.getvalue().splitlines()
     assert lines == [
@@ -491,6 +493,23 @@ def test_a_command_ends_with_its_exit_and_its_last_lines() -> None:
         "  │ … 30 lines before",
         *(f"  │ line {number}" for number in range(31, 41)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("end", "message", "line"),
+    [
+        ("killed by SIGKILL", "killed by SIGKILL · 5.0 s", "✗ sleep 9 · killed by SIGKILL · 5.1 s"),
+        ("timed out after 5 s", "timed out after 5 s", "✗ sleep 9 · timed out after 5 s"),
+    ],
+)
+def test_what_the_title_says_of_a_commands_end_is_not_said_again(end: str, message: str, line: str) -> None:
+    paper, clock = io.StringIO(), Clock()
+    renderer = Renderer(Screen(paper), clock=clock)
+    renderer.update(ToolCall(tool_call_id="c1", title="sleep 9", kind="execute", status="in_progress"))
+    clock.now += 5.1
+    raw = {"ok": False, "message": message, "exitCode": None, "signal": "SIGKILL"}
+    renderer.update(replace(ended("", message, ok=False), title=f"sleep 9 · {end}", raw_output=raw))
+    assert paper.getvalue().splitlines() == [line]
 
 
 def test_the_end_of_a_command_in_the_background_is_said_by_its_notice_alone() -> None:

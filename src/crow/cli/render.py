@@ -17,6 +17,7 @@ from crow.cli.render_calls import (
     RunningCall,
     brought,
     fenced,
+    has_exit,
     in_words,
     is_titled,
     live_lines,
@@ -59,6 +60,8 @@ SILENCE = 1.0
 NOTICES = {"info": ("i", DIM), "warning": ("!", WARNING), "error": ("✗", BAD)}
 DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
 
+ENDED = ("completed", "failed")
+"""The statuses of a call that has ended."""
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
@@ -216,7 +219,7 @@ class Renderer:
         if isinstance(update, wire.ToolCallUpdate) and update.tool_call_id in self._ended_calls:
             return  # how a command in the background has ended: a notice says it too
         call = self._know(update)
-        if update.status in ("completed", "failed"):
+        if update.status in ENDED:
             self._settle(update.tool_call_id, call, ok=update.status == "completed")
             return
         if update.status == "in_progress":  # the model has said what it had to say before it
@@ -232,6 +235,7 @@ class Renderer:
             call = self._calls[update.tool_call_id] = RunningCall("Tool call", self._clock())
         if update.title:
             call.title = one_line(update.title)
+            call.title_tells_end = update.status in ENDED
         call.kind = update.kind or call.kind
         call.is_task = call.is_task or (isinstance(update, wire.ToolCall) and update.name == "task")
         if update.status == "in_progress" and call.status != "in_progress":
@@ -240,6 +244,7 @@ class Renderer:
         if update.content is not None:
             call.content = update.content
         call.message = message_of(update.raw_output) or call.message
+        call.has_exit = has_exit(update.raw_output)
         call.status = update.status or call.status
         return call
 
@@ -255,8 +260,12 @@ class Renderer:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
         fact, lines = brought(call, ok=ok)
         is_command = call.kind == "execute"
-        took = "" if is_command and call.message else duration(self._clock() - call.started)
-        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, unsaid([*fact.split(" · "), took], call.title))
+        seconds = self._clock() - call.started
+        took = "" if is_command and call.message else duration(seconds)
+        facts = unsaid([fact, took], call.title)
+        if fact in facts and call.has_exit and call.title_tells_end:
+            facts = [f"{seconds:.1f} s"]  # all that the title does not tell of how the command ended
+        self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, facts)
         if is_command or call.is_task:
             self._output(lines)
         else:

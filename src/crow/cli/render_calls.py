@@ -58,6 +58,11 @@ def message_of(raw_output: object) -> str:
     return one_line(message, 1000) if isinstance(message, str) else ""
 
 
+def has_exit(raw_output: object) -> bool:
+    """Whether a call's result has a command's exit code, or the signal that ended it."""
+    return isinstance(raw_output, dict) and any(raw_output.get(name) is not None for name in ("exitCode", "signal"))  # pyright: ignore[reportUnknownMemberType] -- JSON
+
+
 def title_style(kind: str, style: str = PLAIN) -> str:
     """How a call's title is written: a command is told by its colour."""
     return CODE if kind == "execute" else style
@@ -194,6 +199,10 @@ class RunningCall:
         self.status = "pending"
         self.content: list[ToolContent] = []
         self.message = ""
+        self.has_exit = False
+        """A command did it, and how it ended is known."""
+        self.title_tells_end = False
+        """The title came with the end of the call, so it says what came of it."""
         self.asked: list[ToolContent] = []
         """What was shown with a question about it."""
         self.started = now
