@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from crow.policy.git_commands import changes_index
 from crow.policy.path_words import Budget, ExecutionContext, why_path_forbidden
 from crow.policy.programs import CHOOSERS, EXACT_ONLY, EXACT_PHRASES, MODULE_RUNNERS, program
 from crow.policy.repositories import why_repository_untrusted
-from crow.policy.submodules import changes_index, why_submodule_untrusted, why_untracked_repository
+from crow.policy.submodules import why_submodule_untrusted, why_untracked_repository
 from crow.policy.wildcard import is_same_anywhere, setting, why_not_listed
 
 

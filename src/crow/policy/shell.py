@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from crow.policy.commands import CommandContext, CommandPattern, why_not_covered
+from crow.policy.git_commands import is_git_alone
 from crow.policy.grammar import Word, Words, read_all
 from crow.policy.nested_commands import FoundCommands
 from crow.policy.path_words import Budget, ExecutionContext, is_untouchable
@@ -27,7 +28,6 @@ from crow.policy.programs import (
     TO_THE_LETTER,
     program,
 )
-from crow.policy.submodules import is_git_alone
 from crow.policy.wildcard import is_known
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from crow.paths import is_inside
 from crow.policy.base import names
-from crow.policy.programs import program
+from crow.policy.git_commands import git_words
 from crow.policy.repositories import common_directory, read_start, repository_of, target_of_git_file
 
 _GITLINK = b"\x00\x00\xe0\x00"
@@ -26,11 +26,6 @@ _DEEPEST = 5
 _MOST_FOLDERS = 2_000
 _MOST_ENTRIES = 20_000
 _LARGEST_IGNORE = 20_000
-_INDEXING = names(
-    "add stage checkout switch restore reset merge rebase cherry-pick revert pull stash am apply read-tree mv"
-)
-"""Sub-commands of git that may put a repository into the index which was none of its entries."""
-_COMMIT_TAKES = names("--all --include --only --patch --interactive --pathspec-from-file")
 _DEPENDENCIES = names("node_modules .venv venv target __pycache__ .tox .nox .mypy_cache .next dist build")
 """Folders with many others in them, not searched where the repository ignores them: git adds nothing from there."""
 _PATTERN = frozenset("*?[:\\")
@@ -42,49 +37,6 @@ def why_submodule_untrusted(folder: str) -> str | None:
     return _planted(*found, _DEEPEST) if found is not None else None
 
 
-def changes_index(words: Sequence[str]) -> bool:
-    """Whether a command may add a repository to git's index, as far as its words can tell."""
-    order = _order(words)
-    if order is None:
-        return False
-    if order[0].startswith("-"):  # which word is the sub-command cannot be told
-        return not _INDEXING.isdisjoint(order) or "commit" in order
-    return order[0] in _INDEXING or (order[0] == "commit" and _commit_adds(order[1:]))
-
-
-def is_git_alone(words: Sequence[str]) -> bool:
-    """Whether a command is git, and brings no further repository."""
-    return program(words[0]) == "git" and "clone" not in words and "worktree" not in words
-
-
-def _order(words: Sequence[str]) -> Sequence[str] | None:
-    """What git is told to do, also behind a runner; None if the command is not git, or nothing is said."""
-    at = next((at for at, word in enumerate(words) if program(word) == "git"), len(words))
-    return words[at + 1 :] or None
-
-
-def _commit_adds(words: Sequence[str]) -> bool:
-    """Whether `git commit` takes more than what was added before."""
-    is_value = False
-    for word in words:
-        if is_value:
-            is_value = False
-        elif word.startswith("--"):
-            option, equals, _ = word.partition("=")
-            if any(known.startswith(option) for known in _COMMIT_TAKES):
-                return True
-            is_value = not equals and option in ("--message", "--file", "--author", "--date", "--reuse-message")
-        elif word.startswith("-"):
-            letters = word[1:]
-            end = next((at for at, letter in enumerate(letters) if letter in "mCFct"), len(letters))
-            if not set("aiop").isdisjoint(letters[:end]):
-                return True
-            is_value = end == len(letters) - 1
-        else:
-            return True
-    return False
-
-
 def why_untracked_repository(folder: str, words: Sequence[str]) -> str | None:
     """Why a command that changes the index, run there, may make git obey another repository; None if it cannot."""
     found = repository_of(folder)
@@ -93,7 +45,7 @@ def why_untracked_repository(folder: str, words: Sequence[str]) -> str | None:
     top, git = found
     ignored = _ignored(top)
     left = [_MOST_FOLDERS, _MOST_ENTRIES]
-    for start in _added(folder, top, _order(words) or ()):
+    for start in _added(folder, top, git_words(words) or ()):
         if reason := _search(start, top, common_directory(git), ignored, left):
             return reason
     return None
