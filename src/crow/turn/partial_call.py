@@ -170,9 +170,9 @@ class PartialCall:
         properties = schema.get("properties", {})
         if all(name in properties and _has_known_names(value, properties[name]) for name, value in arrived.items()):
             return arrived
-        from crow.tools.lenient.shapes import reshaped
+        from crow.tools.lenient.arguments import normalised
 
-        return reshaped(self.name, arrived, schema)
+        return normalised(self.name, arrived, schema)
 
     def _display(self, shown: TextBlock | tuple[DiffBlock, ...] | None, longest: int) -> tuple[DisplayBlock, ...]:
         match shown:

@@ -8,6 +8,9 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from crow.visible import one_line
 
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
 
@@ -238,3 +241,27 @@ def _matches(name: str, offered: list[str]) -> set[str]:
 
 def _snake(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
+
+
+# --- two names for one argument
+
+_ONE_VALUE = frozenset({"path", "content", "command", "edits", "pattern", "old", "new", "cwd", "url"})
+"""Arguments that decide what a call does: of two values for one of them none may be overlooked."""
+
+
+_BESIDE = FOLDER_NAMES | {"shell", "bash"}
+"""Other names that mean something else beside the argument itself: where it is relative to, what runs it."""
+
+
+def differ(real: str, other: str, value: Any, other_value: Any) -> bool:
+    """Whether another name for an argument says something else than the argument itself."""
+    if real not in _ONE_VALUE or value == other_value or other_value in ("", []) or other in _BESIDE:
+        return False
+    if real == "path" and isinstance(value, str) and isinstance(other_value, str):
+        one, two = (f"/{each.removeprefix('./').strip('/')}" for each in (value, other_value))
+        return not (one.endswith(two) or two.endswith(one))
+    return True
+
+
+def quoted(names: Iterable[str]) -> str:
+    return " and ".join(f"`{one_line(name, 60)}`" for name in names)

@@ -8,9 +8,9 @@ import msgspec
 
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.tools.base import BadArguments
+from crow.tools.lenient.arguments import normalised, unwrapped
 from crow.tools.lenient.json_repair import Ambiguous, CutOff, Unreadable, read_json
 from crow.tools.lenient.names import squeezed
-from crow.tools.lenient.shapes import reshaped, unwrapped
 from crow.tools.lenient.values import Json, coerced_fields, is_fields, is_items
 from crow.visible import one_line
 
@@ -116,7 +116,7 @@ def fit(name: str, given: Any, schema: Mapping[str, Any]) -> Fitted | None:
     fields = unwrapped(name, given, schema, notes, problems)
     if fields is None:
         return None
-    fields = reshaped(name, fields, schema, notes, problems)
+    fields = normalised(name, fields, schema, notes, problems)
     properties: Mapping[str, Any] = schema.get("properties", {})
     values = coerced_fields(fields, schema)
     problems += missing_in(values, schema, "")
