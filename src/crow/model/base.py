@@ -205,6 +205,20 @@ class Model(Protocol):
     async def close(self) -> None: ...
 
 
+class ModelWrapper:
+    """What stands before another model and changes its replies; the rest is the other one's."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.model.info
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
 MILLION = 1_000_000
 
 

@@ -23,6 +23,7 @@ from crow.model.base import (
     ModelEvent,
     ModelInfo,
     ModelRequest,
+    ModelWrapper,
     Noticed,
     Said,
     Thinking,
@@ -41,7 +42,7 @@ def _chance() -> float:
     return random.random()  # noqa: S311 -- spreads waits, guards nothing
 
 
-class RetryingModel:
+class RetryingModel(ModelWrapper):
     """At most ATTEMPTS requests and `limits.retry_wait` seconds of waiting for one reply."""
 
     def __init__(
@@ -52,17 +53,10 @@ class RetryingModel:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] | None = None,
     ) -> None:
-        self.model = model
+        super().__init__(model)
         self._budget = limits.retry_wait
         self._sleep = sleep
         self._chance = chance or _chance
-
-    @property
-    def info(self) -> ModelInfo:
-        return self.model.info
-
-    async def close(self) -> None:
-        await self.model.close()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         waited = 0.0

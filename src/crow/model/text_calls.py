@@ -12,7 +12,18 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from crow.messages import StopReason, ToolSpec
-from crow.model.base import CallBegan, CallGrew, Done, Model, ModelEvent, ModelInfo, ModelRequest, Noticed, Said, Usage
+from crow.model.base import (
+    CallBegan,
+    CallGrew,
+    Done,
+    Model,
+    ModelEvent,
+    ModelRequest,
+    ModelWrapper,
+    Noticed,
+    Said,
+    Usage,
+)
 from crow.model.text_call_readers import TextCall
 from crow.model.text_call_syntaxes import (
     END_TOKENS,
@@ -30,20 +41,13 @@ _BLANK = re.compile(r"\s*")
 _FIRST_WORD = re.compile(r"\w+")
 
 
-class TextCallModel:
+class TextCallModel(ModelWrapper):
     """Wraps a model and is one: calls that it writes as text become calls. The person is told once how the server would
     do it better."""
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        super().__init__(model)
         self._told = False
-
-    @property
-    def info(self) -> ModelInfo:
-        return self.model.info
-
-    async def close(self) -> None:
-        await self.model.close()
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         reader = TextCalls(request.tools)

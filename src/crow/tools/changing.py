@@ -4,16 +4,17 @@ replaces, telling what became of it.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crow import diff
 from crow.actions import Deed
 from crow.errors import StaleFile, WorkspaceError
 from crow.events import Before, FileBackedUp, FileWritten, Journal
+from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
-from crow.tools.base import Advice, ReadNeeded
+from crow.tools.base import Advice, ReadNeeded, verb_and_path
 from crow.tools.paths_meant import PathMeant
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
@@ -224,6 +225,30 @@ def digest_of(text: str) -> str:
 def told_diff(workspace: Workspace, path: str, old: str, new: str) -> str:
     """What changed between two texts, for the model; cut if it is long."""
     return diff.unified(old, new, relative_to(shown(path), workspace.roots[0]), LONGEST_TOLD)
+
+
+class ChangeTool:
+    """A tool that changes a file: what it would do depends on what the file holds, which must not be told unasked."""
+
+    kind = ToolKind.EDIT
+
+    def __init__(self, spec: ToolSpec, verb: str, seen: ReadTracker, advice: Advice) -> None:
+        self.spec = spec
+        self._verb = verb
+        self._seen = seen
+        self._advice = advice
+
+    def title(self, arguments: dict[str, Any]) -> str:
+        return verb_and_path(self._verb, arguments)
+
+    async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
+        raise NotImplementedError
+
+    async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "ChangeAction":
+        raise NotImplementedError
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> "ChangeAction":
+        return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
 
 class PreparedChange(NamedTuple):

@@ -8,11 +8,12 @@ import msgspec
 from crow.errors import StaleFile, WorkspaceError
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import shown
-from crow.results import DiffBlock, ToolKind, ToolResult
+from crow.results import DiffBlock, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import OF_A_SESSION, Advice, BadArguments, ReadNeeded, verb_and_path
+from crow.tools.base import OF_A_SESSION, Advice, BadArguments, ReadNeeded
 from crow.tools.changing import (
     ChangeAction,
+    ChangeTool,
     PreparedChange,
     ReadTracker,
     check_writable,
@@ -44,16 +45,9 @@ class EditArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(EditArguments)
 
 
-class Edit:
-    kind = ToolKind.EDIT
-
+class Edit(ChangeTool):
     def __init__(self, seen: ReadTracker, advice: Advice = OF_A_SESSION) -> None:
-        self.spec = ToolSpec("edit", DESCRIPTION, _reader.schema())
-        self._seen = seen
-        self._advice = advice
-
-    def title(self, arguments: dict[str, Any]) -> str:
-        return verb_and_path("Edit", arguments)
+        super().__init__(ToolSpec("edit", DESCRIPTION, _reader.schema()), "Edit", seen, advice)
 
     def partial_display(self, arguments: dict[str, Any]) -> tuple[DiffBlock, ...] | None:
         match arguments:
@@ -64,9 +58,6 @@ class Edit:
 
     async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
         return await read_needed_of(workspace, await path_meant(workspace, _reader.read(call)[0].path))
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> "EditAction":
-        return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "EditAction":
         from crow.tools.editing.places import apply

@@ -45,10 +45,7 @@ class Find:
         self._searcher = OwnSearcher(searcher)
 
     def title(self, arguments: dict[str, Any]) -> str:
-        pattern, path = arguments.get("pattern"), arguments.get("path")
-        if not isinstance(pattern, str) or not pattern:
-            return "Find"
-        return f"Find {pattern} in {path}" if isinstance(path, str) and path else f"Find {pattern}"
+        return search_title("Find", arguments)
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FindAction":
         arguments, unknown = _reader.read(call)
@@ -59,6 +56,15 @@ class Find:
         remarks = [*([note] if note else []), *ignored_arguments(unknown)]
         searcher = await self._searcher.in_workspace(workspace)
         return FindAction(workspace, searcher, root, pattern, remarks)
+
+
+def search_title(verb: str, arguments: dict[str, Any], quote: str = "") -> str:
+    """The title of a call that looks for a pattern somewhere, as far as the arguments have arrived."""
+    pattern, path = arguments.get("pattern"), arguments.get("path")
+    if not isinstance(pattern, str) or not pattern:
+        return verb
+    what = f"{verb} {quote}{pattern}{quote}"
+    return f"{what} in {path}" if isinstance(path, str) and path else what
 
 
 class OwnSearcher:

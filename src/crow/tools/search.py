@@ -13,7 +13,7 @@ from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION
-from crow.tools.find import OwnSearcher, where
+from crow.tools.find import OwnSearcher, search_title, where
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -70,10 +70,7 @@ class Search:
         self._searcher = OwnSearcher(searcher)
 
     def title(self, arguments: dict[str, Any]) -> str:
-        pattern, path = arguments.get("pattern"), arguments.get("path")
-        if not isinstance(pattern, str) or not pattern:
-            return "Search"
-        return f'Search "{pattern}" in {path}' if isinstance(path, str) and path else f'Search "{pattern}"'
+        return search_title("Search", arguments, quote='"')
 
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "SearchAction":
         arguments, unknown = _reader.read(call)

@@ -8,11 +8,12 @@ import msgspec
 from crow.errors import StaleFile, WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import TextBlock, ToolKind, ToolResult
+from crow.results import TextBlock, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import OF_A_SESSION, Advice, ReadNeeded, verb_and_path
+from crow.tools.base import OF_A_SESSION, Advice, ReadNeeded
 from crow.tools.changing import (
     ChangeAction,
+    ChangeTool,
     PreparedChange,
     ReadTracker,
     check_writable,
@@ -41,16 +42,9 @@ class WriteArguments(msgspec.Struct, frozen=True):
 _reader = ArgumentReader(WriteArguments)
 
 
-class Write:
-    kind = ToolKind.EDIT
-
+class Write(ChangeTool):
     def __init__(self, seen: ReadTracker, advice: Advice = OF_A_SESSION) -> None:
-        self.spec = ToolSpec("write", DESCRIPTION, _reader.schema())
-        self._seen = seen
-        self._advice = advice
-
-    def title(self, arguments: dict[str, Any]) -> str:
-        return verb_and_path("Write", arguments)
+        super().__init__(ToolSpec("write", DESCRIPTION, _reader.schema()), "Write", seen, advice)
 
     def partial_display(self, arguments: dict[str, Any]) -> TextBlock | None:
         content, path = arguments.get("content"), arguments.get("path")
@@ -59,9 +53,6 @@ class Write:
 
     async def look(self, call: ToolCall, workspace: Workspace) -> ReadNeeded:
         return await read_needed_of(workspace, await path_to_write(workspace, _reader.read(call)[0].path))
-
-    async def prepare(self, call: ToolCall, workspace: Workspace) -> "WriteAction":
-        return await self.prepare_once_read(call, workspace, await self.look(call, workspace))
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "WriteAction":
         # for the first write
