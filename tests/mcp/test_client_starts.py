@@ -14,7 +14,8 @@ from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
 from crow.mcp.using import startup
 from crow.mcp.using.configured import ConfiguredServer, Origin
-from crow.mcp.using.connection import ConnectionContext, ServerConnection, State
+from crow.mcp.using.connection import ServerConnection, State
+from crow.mcp.using.opening import ConnectionContext
 from crow.workspace.processes import Keeper
 from tests.mcp.guests import (
     are_gone,

@@ -258,9 +258,9 @@ def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: 
 
 
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
-    from crow.mcp.using.connection import ConnectionContext
     from crow.mcp.using.failures import silence_library
     from crow.mcp.using.hub import Hub
+    from crow.mcp.using.opening import ConnectionContext
     from crow.workspace.processes import Keeper
 
     silence_library()

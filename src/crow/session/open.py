@@ -271,8 +271,8 @@ class _Assembly:
         )
 
     def _hub(self) -> "Hub":
-        from crow.mcp.using.connection import ConnectionContext  # the library behind it is loaded for servers only
         from crow.mcp.using.hub import Hub
+        from crow.mcp.using.opening import ConnectionContext  # the library behind it is loaded for servers only
 
         environment = self._environment
         around = ConnectionContext(

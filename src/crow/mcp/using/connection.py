@@ -4,29 +4,19 @@ import asyncio
 import contextlib
 import enum
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
-import msgspec
-from mcp.client import Transport
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
     CallToolResult,
     ElicitCompleteNotification,
-    Implementation,
     PromptListChangedNotification,
     ToolListChangedNotification,
 )
 
-from crow import __version__
-from crow.config.settings import Limits
-from crow.events import Notice
 from crow.mcp.using.configured import ConfiguredServer, place_of_key
 from crow.mcp.using.elicitation import (
-    Asker,
     AskingCall,
     RunningCalls,
     ServerRequestHandler,
@@ -47,14 +37,11 @@ from crow.mcp.using.failures import (
     is_lost,
 )
 from crow.mcp.using.inventory import Inventory
-from crow.mcp.using.login import log_in_through, with_stored_tokens
-from crow.mcp.using.message_guard import MessageGuard
-from crow.mcp.using.program import StderrLog, start_program, stderr_path
-from crow.mcp.using.remote import Remote, is_authorised
+from crow.mcp.using.login import log_in_through
+from crow.mcp.using.opening import ClientOpener, ConnectionContext, ConnectionEvents
+from crow.mcp.using.program import StderrLog, stderr_path
 from crow.mcp.using.startup import Retries, StartupWait
-from crow.mcp.using.stdio import Stdio
 from crow.timeouts import timeout
-from crow.workspace.processes import Keeper
 from mcp import Client, MCPError
 
 logger = logging.getLogger(__name__)
@@ -86,18 +73,6 @@ _NOT_YET = {
 }
 
 
-class ConnectionContext(msgspec.Struct, frozen=True):
-    """What every server of a session is given."""
-
-    keeper: Keeper
-    home: str
-    roots: Sequence[str]
-    environ: Mapping[str, str]
-    asker: Asker
-    limits: Callable[[], Limits]
-    tell: Callable[[Notice], None]
-
-
 class ServerConnection:
     """The connection to one server, and to its successor whenever it is started again.
 
@@ -122,13 +97,8 @@ class ServerConnection:
         self._on_change = on_change
         self._notices = ServerNotices(server, context.tell)
         self._errors = StderrLog(stderr_path(context.home, known_as))
-        self._stdio: Stdio | None = None
         self._client: Client | None = None
-        self._mode: Literal["legacy", "auto"] = "legacy"
         self._calls = RunningCalls(lambda: self.answer_timeout)
-        self._requests = ServerRequestHandler(
-            server.name, context.roots, context.asker, self._calls, self._notices.warn
-        )
         self._url_elicitations = UrlElicitations(server.name, context.asker)
         self._unauthorised = False
         self._was_ready = False
@@ -142,6 +112,9 @@ class ServerConnection:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.inventory = Inventory(self._lost, self._notices.warn)
+        requests = ServerRequestHandler(server.name, context.roots, context.asker, self._calls, self._notices.warn)
+        events = ConnectionEvents(self._hear, self._end, self._note_ending, self._note_unauthorised)
+        self._opener = ClientOpener(server.settings, context, requests, self.inventory, self._errors, events)
 
     @property
     def name(self) -> str:
@@ -337,15 +310,15 @@ class ServerConnection:
         limit = self._start_limit + self._context.limits().mcp_late
         clock = timeout(limit)
         try:
-            async with clock, self._connected() as client:
+            async with clock, self._opener.open() as client:
                 await self.inventory.take(client)
                 clock.reschedule(None)
                 self._become_ready(client)
                 await self.inventory.follow(client, lambda: self.answer_timeout, lambda: self._on_change(self))
         except Exception as error:  # noqa: BLE001 -- the edge of a library: whatever it is, it costs this server alone
             if clock.expired():
-                failure = TimedOut(limit, self._remark())
-            elif self._switch_to_newer_protocol(error):
+                failure = TimedOut(limit, self._opener.remark())
+            elif self._client is None and self._opener.switch_to_newer_protocol(error):
                 if not self.is_settled:
                     self._startup.begin()
                 return await self._live()
@@ -371,49 +344,6 @@ class ServerConnection:
     def _not_let_in(self) -> ServerFailed:
         place = place_of_key(self.server.settings)
         return KeyRefused(place) if place else self._notices.login_needed()
-
-    def _switch_to_newer_protocol(self, error: Exception) -> bool:
-        """A server may speak only a version of the protocol that begins differently."""
-        first = first_of(error)
-        newer = isinstance(first, MCPError) and first.code in (UNSUPPORTED_PROTOCOL_VERSION, METHOD_NOT_FOUND)
-        if not newer or self._mode == "auto" or self._client is not None:
-            return False
-        self._mode = "auto"
-        return True
-
-    @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[Client]:
-        async with Client(
-            self._transport(),
-            mode=self._mode,
-            elicitation_callback=self._requests.elicit,
-            list_roots_callback=self._requests.roots,
-            message_handler=self._hear,
-            client_info=Implementation(name="crow", title="Crow", version=__version__),
-            cache=None,
-        ) as client:
-            yield client
-
-    def _transport(self) -> Transport:
-        settings = self.server.settings
-        guard = MessageGuard(asyncio.get_running_loop().time, self.inventory.leave_out)
-        if settings.url:
-            auth = None if is_authorised(settings) else with_stored_tokens(self._context.home, settings.url)
-            return Remote(settings, auth, guard, self._note_unauthorised, self._end)
-        context = self._context
-        folder, environ = context.roots[0], context.environ
-        self._stdio = Stdio(
-            lambda: start_program(context.keeper, settings, folder, environ),
-            self._errors,
-            guard,
-            self._end,
-            self._note_ending,
-        )
-        return self._stdio
-
-    def _remark(self) -> str:
-        """What may explain why it does not answer; empty for one over HTTP, which says nothing beside its messages."""
-        return self._stdio.output.remark() if self._stdio is not None else ""
 
     async def _log_in(self) -> bool:
         """Through the person's client, where it can show an address. Whether it worked."""
@@ -482,7 +412,7 @@ class ServerConnection:
         if self.state is State.WAITING_FOR_LOGIN:
             self._notices.waits_for_login()
         else:
-            self._notices.is_late(self._start_limit, self._remark())
+            self._notices.is_late(self._start_limit, self._opener.remark())
 
     def _change(self, state: State) -> None:
         self.state = state
