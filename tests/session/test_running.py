@@ -30,9 +30,10 @@ from crow.events import (
 )
 from crow.messages import StopReason, ToolCall, ToolSpec
 from crow.model.scripted import Call, Finish, ScriptedReply, reply
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.session import RunningTurn
+from crow.tools.base import Action
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.base import Workspace
 from tests.support import histories
@@ -85,10 +86,8 @@ class Job:
         return Working(self)
 
 
-class Working:
+class Working(Action):
     title = "Work"
-    locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
 
     def __init__(self, job: Job) -> None:
         self.deed = Deed(job.spec.name, ToolKind.READ)

@@ -35,7 +35,7 @@ class Events:
         pass
 
 
-class Deletion:
+class Deletion(Action):
     title = "Delete a"
     deed = Deed("delete", ToolKind.DELETE, writes=("/a",))
     locations = (Location("/a"),)

@@ -10,9 +10,9 @@ from crow.actions import Deed
 from crow.events import CallSettled, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.model.scripted import Call, reply
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import ToolKind, ToolResult
 from crow.timeouts import timeout
-from crow.tools.base import Tool
+from crow.tools.base import Action, Tool
 from crow.workspace.base import Workspace
 from tests.support.patience import DEADLINE
 from tests.turn.talk import Talk
@@ -36,10 +36,8 @@ class Counter:
         return Counting(self)
 
 
-class Counting:
+class Counting(Action):
     title = "Count"
-    locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
 
     def __init__(self, counter: Counter) -> None:
         self.deed = Deed("count", counter.kind)

@@ -29,7 +29,8 @@ from crow.events import (
     UserSaid,
 )
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import Location, ToolKind, ToolResult
+from crow.tools.base import Action
 from crow.tools.changing import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
 from crow.visible import one_line
@@ -261,10 +262,9 @@ class _Undo:
         return action.done
 
 
-class _FileAction(Generic[Done]):
+class _FileAction(Action, Generic[Done]):
     """Restoring or removing one file, as the action of a call. `done` is what the work gave."""
 
-    display: tuple[DisplayBlock, ...] = ()
     done: Done
 
     def __init__(

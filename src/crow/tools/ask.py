@@ -10,9 +10,9 @@ from crow.config.settings import Mode
 from crow.errors import TurnCancelled
 from crow.events import Journal, ModeTold, PlanChanged, PlanEntry
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.results import DisplayBlock, HiddenOutput, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import BadArguments
+from crow.tools.base import Action, BadArguments
 from crow.visible import one_line, prose, title_line, warning, warning_about_prose
 from crow.workspace.base import Workspace
 
@@ -62,8 +62,8 @@ class Ask:
         return AskAction(self._person, Question(call.id, text, options))
 
 
-class AskAction:
-    waits_for = None
+class AskAction(Action):
+    is_wait_named = False
     """A wait for the person is theirs: they are not told of it."""
 
     def __init__(self, person: Person, question: Question) -> None:
@@ -71,8 +71,6 @@ class AskAction:
         self._question = question
         self.title = question.text
         self.deed = Deed("ask", ToolKind.OTHER)
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
         answer = await self._person.ask(self._question)
@@ -142,12 +140,11 @@ class LeavePlan:
         return LeavePlanAction(arguments.plan, self._switch)
 
 
-class LeavePlanAction:
+class LeavePlanAction(Action):
     """There are two ways to agree: to be asked about each change, or only about commands."""
 
     title = "Carry out the plan"
     deed = Deed("leave_plan", ToolKind.SWITCH_MODE)
-    locations: tuple[Location, ...] = ()
     yes = "Yes, and ask before each change"
     broader_yes = "Yes, and edit files without asking"
 
@@ -214,19 +211,12 @@ class Plan:
         return PlanAction(arguments.entries)
 
 
-class PlanAction:
+class PlanAction(Action):
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = _shown(entries)
         self.deed = Plan.deed
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    @property
-    def title(self) -> str:
-        if not self._entries:
-            return "Clear the plan"
-        done = sum(entry.status == "completed" for entry in self._entries)
-        return f"Plan: {done} of {len(self._entries)} done"
+        done = sum(entry.status == "completed" for entry in entries)
+        self.title = f"Plan: {done} of {len(entries)} done" if entries else "Clear the plan"
 
     async def perform(self, journal: Journal) -> ToolResult:
         journal.append(PlanChanged(self._entries))

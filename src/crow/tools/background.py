@@ -13,7 +13,6 @@ from crow.results import (
     CommandEnd,
     DisplayBlock,
     HiddenOutput,
-    Location,
     TerminalBlock,
     TextBlock,
     ToolKind,
@@ -21,6 +20,7 @@ from crow.results import (
 )
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader
+from crow.tools.base import Action
 from crow.tools.terminal import command_title, followed_by, how_it_ended
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part
@@ -105,15 +105,13 @@ class ReadCommand:
         return ReadCommandAction(self._terminals.find(arguments.id), arguments.offset, arguments.wait)
 
 
-class ReadCommandAction:
+class ReadCommandAction(Action):
     def __init__(self, command: BackgroundCommand, offset: int, wait: float) -> None:
         self._command = command
         self._offset = offset
         self._wait = wait
         self.title = f"Output of {command.id}: {command_title(command.command)}"
         self.deed = Deed("terminal_read", ToolKind.READ)
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
         terminal = self._command.terminal
@@ -167,14 +165,12 @@ class StopCommand:
         return StopCommandAction(self._terminals, self._terminals.find(arguments.id))
 
 
-class StopCommandAction:
+class StopCommandAction(Action):
     def __init__(self, terminals: Terminals, command: BackgroundCommand) -> None:
         self._terminals = terminals
         self._command = command
         self.title = f"Stop {command.id}: {command_title(command.command)}"
         self.deed = Deed("terminal_stop", ToolKind.OTHER)
-        self.locations: tuple[Location, ...] = ()
-        self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
         command = self._command

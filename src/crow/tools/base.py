@@ -22,27 +22,30 @@ MOST_LOCATIONS = 5
 """Places that a search leads the person to, of those that it found."""
 
 
-class Action(Protocol):
+class Action:
     """A prepared call: it can show itself to the policy and to the person, and then be performed.
 
     Nothing has happened yet. What `perform` does is what was shown.
     """
 
-    @property
-    def title(self) -> str: ...
+    title: str
+    deed: Deed
+    locations: tuple[Location, ...] = ()
+    display: tuple[DisplayBlock, ...] = ()
+    """What is shown before it is done, such as a diff."""
+    is_wait_named: bool = True
+    """While it is performed, the person is told that it is waited for; not so if the wait is theirs, or if the action
+    names its waits one by one."""
 
-    @property
-    def deed(self) -> Deed: ...
+    def fit(self, most: int) -> None:
+        """Told before it is performed: the bytes that there is room for. For one that cuts its output by itself, at a
+        good place, and tells the model how to get the rest; the output of others is cut behind them."""
 
-    @property
-    def locations(self) -> tuple[Location, ...]: ...
+    async def perform(self, journal: Journal) -> ToolResult:
+        raise NotImplementedError
 
-    @property
-    def display(self) -> tuple[DisplayBlock, ...]:
-        """What is shown before it is done, such as a diff."""
-        ...
-
-    async def perform(self, journal: Journal) -> ToolResult: ...
+    def interrupted(self, reason: str) -> ToolResult | None:
+        """What it had done when it was ended before its time; None if it cannot tell."""
 
 
 class Tool(Protocol):
@@ -145,33 +148,6 @@ class Delegates(Protocol):
     @property
     def workers(self) -> str:
         """Who does them. Neighbouring calls that are done by the same run at once."""
-        ...
-
-
-@runtime_checkable
-class Interruptible(Protocol):
-    """An action that can tell what it had done when it was ended before its time."""
-
-    def interrupted(self, reason: str) -> ToolResult: ...
-
-
-@runtime_checkable
-class NamesItsWait(Protocol):
-    """An action that says what is waited for while it is performed; of others, that is their title."""
-
-    @property
-    def waits_for(self) -> str | None:
-        """The end of a sentence that begins with "Waiting for"; None if it is not to be named, or if it names its waits
-        one by one by itself."""
-        ...
-
-
-@runtime_checkable
-class FitsOutput(Protocol):
-    """An action that cuts its output by itself, at a good place, and tells the model how to get the rest."""
-
-    def fit(self, most: int) -> None:
-        """Told before it is performed: the bytes that there is room for."""
         ...
 
 

@@ -14,7 +14,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
-from crow.tools.base import Advice, ReadNeeded, verb_and_path
+from crow.tools.base import Action, Advice, ReadNeeded, verb_and_path
 from crow.tools.paths_meant import PathMeant
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
@@ -266,7 +266,7 @@ class PreparedChange(NamedTuple):
     advice: Advice
 
 
-class ChangeAction:
+class ChangeAction(Action):
     """The action of a tool that changes a file: it writes what was shown, or makes the same change in a newer text."""
 
     tool = ""

@@ -12,9 +12,9 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION
+from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -85,7 +85,7 @@ class OwnSearcher:
         return Searcher(await disk.run(lambda: find_ripgrep(roots)), disk=disk)
 
 
-class FindAction:
+class FindAction(Action):
     def __init__(
         self, workspace: Workspace, searcher: Searcher, target: ResolvedPath, pattern: str, remarks: Sequence[str]
     ) -> None:
@@ -95,14 +95,9 @@ class FindAction:
         self._root = target.real
         self._pattern = pattern
         self._remarks = remarks
+        self.title = f"Find {pattern}{where(workspace, target.real)}"
+        # The folder is no location worth naming: the result has the first of the files that were found.
         self.deed = Deed("find", ToolKind.SEARCH, reads=(target.real,))
-        self.locations: tuple[Location, ...] = ()
-        """The folder says nothing: the result has the first of the files that were found."""
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    @property
-    def title(self) -> str:
-        return f"Find {self._pattern}{where(self._workspace, self._root)}"
 
     async def perform(self, journal: Journal) -> ToolResult:
         info = await stat_or_suggest(self._workspace, self._target, OF_A_SESSION)

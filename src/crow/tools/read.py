@@ -12,9 +12,9 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Advice, verb_and_path
+from crow.tools.base import OF_A_SESSION, Action, Advice, verb_and_path
 from crow.tools.changing import ReadTracker
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import language_of, one_line
@@ -66,7 +66,7 @@ class Read:
         return ReadAction(workspace, self._seen, path, arguments, notes, self._advice)
 
 
-class ReadAction:
+class ReadAction(Action):
     def __init__(
         self,
         workspace: Workspace,
@@ -86,12 +86,8 @@ class ReadAction:
         self._most = MOST_BYTES
         self.deed = Deed("read", ToolKind.READ, reads=(target.real,))
         self.locations = (Location(target.real, arguments.offset),)
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    @property
-    def title(self) -> str:
-        part = _part(self._arguments.offset, self._arguments.limit)
-        return f"Read {relative_to(self._path, self._workspace.roots[0])}{part}"
+        part = _part(arguments.offset, arguments.limit)
+        self.title = f"Read {relative_to(target.real, workspace.roots[0])}{part}"
 
     def fit(self, most: int) -> None:
         self._most = min(self._most, most)

@@ -10,9 +10,9 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, HiddenOutput, Location, TextBlock, ToolKind, ToolResult
+from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION
+from crow.tools.base import MOST_LOCATIONS, OF_A_SESSION, Action
 from crow.tools.find import OwnSearcher, search_title, where
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
@@ -80,7 +80,7 @@ class Search:
         return SearchAction(workspace, searcher, self._skip, target, arguments, remarks)
 
 
-class SearchAction:
+class SearchAction(Action):
     def __init__(
         self,
         workspace: Workspace,
@@ -100,14 +100,9 @@ class SearchAction:
         self._query = Query(
             root, arguments.pattern, arguments.glob, min(arguments.context, MOST_CONTEXT), arguments.mode
         )
+        self.title = f'Search "{arguments.pattern}"{where(workspace, root)}'
+        # What is searched is no location worth naming: the result has the first of the places that were found.
         self.deed = Deed("search", ToolKind.SEARCH, reads=(root,))
-        self.locations: tuple[Location, ...] = ()
-        """What is searched says nothing: the result has the first of the places that were found."""
-        self.display: tuple[DisplayBlock, ...] = ()
-
-    @property
-    def title(self) -> str:
-        return f'Search "{self._query.pattern}"{where(self._workspace, self._query.root)}'
 
     def fit(self, most: int) -> None:
         self._most = min(self._most, most)

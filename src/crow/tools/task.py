@@ -12,9 +12,9 @@ from crow.actions import Deed
 from crow.config.settings import Mode
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
-from crow.tools.base import BadArguments
+from crow.tools.base import Action, BadArguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 
@@ -106,13 +106,11 @@ class Task:
         return TaskAction(task, self._subagent_for(task))
 
 
-class TaskAction:
+class TaskAction(Action):
     """It needs no permission: each call of the subagent is judged by itself."""
 
     deed = Deed("task", ToolKind.OTHER)
-    locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
-    waits_for = None
+    is_wait_named = False
 
     def __init__(self, task: SubagentTask, subagent: Subagent) -> None:
         self.title = task.title

@@ -23,7 +23,6 @@ from crow.results import (
     CommandEnd,
     DisplayBlock,
     HiddenOutput,
-    Location,
     TerminalBlock,
     TextBlock,
     ToolKind,
@@ -31,7 +30,7 @@ from crow.results import (
 )
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Advice, BadArguments
+from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments
 from crow.visible import every_line, one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
 from crow.workspace.place import ResolvedPath
@@ -138,7 +137,7 @@ def _check(command: str) -> None:
         raise BadArguments(f"`command` is longer than {LONGEST_COMMAND:,} bytes: write it to a file and run that.")
 
 
-class CommandAction:
+class CommandAction(Action):
     def __init__(
         self,
         terminals: Terminals,
@@ -161,7 +160,6 @@ class CommandAction:
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
         self.deed = Deed("terminal", ToolKind.EXECUTE, command=arguments.command, cwd=folder.real)
-        self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = (TextBlock(every_line(arguments.command), language=SHELL),)
         root = workspace.roots[0]
         if folder.real != root:

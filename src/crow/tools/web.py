@@ -10,9 +10,9 @@ from crow.config.settings import Decision, WebSettings
 from crow.errors import NoText, WebError
 from crow.events import Journal
 from crow.messages import ToolCall, ToolSpec
-from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import OF_A_SESSION, Advice
+from crow.tools.base import OF_A_SESSION, Action, Advice
 from crow.visible import fence, one_line
 from crow.web.pages import Failed, Pages
 from crow.web.reach import Reach
@@ -115,7 +115,7 @@ class WebFetch:
         return FetchAction(self._pages, self._redirects, url, arguments.offset, unknown, self._advice)
 
 
-class FetchAction:
+class FetchAction(Action):
     def __init__(
         self,
         pages: Pages,
@@ -134,7 +134,6 @@ class FetchAction:
         self._advice = advice
         self.title = f"Fetch {_short(url.text)}"
         self.deed = Deed("web_fetch", ToolKind.FETCH, host=url.host)
-        self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = (TextBlock(one_line(url.text, 4096)),)
         """The whole address, since all of it is sent to the host."""
 
@@ -241,14 +240,13 @@ class WebSearch:
         return WebSearchAction(choose(self._settings, self._environ), arguments.query, unknown)
 
 
-class WebSearchAction:
+class WebSearchAction(Action):
     def __init__(self, service: "SearchService", query: str, unknown: tuple[str, ...]) -> None:
         self._service = service
         self._query = query
         self._unknown = unknown
         self.title = _title(query)
         self.deed = Deed("web_search", ToolKind.FETCH, host=service.host)
-        self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = (TextBlock(f"{service.name} is asked for: {one_line(query, 500)}"),)
 
     async def perform(self, journal: Journal) -> ToolResult:

@@ -22,7 +22,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasTwoYeses, Interruptible, NamesItsWait, ReadNeeded, ReadsFirst, Tool, failure
+from crow.tools.base import Action, HasTwoYeses, ReadNeeded, ReadsFirst, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -111,10 +111,9 @@ class Call:
         return await self._permission.verdict_on(self.id, action)
 
     async def perform(self, action: Action) -> ToolResult:
-        what = action.waits_for if isinstance(action, NamesItsWait) else _named(action.title)
-        if self._waiting is None or what is None:
+        if self._waiting is None or not action.is_wait_named:
             return await action.perform(self._journal)
-        with self._waiting(what, self.id) as wait:
+        with self._waiting(_named(action.title), self.id) as wait:
             return await action.perform(HeardJournal(self._journal, wait))
 
     async def settle(self, result: ToolResult) -> None:
@@ -149,8 +148,8 @@ class Call:
 
     def interrupted(self, why: str, changes: tuple[DisplayBlock, ...] = ()) -> ToolResult:
         """What would be changed stays to be seen, as it does after a no: `changes`, if the call was not judged yet."""
-        if isinstance(self._performed, Interruptible):
-            return self._performed.interrupted(why)
+        if self._performed is not None and (told := self._performed.interrupted(why)) is not None:
+            return told
         display = changes if self._judged is None else self._judged.display
         if not display:
             return ToolResult.failed(why)

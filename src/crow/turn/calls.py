@@ -19,7 +19,7 @@ from crow.messages import StopReason, ToolCall, json_object
 from crow.policy.base import Allow
 from crow.results import CHANGING, LOOKING, HiddenOutput, ToolResult
 from crow.tools.arguments import ReadCall
-from crow.tools.base import Action, AnnouncesItself, Delegates, FitsOutput, Tool, Toolbox
+from crow.tools.base import Action, AnnouncesItself, Delegates, Tool, Toolbox
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, settle_all
 from crow.turn.context import TurnContext
 from crow.turn.partial_call import PartialCall
@@ -48,7 +48,7 @@ class ModelCall(Call):
 
     async def perform(self, action: Action) -> ToolResult:
         most = self._room.claim(self.id)
-        if isinstance(action, FitsOutput) and most is not None:
+        if most is not None:
             action.fit(most)
         return fitted_output(await super().perform(action), action.deed.kind, most)
 

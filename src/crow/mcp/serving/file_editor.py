@@ -162,7 +162,7 @@ async def _look(arguments: FileEditorArguments, workspace: Workspace) -> ReadNee
     return await read_needed_of(workspace, meant)
 
 
-class FileEditorAction:
+class FileEditorAction(Action):
     """What one of our tools prepared. Changes are made one after the other."""
 
     def __init__(self, action: Action, command: Command, one_change_at_a_time: asyncio.Lock) -> None:

@@ -12,6 +12,7 @@ from crow.errors import WorkspaceError
 from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.tools.base import Action
 from crow.tools.changing import ReadTracker, digest_of, off_loop_if_large, show_change
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
@@ -136,7 +137,7 @@ def _missing_above(path: str) -> tuple[str, ...]:
 # --- taking an edit back
 
 
-class UndoAction:
+class UndoAction(Action):
     """`undo_edit`: takes back the last edit of a file that was made here, to the byte.
 
     Which edit is the last one is found out when it is taken back: several calls may have come at once.
@@ -152,7 +153,6 @@ class UndoAction:
         self.title = f"Take back the last edit of {self._name}"
         self.deed = Deed("edit", ToolKind.EDIT, writes=target.judged)
         self.locations = (Location(self._path),)
-        self.display: tuple[DisplayBlock, ...] = ()
 
     async def perform(self, journal: Journal) -> ToolResult:
         edit = self._edits.last(self._path)

@@ -19,9 +19,9 @@ from crow.mcp.using.failures import ServerFailed, gave_no
 from crow.mcp.using.inventory import all_pages
 from crow.mcp.using.tool import resources_digest
 from crow.messages import Image, ToolCall, ToolSpec, without_middle
-from crow.results import DisplayBlock, ImageBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
-from crow.tools.base import BadArguments
+from crow.tools.base import Action, BadArguments
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from mcp import Client, MCPError
@@ -72,11 +72,9 @@ class Resources:
         return ReadAction(chosen[0], arguments.uri, call.id, unknown)
 
 
-class ListAction:
+class ListAction(Action):
     title = "List resources"
     deed = Deed(NAME, ToolKind.READ)
-    locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
 
     def __init__(self, connections: Sequence[ServerConnection], call_id: str, unknown: tuple[str, ...]) -> None:
         self._connections = connections
@@ -95,9 +93,7 @@ class ListAction:
         return ToolResult(ok=True, text=text, message="Listed", display=(TextBlock(text),))
 
 
-class ReadAction:
-    locations: tuple[Location, ...] = ()
-
+class ReadAction(Action):
     def __init__(self, connection: ServerConnection, uri: str, call_id: str, unknown: tuple[str, ...]) -> None:
         name = connection.shown_name
         self.title = f"Read {one_line(uri, 200)} from {name}"

@@ -27,6 +27,7 @@ from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import arguments_for
+from crow.tools.base import Action
 from crow.visible import every_line, hidden_characters, language_of, made_visible, one_line, warning
 from crow.workspace.base import Workspace
 from crow.workspace.place import ResolvedPath
@@ -88,7 +89,7 @@ class McpTool:
         return McpAction(self, call.id, arguments, changes, workspace)
 
 
-class McpAction:
+class McpAction(Action):
     def __init__(
         self,
         tool: McpTool,

@@ -11,8 +11,9 @@ from crow.actions import Deed
 from crow.events import Journal
 from crow.mcp.using.tool import McpTool
 from crow.messages import BYTES_A_TOKEN, ToolCall, ToolSpec
-from crow.results import DisplayBlock, Location, TextBlock, ToolKind, ToolResult
+from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
+from crow.tools.base import Action
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 
@@ -81,10 +82,8 @@ class FindTools:
         return FindToolsAction(arguments.query, unknown, self._tools)
 
 
-class FindToolsAction:
+class FindToolsAction(Action):
     deed = Deed(NAME, ToolKind.SEARCH)
-    locations: tuple[Location, ...] = ()
-    display: tuple[DisplayBlock, ...] = ()
 
     def __init__(self, query: str, unknown: tuple[str, ...], tools: ToolCatalogue) -> None:
         self.title = f"Find tools: {one_line(query, 100)}"
