@@ -53,6 +53,10 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
     """Why not, for the model."""
     words: str = ""
     """What the person themselves gave as the reason."""
+    is_clear: bool = True
+    """Somebody has chosen: nothing went wrong, and the question was not merely dismissed."""
+    by: str = ""
+    """The name of the face at which it was given."""
 
     @property
     def allowed(self) -> bool:
@@ -72,6 +76,8 @@ class Answer(msgspec.Struct, frozen=True):
     """What was chosen or written; empty if the person declined."""
     cancelled: bool = False
     """The person ended the turn instead of answering."""
+    dismissed: bool = False
+    """The dialog was closed, which is no answer while others can be asked."""
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -91,6 +97,10 @@ class Filled(msgspec.Struct, frozen=True):
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
+    @property
+    def is_clear(self) -> bool:
+        return self.action != "cancel"
+
 
 class Link(msgspec.Struct, frozen=True):
     """An address that the person is to open, such as a page to log in on."""
@@ -108,12 +118,21 @@ class Person(Protocol):
     Whoever is shown no more than questions inherits from this: what they cannot do is answered here.
     """
 
-    has_dialogs: bool = False
-    """Whether a question is put to them in a dialog of its own, and not in the chat."""
-    can_visit: bool = False
-    """Whether they can be shown an address to open."""
+    @property
+    def has_dialogs(self) -> bool:
+        """Whether a question is put to them in a dialog of its own, and not in the chat."""
+        return False
+
+    @property
+    def can_visit(self) -> bool:
+        """Whether they can be shown an address to open."""
+        return False
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer: ...
+
+    async def explain(self, question: PermissionQuestion) -> str:
+        """Why they rejected it, in their own words; empty if they cannot be asked, or do not say."""
+        return ""
 
     async def ask(self, question: Question) -> Answer | None:
         """Their answer; None if they cannot be asked in a dialog, so that the question has to go into the chat."""

@@ -186,6 +186,8 @@ class PermissionAnswered(_Event, frozen=True, tag="permission_answered"):
     allowed: bool
     option: str
     """The id of the option that was chosen; empty if none was."""
+    by: str = ""
+    """The name of the face at which it was answered; empty if nobody answered."""
 
 
 class CallStarted(_Event, frozen=True, tag="call_started"):
@@ -362,6 +364,17 @@ class TitleChanged(_Event, frozen=True, tag="title_changed"):
     title: str
 
 
+class StateChanged(_Event, frozen=True, tag="state_changed"):
+    """What the session as a whole is doing, and who watches. Passing: not stored."""
+
+    state: Literal["running", "asks", "idle"]
+    turn_id: str = ""
+    """The turn that runs."""
+    by: str = ""
+    """The name of the face at which that turn was begun."""
+    faces: tuple[str, ...] = ()
+
+
 class StillWaiting(_Event, frozen=True, tag="still_waiting"):
     """A wait that the person may wonder about. Passing: not stored."""
 
@@ -514,6 +527,7 @@ Event = (
     | OptionsChanged
     | CommandsChanged
     | TitleChanged
+    | StateChanged
     | StillWaiting
     | PlanChanged
     | BudgetRaised
@@ -553,6 +567,11 @@ class TurnIds:
         self._messages = 0
         self._calls = 0
         self._compactions = 0
+
+    @staticmethod
+    def of_prompt(turn_id: str) -> str:
+        """The id of the message that a turn begins with: the first."""
+        return f"{turn_id}-m1"
 
     def message(self) -> str:
         self._messages += 1

@@ -166,7 +166,8 @@ class Writer:
         self._on_gone = on_gone
         self._reader = reader
         self._backlog: deque[memoryview] = deque()
-        self._unsent = 0
+        self.unsent = 0
+        """Bytes that the peer has not taken yet."""
         self._gone = False
         self._is_terminal = os.isatty(fd)
         self.failure: OSError | None = None
@@ -219,11 +220,11 @@ class Writer:
 
     def _keep(self, data: memoryview) -> None:
         self._backlog.append(data)
-        self._unsent += len(data)
+        self.unsent += len(data)
         self._flushed.clear()
-        if self._unsent > ROOM:
+        if self.unsent > ROOM:
             self._room.clear()
-        if self._unsent > FLOOD and self._reader is not None:
+        if self.unsent > FLOOD and self._reader is not None:
             self._reader.pause()
 
     def _on_writable(self) -> None:
@@ -232,12 +233,12 @@ class Writer:
             rest = self._write(whole)
             if self._gone:
                 return
-            self._unsent -= len(whole) - len(rest)
+            self.unsent -= len(whole) - len(rest)
             if rest:
                 self._backlog[0] = rest
                 break
             self._backlog.popleft()
-        if self._unsent <= ROOM // 2:
+        if self.unsent <= ROOM // 2:
             self._room.set()
             if self._reader is not None:
                 self._reader.resume()

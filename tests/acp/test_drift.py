@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.agent import Agent
+from crow.acp.agent import Agent, LazyHost
 from crow.messages import StopReason
 from crow.results import ToolKind
 
@@ -263,7 +263,7 @@ def test_every_method_of_the_protocol_is_served_or_left_out_for_a_reason():
     import asyncio
 
     async def served() -> set[str]:
-        connection = Agent("/nowhere", {}).connect(0, 1)
+        connection = Agent(LazyHost("/nowhere", {})).connect(0, 1)
         return {*connection._requests, *connection._notifications}
 
     methods = set(acp.meta.AGENT_METHODS.values())

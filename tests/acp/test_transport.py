@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from crow.acp import jsonrpc
-from crow.acp.agent import Agent
+from crow.acp.agent import Agent, LazyHost
 
 
 @pytest.mark.rule("R79", "R1")
@@ -41,7 +41,7 @@ def test_an_agent_serves_whatever_descriptors_it_is_given(tmp_path):
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 ours.setblocking(False)
-                connection = Agent(str(tmp_path), {}).connect(theirs.fileno(), theirs.fileno())
+                connection = Agent(LazyHost(str(tmp_path), {})).connect(theirs.fileno(), theirs.fileno())
                 serving = asyncio.create_task(connection.run())
                 params = b'{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":%d}}\n'
                 await loop.sock_sendall(ours, params % (version, version))

@@ -20,6 +20,7 @@ from crow.errors import SetupNeeded
 from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:
+    from crow.acp.host import Host
     from crow.acp.sessions import Sessions
 
 logger = logging.getLogger(__name__)
@@ -43,13 +44,33 @@ SESSION_METHODS = {
 """The requests that `Sessions` answers, with the types of their parameters."""
 
 
+class LazyHost:
+    """The host of a process, made when the first of its connections needs it: nearly all of Crow is behind it."""
+
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.environ = environ
+        self._host: Host | None = None
+
+    def get(self) -> "Host":
+        if self._host is None:
+            from crow.acp.host import Host
+
+            self._host = Host(self.home, self.environ)
+        return self._host
+
+    async def end(self) -> None:
+        """Ends every turn and lets go of what the sessions hold."""
+        if self._host is not None:
+            await self._host.end()
+
+
 class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
-    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
-        self._home = home
-        self._environ = environ
-        self._models = SetupReader(home, environ)
+    def __init__(self, host: LazyHost) -> None:
+        self._host = host
+        self._models = SetupReader(host.home, host.environ)
         self._logged_out = False
         self._connection: Connection | None = None
         self._client: wire.InitializeRequest | None = None
@@ -69,7 +90,7 @@ class Agent:
         return self._connection
 
     async def close(self) -> None:
-        """Ends every turn and lets go of what the sessions hold."""
+        """The connection is gone: it leaves its sessions, and those that nobody else watches are ended."""
         if self._sessions is not None:
             await self._sessions.end()
 
@@ -158,7 +179,7 @@ class Agent:
 
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
-            self._sessions = Sessions(self._home, self._environ, self._setup, self._connection, client)
+            self._sessions = Sessions(self._host.get(), self._setup, self._connection, client)
         return self._sessions
 
     def _initialized(self) -> wire.InitializeRequest:

@@ -7,6 +7,8 @@ Nothing but the selection of an offered "allow" is a yes of the person's.
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from crow.acp import translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
@@ -16,8 +18,8 @@ from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import McpServerSettings
+from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.models import SessionSetup
-from crow.session.open import Environment
 from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
@@ -27,25 +29,53 @@ from crow.workspace.terminal import LocalCommands, given_to_terminals, seen_by_c
 from crow.workspace.terminals import outputs_folder
 
 LONGEST_NAME = 200
+NAMELESS = "another client"
+"""The name of a client that does not say its own."""
+
+
+class SessionGround(msgspec.Struct, frozen=True):
+    """What is the same for every client of a session, wherever it is connected from. Made beside the event loop: paths
+    are looked at."""
+
+    session_id: str
+    workspace: Workspace
+    """This machine's."""
+    environ: Mapping[str, str]
+    withheld: Sequence[str]
+    """The variables of our environment that commands must not see."""
+    commands: LocalCommands
+    """The same."""
+    uses_client_terminal: bool
+
+    @property
+    def roots(self) -> Sequence[str]:
+        return self.workspace.roots
+
+    @classmethod
+    def of(
+        cls, session_id: str, roots: Sequence[str], setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]
+    ) -> "SessionGround":
+        seen = seen_by_commands(environ, setup.key_variables)
+        return cls(
+            session_id,
+            LocalWorkspace(roots),
+            environ,
+            [name for name in environ if name not in seen],
+            LocalCommands(keeper, outputs_folder(session_id), seen),
+            setup.settings.terminal.use_client,
+        )
 
 
 class Capabilities:
     """What one client can do. What it left out counts as not offered."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        request: wire.InitializeRequest,
-        home: str,
-        keeper: Keeper,
-        environ: Mapping[str, str],
-    ) -> None:
+    def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
         self._connection = connection
-        self._keeper = keeper
-        self._environ = environ
         self._client = request.client_capabilities or wire.ClientCapabilities()
-        self._has_choices = _has_choices(request.meta)
+        self._has_choices = _says(request.meta, "choices")
+        self._takes_state = _says(request.meta, "state")
         self._name = _named(request.client_info or {}, "name")
+        self._title = _named(request.client_info or {}, "title") or self._name or NAMELESS
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
     def sink(self, session_id: str) -> UpdateSink:
@@ -53,57 +83,53 @@ class Capabilities:
         return UpdateSink(
             self._connection,
             session_id,
+            ClientKnowledge(self._title),
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
+            takes_state=self._takes_state,
         )
 
-    def environment(
-        self,
-        session_id: str,
-        roots: Sequence[str],
-        setup: SessionSetup,
-        sink: UpdateSink,
-        servers: Mapping[str, McpServerSettings],
-    ) -> Environment:
-        """What a session works with, and through whom."""
+    def face(self, ground: SessionGround, sink: UpdateSink, files: Workspace | None) -> Face:
+        """The view that this client has of a session, and what it offers to it."""
         shows = self._client.elicitation or wire.ElicitationCapabilities()
-        return Environment(
-            workspace=self._workspace(session_id, roots),
-            commands=self._commands(session_id, roots, setup),
-            person=ClientPerson(
-                self._connection,
-                session_id,
-                has_forms=shows.form is not None,
-                has_links=shows.url is not None,
-                has_choices=self._has_choices,
-                client=self._name,
-            ),
-            sink=sink,
-            keeper=self._keeper,
-            environ=self._environ,
-            servers=servers,
+        person = ClientPerson(
+            self._connection,
+            ground.session_id,
+            has_forms=shows.form is not None,
+            has_links=shows.url is not None,
+            has_choices=self._has_choices,
+            client=self._name,
         )
+        return Face(sink.known, sink, person, files, self._commands(ground, sink.known))
 
-    def _workspace(self, session_id: str, roots: Sequence[str]) -> Workspace:
+    def files(self, ground: SessionGround) -> Workspace | None:
+        """The session's files as this client has them; None if it offers none. Made beside the event loop, as above."""
         files = self._client.fs or wire.FileSystemCapabilities()
         reads, writes = bool(files.read_text_file), bool(files.write_text_file)
         if not reads and not writes:
-            return LocalWorkspace(roots)
-        return ClientWorkspace(roots, self._connection, session_id, reads=reads, writes=writes)
+            return None
+        return ClientWorkspace(ground.roots, self._connection, ground.session_id, reads=reads, writes=writes)
 
-    def _commands(self, session_id: str, roots: Sequence[str], setup: SessionSetup) -> Commands:
-        seen = seen_by_commands(self._environ, setup.key_variables)
-        local = LocalCommands(self._keeper, outputs_folder(session_id), seen)
-        if not (self._client.terminal and setup.settings.terminal.use_client):
-            return local
-        withheld = [name for name in self._environ if name not in seen]
-        client = ClientCommands(self._connection, session_id, withheld, given_to_terminals(self._environ), roots[0])
-        return CheckedCommands(client, local, self._check)
+    def _commands(self, ground: SessionGround, known: ClientKnowledge) -> Commands | None:
+        if not (self._client.terminal and ground.uses_client_terminal):
+            return None
+        client = ClientCommands(
+            self._connection,
+            ground.session_id,
+            ground.withheld,
+            given_to_terminals(ground.environ),
+            ground.roots[0],
+            ids=known.terminals,
+        )
+        return CheckedCommands(client, ground.commands, self._check)
 
 
-def _has_choices(meta: object) -> bool:
+def _says(meta: object, extension: Literal["choices", "state"]) -> bool:
+    """Whether a client says that it knows one of Crow's extensions of the protocol."""
     match meta:
-        case {"crow": {"choices": True}}:
+        case {"crow": {"choices": True}} if extension == "choices":
+            return True
+        case {"crow": {"state": True}} if extension == "state":
             return True
         case _:
             return False
@@ -196,12 +222,20 @@ class ClientPerson(Person):
         has_choices: bool = False,
         client: str = "",
     ) -> None:
-        self.has_dialogs = has_forms
+        self._has_forms = has_forms
         self._has_choices = has_choices or has_forms
-        self.can_visit = has_links
+        self._has_links = has_links
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
         self._session_id = session_id
+
+    @property
+    def has_dialogs(self) -> bool:
+        return self._has_forms
+
+    @property
+    def can_visit(self) -> bool:
+        return self._has_links
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
         request = translate.permission_request(self._session_id, question, one_of_each_kind=not self._shows_labels)
@@ -210,13 +244,10 @@ class ClientPerson(Person):
                 "session/request_permission", request, wire.RequestPermissionResponse
             )
         except RpcError as error:
-            return PermissionAnswer("reject", f"the editor could not ask for permission ({one_line(error.message)}).")
+            return _unclear(f"the editor could not ask for permission ({one_line(error.message)}).")
         except ConnectionLost:
-            return PermissionAnswer("reject", "the editor is gone, so that nobody could be asked.")
-        answer = _answer(response.outcome, request.options)
-        if answer.choice == "reject" and not answer.reason and (reason := await self._reason_for(question)):
-            return PermissionAnswer("reject", f"permission was refused, with these words: {reason}", words=reason)
-        return answer
+            return _unclear("the editor is gone, so that nobody could be asked.")
+        return _answer(response.outcome, request.options)
 
     async def ask(self, question: Question) -> Answer | None:
         """By a form where the client has forms, else not at all: then the question goes into the chat.
@@ -235,8 +266,8 @@ class ClientPerson(Person):
         except (RpcError, ConnectionLost):
             return None
 
-    async def _reason_for(self, question: PermissionQuestion) -> str:
-        """Why they said no, if they want to say it; they need not, and the turn does not wait for ever."""
+    async def explain(self, question: PermissionQuestion) -> str:
+        """The turn does not wait for ever for an explanation."""
         if not (self.has_dialogs and question.takes_reason):
             return ""
         form = translate.reason_form(self._session_id, question)
@@ -281,13 +312,18 @@ class ClientPerson(Person):
 
 def _filled_in(form: wire.FormResponse) -> Answer:
     answer = (form.content or {}).get("answer")
-    return Answer(answer if form.action == "accept" and isinstance(answer, str) else "")
+    text = answer if form.action == "accept" and isinstance(answer, str) else ""
+    return Answer(text, dismissed=form.action == "cancel")
+
+
+def _unclear(reason: str) -> PermissionAnswer:
+    return PermissionAnswer("reject", reason, is_clear=False)
 
 
 def _answer(outcome: wire.PermissionOutcome, options: list[wire.PermissionOption]) -> PermissionAnswer:
     if outcome.outcome == "cancelled":
-        return PermissionAnswer("cancelled")
+        return PermissionAnswer("cancelled", is_clear=False)
     offered = {option.option_id for option in options}
     if outcome.outcome == "selected" and outcome.option_id in offered:
         return PermissionAnswer(_CHOICES[outcome.option_id])
-    return PermissionAnswer("reject", "the editor's answer was not one of the options, so it counts as a no.")
+    return _unclear("the editor's answer was not one of the options, so it counts as a no.")

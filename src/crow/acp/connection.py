@@ -138,6 +138,11 @@ class Connection:
     def has_room(self) -> bool:
         return self._output.has_room
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that the peer has not taken yet."""
+        return self._output.unsent
+
     async def room(self) -> None:
         await self._output.room()
 

@@ -6,12 +6,15 @@ on each update tells what is new.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from crow import events
 from crow.acp import translate, wire
-from crow.results import DisplayBlock, Location, TerminalBlock, ToolKind
+from crow.results import DisplayBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
+from crow.session.replay import PastCall
 from crow.visible import one_line, title_line
 
 MOMENT = 0.12
@@ -57,16 +60,44 @@ class _Call:
 
 
 class ShownCalls:
-    """The open calls of one session, each as its client has been shown it."""
+    """The open calls of one session, each as its client has been shown it.
 
-    def __init__(self, send: Callable[[wire.Update], None]) -> None:
+    `terminals` are the ids of those that the client runs. It is shown the text of any other terminal.
+    """
+
+    def __init__(self, send: Callable[[wire.Update], None], terminals: Container[str] = ()) -> None:
         self._send = send
+        self._terminals = terminals
         self._loop = asyncio.get_running_loop()
         self._calls: dict[str, _Call] = {}
         self._held: dict[str, asyncio.TimerHandle] = {}
         """By call id: the timers of calls that wait for their title."""
         self._left_running: dict[str, str] = {}
         """The titles of calls that have ended, and left a command running."""
+
+    def adopt(self, past: PastCall) -> None:
+        """A call that the client has been shown as what it was when the client joined."""
+        if past.result is not None:
+            if past.result.background:
+                self._left_running[past.call_id] = past.title
+            return
+        opened = events.CallOpened(past.call_id, past.tool, past.kind, past.title, quiet=past.quiet)
+        call = self._calls[past.call_id] = _Call(opened)
+        call.locations, call.arguments = past.locations, past.arguments
+        call.is_titled = call.is_described = True
+        call.is_shown, call.has_content = not past.quiet, bool(past.display)
+
+    def title_of(self, call_id: str) -> str:
+        """The title of a call that is shown; empty if it is not."""
+        call = self._calls.get(call_id)
+        return title_line(call.title) if call is not None and call.is_shown else ""
+
+    def answered(self, event: events.PermissionAnswered) -> None:
+        """Whoever asked about the call elsewhere has an answer: a client that keeps the question open drops it."""
+        call = self._calls.get(event.call_id)
+        if call is not None and call.is_shown:
+            meta = wire.CallMeta(crow=wire.CallFacts(answered_by=event.by, allowed=event.allowed))
+            self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, meta=meta))
 
     def show_held(self) -> None:
         """Whatever waits for its title is shown now: what comes next must not overtake it."""
@@ -160,7 +191,7 @@ class ShownCalls:
                 self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress"))
             case events.CallProgressed():
                 call.has_content = True
-                content = translate.tool_content(event.display)
+                content = translate.tool_content(self._visible(event.display))
                 self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=content))
             case _:
                 assert_never(event)
@@ -201,18 +232,31 @@ class ShownCalls:
 
         After such a diff a word on how it ended stands in the title, and in the raw output.
         """
-        display = event.result.display
+        result = self._visible_result(event.result)
+        display = result.display
         known = bool(call.asked) and call.asked == display[: len(call.asked)] and translate.is_large(call.asked)
         return translate.settled(
-            event.call_id, event.result, call.title, with_content=not known and not _has_terminal(display)
+            event.call_id, result, call.title, with_content=not known and not _has_terminal(display)
         )
 
     def _end_in_background(self, event: events.BackgroundEnded) -> None:
         """A client may be shown more of a call that has ended; one that takes no such update gets the notice."""
         title = self._left_running.pop(event.call_id, None)
         if title is not None:
-            with_content = not _has_terminal(event.result.display)
-            self._send(translate.settled(event.call_id, event.result, title, with_content=with_content))
+            result = self._visible_result(event.result)
+            with_content = not _has_terminal(result.display)
+            self._send(translate.settled(event.call_id, result, title, with_content=with_content))
+
+    def _visible_result(self, result: ToolResult) -> ToolResult:
+        display = self._visible(result.display)
+        return result if display is result.display else replace(result, display=display)
+
+    def _visible(self, display: tuple[DisplayBlock, ...]) -> tuple[DisplayBlock, ...]:
+        """The blocks as this client can show them: of another client's terminal, what was seen there."""
+        if all(block.terminal_id in self._terminals for block in display if isinstance(block, TerminalBlock)):
+            return display
+        shown = (block for block in display if not isinstance(block, TerminalBlock))
+        return tuple(TextBlock(block.text) if isinstance(block, HiddenOutput) else block for block in shown)
 
 
 def _has_terminal(display: tuple[DisplayBlock, ...]) -> bool:

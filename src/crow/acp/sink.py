@@ -17,7 +17,8 @@ from crow.acp import translate, translate_session, wire
 from crow.acp.connection import Connection
 from crow.acp.shown_calls import CallEvent, ShownCalls
 from crow.events import milliseconds_now
-from crow.session.replay import PastItem, PastMessage, PastPrompt, PastRemark
+from crow.session.faces.face import ClientKnowledge
+from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark
 from crow.store.base import SessionEntry
 from crow.turn.spending import Spending
 
@@ -30,8 +31,11 @@ BREATH = 32
 """Updates of a replay after which others get their turn."""
 
 _Delta = events.TextDelta | events.ThoughtDelta
+_FromElsewhere = events.UserSaid | events.CommandGiven | events.PermissionAnswered | events.StateChanged
+"""What a client is told of if it happened at another face."""
 _Shown = (
-    events.Notice
+    _FromElsewhere
+    | events.Notice
     | events.StillWaiting
     | events.TurnStarted
     | events.TurnEnded
@@ -47,12 +51,9 @@ _Shown = (
 )
 """What a client is told of, besides text and calls."""
 _NotShown = (
-    events.UserSaid
-    | events.CommandGiven
-    | events.ModeTold
+    events.ModeTold
     | events.ThoughtSealed
     | events.ProviderDataKept
-    | events.PermissionAnswered
     | events.FileBackedUp
     | events.FileWritten
     | events.ReplyEnded
@@ -63,8 +64,7 @@ _NotShown = (
     | events.OptionChosen
     | events.BudgetRaised
 )
-"""What a client is not told of: it comes from the client, another event says it, or it is only for the model or the
-store."""
+"""What a client is not told of: another event says it, or it is only for the model or the store."""
 
 
 class TextPace:
@@ -90,10 +90,19 @@ class TextPace:
 
 class UpdateSink:
     def __init__(
-        self, connection: Connection, session_id: str, *, takes_notices: bool, takes_compactions: bool = False
+        self,
+        connection: Connection,
+        session_id: str,
+        known: ClientKnowledge | None = None,
+        *,
+        takes_notices: bool,
+        takes_compactions: bool = False,
+        takes_state: bool = False,
     ) -> None:
         self._connection = connection
         self._session_id = session_id
+        self.known = known or ClientKnowledge("")
+        self._takes_state = takes_state
         self._takes_notices = takes_notices
         self._takes_compactions = takes_compactions
         self._mode = ""
@@ -106,7 +115,7 @@ class UpdateSink:
         """The turn's text so far does not end with a line's end."""
         self._message_id = ""
         """The message whose text came last."""
-        self._calls = ShownCalls(self._send)
+        self._calls = ShownCalls(self._send, self.known.terminals)
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
         self._loop = asyncio.get_running_loop()
@@ -118,6 +127,10 @@ class UpdateSink:
     @property
     def has_room(self) -> bool:
         return self._connection.has_room
+
+    @property
+    def unsent(self) -> int:
+        return self._connection.unsent
 
     async def room(self) -> None:
         await self._connection.room()
@@ -163,6 +176,8 @@ class UpdateSink:
 
     def _send_event(self, event: _Shown) -> None:
         match event:
+            case events.UserSaid() | events.CommandGiven() | events.PermissionAnswered() | events.StateChanged():
+                self._send_from_elsewhere(event)
             case events.Notice():
                 self._send_notice(event)
             case events.StillWaiting():
@@ -200,9 +215,10 @@ class UpdateSink:
         for event in past:
             self._spending.apply(event)
 
-    async def replay(self, items: Iterable[PastItem]) -> None:
-        """Shows what happened, at the client's pace."""
+    async def replay(self, items: Iterable[PastItem], *, in_turn: bool = False) -> None:
+        """Shows what happened, at the client's pace. `in_turn`: a turn runs, whose open calls go on from there."""
         number = 0
+        self._in_turn = in_turn
         for item in items:
             shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
             for update in translate_session.past_updates(shown):
@@ -212,8 +228,15 @@ class UpdateSink:
                     await self.room()
                 elif number % BREATH == 0:  # a prompt alone may have any number of blocks
                     await asyncio.sleep(0)
-            if isinstance(item, events.PlanChanged):
-                self._plan = item.entries
+            match item:
+                case events.PlanChanged():
+                    self._plan = item.entries
+                case PastMessage():
+                    self._message_id = item.message_id
+                case PastCall():
+                    self._calls.adopt(item)
+                case _:
+                    pass
 
     def send_title(self, entry: SessionEntry) -> None:
         """The title of a session that was loaded, once the client knows of it."""
@@ -234,6 +257,37 @@ class UpdateSink:
         usage = self._spending.usage
         if usage is not None and usage.context_window is not None:
             self._send(translate.usage(usage, usage.context_window, self._spending.cost))
+
+    # --- what happens at other faces
+
+    def _send_from_elsewhere(self, event: _FromElsewhere) -> None:
+        match event:
+            case events.UserSaid() | events.CommandGiven():
+                self._send_prompt(event)
+            case events.PermissionAnswered():
+                self._send_answer(event)
+            case events.StateChanged():
+                self._send_state(event)
+            case _:
+                assert_never(event)
+
+    def _send_prompt(self, event: events.UserSaid | events.CommandGiven) -> None:
+        """A client shows by itself what was typed there."""
+        if event.message_id not in self.known.messages:
+            self._send_all(translate_session.past_updates(PastPrompt(event.message_id, event.sent)))
+            self._in_line = False
+
+    def _send_answer(self, event: events.PermissionAnswered) -> None:
+        """A question that was answered elsewhere has vanished here: the person is told where it was answered."""
+        if event.by and event.by != self.known.name:
+            self._calls.answered(event)
+            what = self._calls.title_of(event.call_id)
+            how = "Allowed" if event.allowed else "Rejected"
+            self._send_notice(events.Notice("info", f"{how} in {event.by}{f': {what}' if what else '.'}"))
+
+    def _send_state(self, event: events.StateChanged) -> None:
+        if self._takes_state:
+            self._connection.notify("_crow/state", translate_session.state(self._session_id, event))
 
     # --- how it is sent
 

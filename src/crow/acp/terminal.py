@@ -50,7 +50,8 @@ class TerminalNotOpened(WorkspaceError):
 
 
 class ClientCommands:
-    """`withheld` are variables of the client's environment that commands must not see, `added` those they get."""
+    """`withheld` are variables of the client's environment that commands must not see, `added` those they get. The ids
+    of the terminals that the client opens are added to `ids`."""
 
     def __init__(
         self,
@@ -59,8 +60,11 @@ class ClientCommands:
         withheld: Collection[str] = (),
         added: Mapping[str, str] | None = None,
         root: str = "/",
+        *,
+        ids: set[str] | None = None,
     ) -> None:
         self.disk = Disk(root)
+        self._ids: set[str] = set() if ids is None else ids
         self._connection = connection
         self._session_id = session_id
         self._withheld = withheld
@@ -109,6 +113,7 @@ class ClientCommands:
 
     async def _create(self, request: wire.CreateTerminalRequest, mark: str, output_limit: int) -> "ClientTerminal":
         answer = await self._connection.request("terminal/create", request, wire.CreateTerminalResponse)
+        self._ids.add(answer.terminal_id)
         return ClientTerminal(self._connection, self._session_id, answer.terminal_id, mark, output_limit)
 
     def _release_when_created(self, creation: "asyncio.Task[ClientTerminal]") -> None:

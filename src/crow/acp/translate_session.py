@@ -26,9 +26,10 @@ from crow.acp.translate import (
     updates,
 )
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
-from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock, ToolResult
+from crow.results import DisplayBlock, HiddenOutput, TerminalBlock, TextBlock
 from crow.session.replay import PastCall, PastItem, PastMessage, PastPrompt, PastRemark, PastThought
 from crow.store.base import SessionEntry
+from crow.visible import title_line
 
 
 def modes(options: Iterable[events.SessionOption]) -> wire.SessionModes | None:
@@ -94,6 +95,16 @@ def _iso_time(milliseconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03d}Z"
 
 
+def state(session_id: str, event: events.StateChanged) -> wire.StateNotification:
+    return wire.StateNotification(
+        session_id=session_id,
+        state=event.state,
+        turn=event.turn_id or None,
+        by=event.by or None,
+        faces=list(event.faces),
+    )
+
+
 # --- what happened before
 
 LARGEST_REPLAYED = 64 * 1024
@@ -126,7 +137,10 @@ def past_updates(item: PastItem) -> Iterator[wire.Update]:
 
 def _past_call(call: PastCall) -> Iterator[wire.Update]:
     """The call, and what came of it: some clients show content that comes with an update, and no other."""
-    result = call.result or ToolResult(ok=False, text="", display=call.display)
+    if call.result is None:
+        yield from _open_call(call)
+        return
+    result = call.result
     if is_never_shown(quiet=call.quiet, requested=call.arguments is not None, result=result):
         return
     status = "completed" if result.ok else "failed"
@@ -145,6 +159,22 @@ def _past_call(call: PastCall) -> Iterator[wire.Update]:
         content=result_content(result, _past_block),
         raw_output=raw_output(result),
     )
+
+
+def _open_call(call: PastCall) -> Iterator[wire.Update]:
+    """A call that is still open, for a client that joins: it goes on from here."""
+    if not call.quiet:
+        content = [shown for block in call.display if (shown := _past_block(block)) is not None]
+        yield wire.ToolCall(
+            tool_call_id=call.call_id,
+            title=title_line(call.title),
+            name=call.tool[:200],
+            kind=call.kind,
+            status="in_progress" if call.is_started else "pending",
+            content=content or None,
+            locations=locations(call.locations),
+            raw_input=None if call.arguments is None else raw_input(call.arguments),
+        )
 
 
 def _past_block(block: DisplayBlock) -> wire.ToolContent | None:

@@ -403,8 +403,18 @@ class ToolCallFields(Wire, frozen=True):
     raw_output: Any = None
 
 
+class CallFacts(Wire, frozen=True):
+    answered_by: str | None = None
+    """The name of the client in which a question about the call was answered."""
+    allowed: bool | None = None
+
+
+class CallMeta(Wire, frozen=True):
+    crow: CallFacts | None = None
+
+
 class ToolCallUpdate(ToolCallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
-    pass
+    meta: CallMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class PlanEntry(Wire, frozen=True):
@@ -499,6 +509,17 @@ Update = (
     | CompactionUpdate
     | Notice
 )
+
+
+class StateNotification(Wire, frozen=True):
+    """`_crow/state`, for clients that know it: what a session is doing, and who watches. See docs/faces.md."""
+
+    session_id: str
+    state: str
+    turn: str | None = None
+    by: str | None = None
+    """The name of the client in which the turn was begun."""
+    faces: list[str] | None = None
 
 
 class SessionNotification(Wire, frozen=True):

@@ -27,16 +27,18 @@ def _run(reader: int, writer: int) -> int:
     import asyncio
     import logging
 
-    from crow.acp.agent import Agent
+    from crow.acp.agent import Agent, LazyHost
     from crow.cli.process import log_to_file, output_failed, report, serve_until_shutdown
     from crow.config.home import home
 
     async def serve_and_leave() -> int:
-        agent = Agent(folder, os.environ)
+        host = LazyHost(folder, os.environ)
+        agent = Agent(host)
         connection = agent.connect(reader, writer)
 
         async def close() -> None:
             await agent.close()
+            await host.end()
             await connection.close()
 
         status = await serve_until_shutdown(connection.run(), close)

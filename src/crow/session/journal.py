@@ -12,6 +12,9 @@ from typing import Protocol
 
 from crow.errors import StoreSilent
 from crow.events import (
+    CallProgressed,
+    CallSettled,
+    CommandsChanged,
     Event,
     Journal,
     Sent,
@@ -23,7 +26,7 @@ from crow.events import (
     TitleChanged,
     TurnEnded,
 )
-from crow.store.base import EventLog
+from crow.store.base import EventLog, Mark
 from crow.turn.history import History
 from crow.turn.waits import PATIENCE, Wait
 from crow.visible import one_line
@@ -47,13 +50,44 @@ class Sink(Protocol):
     async def room(self) -> None: ...
 
 
+_PASSING = (CallProgressed, CallSettled, CommandsChanged)
+
+
+class PassingState:
+    """The last of what passes without being stored, for whoever joins a session later: what open calls show, and the
+    slash commands there are."""
+
+    def __init__(self) -> None:
+        self._progress: dict[str, CallProgressed] = {}
+        self._commands: CommandsChanged | None = None
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case CallProgressed():
+                self._progress[event.call_id] = event
+            case CallSettled():
+                self._progress.pop(event.call_id, None)
+            case CommandsChanged():
+                self._commands = event
+            case _:
+                pass
+
+    def events(self) -> list[Event]:
+        return list(self._progress.values())
+
+    @property
+    def commands(self) -> CommandsChanged | None:
+        return self._commands
+
+
 class _Entry:
-    """An event that the sinks have not received yet."""
+    """An event that the sinks have not received yet: those that were subscribed when it was added."""
 
-    __slots__ = ("event", "ready")
+    __slots__ = ("event", "ready", "sinks")
 
-    def __init__(self, event: Event, *, ready: bool) -> None:
+    def __init__(self, event: Event, sinks: Sequence[Sink], *, ready: bool) -> None:
         self.event = event
+        self.sinks = sinks
         self.ready = ready
 
 
@@ -62,18 +96,33 @@ class SessionJournal:
 
     An event that must be stored first holds back those that come after it, so that everyone learns of them in the
     order in which they are stored. The person is told of a wait for the store after `patience` seconds.
+
+    An event goes to the sinks that are subscribed when it is added, whenever they are told of it: so a mark and a
+    subscription that are made together are one place between what was and what comes.
     """
 
     def __init__(self, log: EventLog, patience: float = PATIENCE) -> None:
         self.history = History()
+        self.passing = PassingState()
         self._log = log
-        self._sinks: list[Sink] = []
+        self._sinks: tuple[Sink, ...] = ()
+        self._sinks_changed = asyncio.Event()
         self._undelivered: deque[_Entry] = deque()
         self._patience = max(patience, SHORTEST_PATIENCE)
         self._deadline: float | None = None
 
     def subscribe(self, sink: Sink) -> None:
-        self._sinks.append(sink)
+        self._sinks = (*self._sinks, sink)
+        self._sinks_changed.set()
+
+    def unsubscribe(self, sink: Sink) -> None:
+        """The sink is told of what was added until now, and of nothing that is added later."""
+        self._sinks = tuple(other for other in self._sinks if other is not sink)
+        self._sinks_changed.set()
+
+    def mark(self) -> Mark:
+        """The place after all that was added so far."""
+        return self._log.mark()
 
     def remember(self, past: Iterable[Event]) -> None:
         """Applies stored events to the model's history, and tells no sink of them."""
@@ -83,9 +132,9 @@ class SessionJournal:
     def append(self, event: Event) -> None:
         self._log.add(event)
         if self._undelivered and not isinstance(event, StillWaiting):  # which is of use now or never
-            self._undelivered.append(_Entry(event, ready=True))
+            self._undelivered.append(_Entry(event, self._sinks, ready=True))
         else:
-            self._tell(event)
+            self._tell(event, self._sinks)
 
     async def record(self, *events: Event) -> None:
         # Up to the wait this is one step: who is cancelled in it has recorded all of them.
@@ -96,9 +145,9 @@ class SessionJournal:
         )
         if stored.done() and not self._undelivered:
             for event in events:
-                self._tell(event)
+                self._tell(event, self._sinks)
         else:
-            entries = [_Entry(event, ready=False) for event in events]
+            entries = [_Entry(event, self._sinks, ready=False) for event in events]
             self._undelivered.extend(entries)
             # Whoever waits here may be cancelled; what is being stored is told of all the same, once it is.
             stored.add_done_callback(lambda _: self._tell_ready(entries))
@@ -133,21 +182,32 @@ class SessionJournal:
 
     @property
     def has_room(self) -> bool:
-        return all(sink.has_room for sink in self._sinks)
+        """One sink holds up everyone while it cannot keep up. Of several, the fastest sets the pace."""
+        return not self._sinks or any(sink.has_room for sink in self._sinks)
 
     async def room(self) -> None:
-        for sink in self._sinks:
-            await sink.room()
+        while not self.has_room:
+            self._sinks_changed.clear()
+            changed = asyncio.ensure_future(self._sinks_changed.wait())
+            waits = [changed, *(asyncio.ensure_future(sink.room()) for sink in self._sinks)]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
 
     def _tell_ready(self, entries: Sequence[_Entry]) -> None:
         for entry in entries:
             entry.ready = True
         while self._undelivered and self._undelivered[0].ready:
-            self._tell(self._undelivered.popleft().event)
+            entry = self._undelivered.popleft()
+            self._tell(entry.event, entry.sinks)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: Event, sinks: Sequence[Sink]) -> None:
         self.history.apply(event)
-        for sink in self._sinks:
+        if isinstance(event, _PASSING):
+            self.passing.apply(event)
+        for sink in sinks:
             sink.take(event)
 
 

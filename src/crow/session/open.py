@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crow.actions import Person
 from crow.config.settings import McpServerSettings, PermissionRule, amounts_of
 from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
@@ -19,7 +18,9 @@ from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
-from crow.session.journal import SessionJournal, Sink, Title
+from crow.session.faces.faces import Faces
+from crow.session.faces.feed import SessionStream
+from crow.session.journal import SessionJournal, Title
 from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
@@ -37,7 +38,6 @@ from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait
-from crow.workspace.base import Commands, Workspace
 from crow.workspace.processes import Keeper
 from crow.workspace.terminal import seen_by_commands
 from crow.workspace.terminals import Terminals, outputs_folder
@@ -65,12 +65,10 @@ class FolderSetup:
 
 
 class Environment(msgspec.Struct):
-    """What a session works with, and through whom: the editor's parts, or this machine's where the editor has none."""
+    """What a session works with, and through whom."""
 
-    workspace: Workspace
-    commands: Commands
-    person: Person
-    sink: Sink
+    faces: Faces
+    """Their files, commands and dialogs, or this machine's where they have none."""
     keeper: Keeper
     environ: Mapping[str, str]
     servers: Mapping[str, McpServerSettings]
@@ -147,7 +145,8 @@ class _Assembly:
         self._patience = patience_in(environment.environ, PATIENCE)
         self._dialog = asyncio.Lock()
         self._told: set[str] = set()
-        self._terminals = Terminals(environment.commands)
+        self._faces = environment.faces
+        self._terminals = Terminals(environment.faces.commands)
         self._run_command = RunCommand(self._terminals, setup.settings.terminal.timeout)
         self._subagents = Subagents(self.turn_context, _file_tools)
 
@@ -160,6 +159,7 @@ class _Assembly:
             commands=all_commands(self._command_parts),
             servers=self._servers,
             title=self._title,
+            faces=self._faces,
             turn_context=self.turn_context,
             past=self._persistence.past,
         )
@@ -179,9 +179,9 @@ class _Assembly:
         """What a turn that begins now may know."""
         return TurnContext(
             requests=self._requests,
-            workspace=self._environment.workspace,
+            workspace=self._faces.workspace,
             policy=self._folder.policy,
-            person=self._environment.person,
+            person=self._faces.person,
             journal=self._journal,
             purse=self._purse,
             dialog=self._dialog,
@@ -201,13 +201,13 @@ class _Assembly:
     def _journal(self) -> SessionJournal:
         journal = SessionJournal(self._persistence.log, self._patience)
         journal.remember(self._persistence.past)
-        journal.subscribe(self._environment.sink)
+        self._faces.begin(SessionStream(journal, self._persistence.archive))
         return journal
 
     @cached_property
     def _purse(self) -> Purse:
         purse = Purse(
-            *(amounts_of(self._setup.settings.budget), self._journal, self._environment.person),
+            *(amounts_of(self._setup.settings.budget), self._journal, self._faces.person),
             day=self._persistence.archive.spent_today,
             cheaper=lambda: self._setup.cheaper_than(self._live.model.info),
         )
@@ -241,7 +241,7 @@ class _Assembly:
         from crow.session.toolset import session_tools  # for the first request, not for the session's beginning
 
         yield from session_tools(
-            *(self._environment.person, self._environment.environ, self._folder.policy),
+            *(self._faces.person, self._environment.environ, self._folder.policy),
             *(self._terminals, self._run_command, self._setup.settings.web),
         )
 
@@ -258,7 +258,7 @@ class _Assembly:
 
     @cached_property
     def _trust(self) -> ProjectTrust:
-        return ProjectTrust(self._folder.sources, self._projects, self._journal, self._environment.person, self._dialog)
+        return ProjectTrust(self._folder.sources, self._projects, self._journal, self._faces.person, self._dialog)
 
     @cached_property
     def _servers(self) -> Servers:
@@ -278,9 +278,9 @@ class _Assembly:
         around = ConnectionContext(
             keeper=environment.keeper,
             home=self._home,
-            roots=environment.workspace.roots,
+            roots=self._faces.workspace.roots,
             environ=environment.environ,
-            asker=ServerQuestions(environment.person, self._dialog, self._journal, self._subagents.task_of),
+            asker=ServerQuestions(self._faces.person, self._dialog, self._journal, self._subagents.task_of),
             limits=lambda: self._live.limits,
             tell=self._journal.append,
         )
@@ -296,7 +296,7 @@ class _Assembly:
         return CommandParts(
             window=self._window,
             waiting=self._waiting,
-            workspace=self._environment.workspace,
+            workspace=self._faces.workspace,
             policy=self._folder.policy,
             options=self._options,
             archive=self._persistence.archive,

@@ -24,7 +24,7 @@ from crow.events import (
     local_day,
     milliseconds_now,
 )
-from crow.store.base import EventLog, SessionEntry, SessionStore
+from crow.store.base import EventLog, Mark, SessionEntry, SessionStore
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""
@@ -37,6 +37,11 @@ NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted,
 class Archive(Protocol):
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         """All events until now; with `former_texts`, those of changed files have the text that they replaced."""
+        ...
+
+    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
+        """The events between two marks of the log, also those that the disk has not taken yet; from the beginning
+        without the first. StorageFailed if they cannot be read."""
         ...
 
     async def entry(self) -> SessionEntry:
@@ -64,6 +69,9 @@ class StoredArchive:
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         await asyncio.shield(self._log.store_all())
         return await self._store.events(self._session_id, former_texts=former_texts)
+
+    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
+        return await self._store.events(self._session_id, since=since, until=until)
 
     async def entry(self) -> SessionEntry:
         await asyncio.shield(self._log.store_all())
@@ -95,6 +103,9 @@ class RecentChanges:
         while self._size > LARGEST_IN_MEMORY:
             self._size -= _weight(self._events.popleft())
 
+    def mark(self) -> Mark:
+        return Mark()
+
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
@@ -116,6 +127,9 @@ class MemoryArchive:
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         return self._recent.past()
 
+    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
+        raise StorageFailed("This session is not stored, so that what happened in it before cannot be shown.")
+
     async def entry(self) -> SessionEntry:
         raise CrowError("This session is not stored, so there is nothing to export.")
 
@@ -136,6 +150,9 @@ class DeferredLog:
         self._log.add(event)
         if self.recent is not None:
             self.recent.add(event)
+
+    def mark(self) -> Mark:
+        return self._log.mark()
 
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         stored = self._log.store_all(full=full, within=within)
@@ -169,6 +186,9 @@ class DeferredArchive:
 
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         return await self._now.events(former_texts=former_texts)
+
+    async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
+        return await self._now.section(since, until)
 
     async def entry(self) -> SessionEntry:
         return await self._now.entry()

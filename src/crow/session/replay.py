@@ -40,8 +40,11 @@ class PastCall(msgspec.Struct, frozen=True):
     display: tuple[DisplayBlock, ...]
     """What it last showed before its end."""
     result: ToolResult | None
+    """None if the call is still open: what was cut off has one."""
     quiet: bool = False
     """As in events.CallOpened: what it does shows itself."""
+    is_started: bool = False
+    """It is being performed, or was."""
 
 
 class PastRemark(msgspec.Struct, frozen=True):
@@ -58,6 +61,7 @@ _CallEvent = (
     events.CallPreviewed
     | events.CallRequested
     | events.CallDescribed
+    | events.CallStarted
     | events.CallProgressed
     | events.CallSettled
     | events.BackgroundEnded
@@ -85,6 +89,7 @@ class _Call:
         self.locations: tuple[Location, ...] = ()
         self.display: tuple[DisplayBlock, ...] = ()
         self.arguments: str | None = None
+        self.is_started = False
         self.result: ToolResult | None = None
 
     def apply(self, event: _CallEvent) -> None:
@@ -98,6 +103,8 @@ class _Call:
             case events.CallDescribed():
                 self.kind, self.title = event.kind, event.title
                 self.locations = event.locations or self.locations
+            case events.CallStarted():
+                self.is_started = True
             case events.CallProgressed():
                 self.display = event.display
             case events.CallSettled() | events.BackgroundEnded():
@@ -114,6 +121,7 @@ class _Call:
             self.display,
             self.result,
             self._opened.quiet,
+            self.is_started,
         )
 
 
@@ -162,6 +170,7 @@ class _Fold:
                 events.CallPreviewed()
                 | events.CallRequested()
                 | events.CallDescribed()
+                | events.CallStarted()
                 | events.CallProgressed()
                 | events.CallSettled()
                 | events.BackgroundEnded()
@@ -171,7 +180,6 @@ class _Fold:
                 events.ThoughtSealed()
                 | events.ArgumentsGrew()
                 | events.ReplyEnded()
-                | events.CallStarted()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
                 | events.FileBackedUp()
@@ -187,6 +195,7 @@ class _Fold:
                 | events.OptionsChanged()
                 | events.CommandsChanged()
                 | events.TitleChanged()
+                | events.StateChanged()
                 | events.StillWaiting()
                 | events.UsageReported()
                 | events.BudgetRaised()

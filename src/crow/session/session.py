@@ -29,6 +29,8 @@ from crow.events import (
 )
 from crow.messages import StopReason
 from crow.session.commands import Command, CommandPrompt, CommandReply, SlashCommands, blocks_after_command
+from crow.session.faces.face import Face
+from crow.session.faces.faces import Faces
 from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
 from crow.session.recovery import last_turn_number
@@ -53,18 +55,26 @@ class RunningTurn:
     """
 
     def __init__(
-        self, turn_id: str, journal: SessionJournal, answer: Callable[["RunningTurn", TurnIds], Awaitable[StopReason]]
+        self,
+        turn_id: str,
+        journal: SessionJournal,
+        answer: Callable[["RunningTurn", TurnIds], Awaitable[StopReason]],
+        *,
+        begun_at: str = "",
     ) -> None:
+        """`begun_at`: the name of the face from which its prompt came."""
         self._id = turn_id
         self._journal = journal
         self._answer = answer
+        self.begun_at = begun_at
         self._task: asyncio.Task[StopReason] | None = None
         self._work: asyncio.Task[StopReason] | None = None
         """The work, from its first step on: a task that is cancelled before it would never run, and lose the prompt."""
         self.cancelling = False
 
-    def start(self, after: "RunningTurn | None") -> None:
+    def start(self, after: "RunningTurn | None", when_over: Callable[[], None] = lambda: None) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(after))
+        self._task.add_done_callback(lambda _: when_over())
 
     def cancel(self) -> None:
         if not self.cancelling and self._work is not None:
@@ -148,6 +158,7 @@ class SessionParts(msgspec.Struct, frozen=True):
     commands: SlashCommands
     servers: Servers
     title: Title
+    faces: Faces
     turn_context: Callable[[], TurnContext]
     """What a turn that begins now may know."""
     past: Sequence[Event] = ()
@@ -158,6 +169,7 @@ class Session:
     def __init__(self, id: str, parts: SessionParts) -> None:
         self.id = id
         self.options = parts.options
+        self.faces = parts.faces
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see `Outcome`."""
         self._terminals = parts.terminals
@@ -184,9 +196,14 @@ class Session:
             if option.id != "thought_level":
                 self._journal.append(OptionChosen(option.id, option.value))
 
-    def welcome(self) -> None:
-        """The client knows of the session now: it is told what else there is to know."""
-        remarks, self._remarks = self._remarks or [], None
+    def welcome(self, face: Face) -> None:
+        """The client of a face knows of the session now: it is told what else there is to know."""
+        if self._remarks is not None:
+            self._begin(self._remarks)
+        self.faces.welcome(face)
+
+    def _begin(self, remarks: Sequence[Notice]) -> None:
+        self._remarks = None
         for remark in remarks:
             self._journal.append(remark)
         self._commands.watch()
@@ -205,20 +222,26 @@ class Session:
 
     # --- its turns
 
-    def start_turn(self, sent: Sequence[Sent]) -> RunningTurn:
+    def start_turn(self, sent: Sequence[Sent], face: Face | None = None) -> RunningTurn:
         """Begins a turn at once, so that a cancel that follows cannot come too early. Raises TurnRunning if one runs.
 
         A turn that is being cancelled is waited for: the person has already moved on to the next prompt.
         """
         before = self._turn if self._turn is not None and not self._turn.over else None
         if before is not None and not before.cancelling:
-            raise TurnRunning(
-                "A turn is already running in this session.", remedy="Wait for its end, or cancel it first."
-            )
+            raise TurnRunning(self._is_running(before, face), remedy="Wait for its end, or cancel it first.")
         self._turns += 1
-        self._turn = RunningTurn(f"t{self._turns}", self._journal, lambda turn, ids: self._answer(turn, ids, sent))
-        self._turn.start(before)
+        turn_id = f"t{self._turns}"
+        begun_at = self.faces.prompted(face, turn_id)
+        self._turn = RunningTurn(
+            turn_id, self._journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at
+        )
+        self._turn.start(before, self.faces.turn_ended)
         return self._turn
+
+    def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
+        elsewhere = turn.begun_at if face is not None and turn.begun_at != face.name else ""
+        return f"A turn is already running in this session{f', begun in {elsewhere}' if elsewhere else ''}."
 
     def cancel(self) -> None:
         """Ends the running turn, if there is one. Twice is as good as once."""
@@ -269,6 +292,7 @@ class Session:
         if found is None:
             self._title.begin_with(sent)
         self._journal.append(TurnStarted(ids.turn_id))
+        self.faces.turn_began(ids.turn_id, turn.begun_at)
         context = self._turn_context()
         context.purse.begin_turn(context.model.info)
         try:

@@ -14,6 +14,7 @@ from crow.events import (
     Notice,
     OptionsChanged,
     Retrying,
+    StateChanged,
     StillWaiting,
 )
 
@@ -23,7 +24,12 @@ FILE_NAME = "sessions.db"
 RECORD_VERSION = 1
 """Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
 
-PASSING = frozenset({ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting})
+PASSING = frozenset(
+    {
+        *(ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting),
+        StateChanged,
+    }
+)
 """Events that are of use while they happen only. They are never stored."""
 
 
@@ -50,12 +56,28 @@ class Page(msgspec.Struct, frozen=True):
     """Opaque; empty on the last page."""
 
 
+class Mark:
+    """A place in a session's log: after all that was added before the mark was made, before all that is added later."""
+
+    __slots__ = ("previews", "seq")
+
+    def __init__(self) -> None:
+        self.seq: int | None = None
+        """The number of the last record before it, once the store has come to it."""
+        self.previews: tuple[Event, ...] = ()
+        """What was known there of calls whose arguments were still arriving: it is stored when they are complete."""
+
+
 class EventLog(Protocol):
     """Where a journal's events are stored: of a session in the store, owned by this process until another one takes it
     over; or in memory, of a session that no store takes."""
 
     def add(self, event: Event) -> None:
         """Takes the event, to be stored within a second. Costs next to nothing and never fails."""
+        ...
+
+    def mark(self) -> Mark:
+        """A place after everything that was added so far."""
         ...
 
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
@@ -101,8 +123,11 @@ class SessionStore(Protocol):
         """The further folders of the workspace, as the last load or resume gave them."""
         ...
 
-    async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
-        """All that is stored of the session, in order, with what this process has added and not stored yet.
+    async def events(
+        self, session_id: str, *, former_texts: bool = False, since: Mark | None = None, until: Mark | None = None
+    ) -> list[Event]:
+        """All that is stored of the session, in order, with what this process has added and not stored yet; or what
+        lies between two marks that were made in its log.
 
         The pieces of a message are joined. The former texts of changed files (`FileBackedUp`) are only there with
         `former_texts`. SessionUnknown; StorageFailed if a record is damaged or a newer version's.

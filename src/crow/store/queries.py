@@ -6,6 +6,7 @@ import base64
 import contextlib
 import os
 import sqlite3
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +17,7 @@ import msgspec
 from crow.errors import BadCursor, SessionUnknown
 from crow.events import Event
 from crow.results import Location
-from crow.store.base import Page, SessionEntry
+from crow.store.base import Mark, Page, SessionEntry
 from crow.store.contents import reading_pieces
 from crow.store.records import FORMER_TEXT_TAG, Row, events_of
 
@@ -48,19 +49,33 @@ class Queries:
                 raise unknown(session_id)
             return _entry_of(row)
 
-    def events(self, session_id: str, *, former_texts: bool, waiting: Sequence[Row] = ()) -> list[Event]:
+    def events(
+        self,
+        session_id: str,
+        *,
+        former_texts: bool,
+        waiting: Sequence[Row] = (),
+        since: Mark | None = None,
+        until: Mark | None = None,
+    ) -> list[Event]:
         """`waiting`: rows that no disk took yet. They belong to the session all the same."""
-        query = f"SELECT {ROW} FROM records WHERE session = :key"
+        first = 0 if since is None or since.seq is None else since.seq
+        last = sys.maxsize if until is None or until.seq is None else until.seq
+        section = "session = :key AND seq > :first AND seq <= :last"
+        query = f"SELECT {ROW} FROM records WHERE {section}"
         if former_texts:
-            query += f" UNION ALL SELECT {ROW} FROM former_texts WHERE session = :key"
+            query += f" UNION ALL SELECT {ROW} FROM former_texts WHERE {section}"
         with self._reading() as connection:
             key = key_of(connection, session_id)
             if key is None:
                 raise unknown(session_id)
-            rows = [Row(*row) for row in connection.execute(f"{query} ORDER BY seq", {"key": key})]
-            rows.extend(row for row in waiting if former_texts or row.tag != FORMER_TEXT_TAG)
+            values = {"key": key, "first": first, "last": last}
+            rows = [Row(*row) for row in connection.execute(f"{query} ORDER BY seq", values)]
+            wanted = (row for row in waiting if first < row.seq <= last)
+            rows.extend(row for row in wanted if former_texts or row.tag != FORMER_TEXT_TAG)
             contents = {digest: piece for row in waiting for digest, piece in row.contents.items()}
-            return events_of(rows, session_id, reading_pieces(connection, contents))
+            events = events_of(rows, session_id, reading_pieces(connection, contents))
+        return events if until is None else [*events, *until.previews]
 
     def is_running(self, session_id: str) -> bool:
         """Whether a turn of the session runs, or did so when its process was killed."""

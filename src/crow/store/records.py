@@ -7,7 +7,7 @@ Whatever else changes the meaning of a record needs a new version.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 import msgspec
 
@@ -53,7 +53,7 @@ from crow.events import (
     UserSaid,
     local_day,
 )
-from crow.store.base import RECORD_VERSION
+from crow.store.base import RECORD_VERSION, Mark
 from crow.store.contents import LONG, LONG_FORMER_TEXT, put_back, take_out
 from crow.visible import one_line
 
@@ -81,6 +81,7 @@ FORMER_TEXT_TAG = "file_changing"
 _TAGS: dict[type[Event], str] = {kind: str(kind.__struct_config__.tag) for kind in STORED}
 _KNOWN = frozenset(_TAGS.values())
 _ANY = Union[STORED]  # noqa: UP007 -- made of a tuple
+Other = TypeVar("Other")
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(_ANY)
 
@@ -132,7 +133,7 @@ def repacked(body: str, tag: str, contents: MutableMapping[str, bytes]) -> str:
         return body
 
 
-def merged(events: Iterable[Event]) -> Iterator[Event]:
+def merged(events: Iterable[Event | Other]) -> Iterator[Event | Other]:
     """Joins text that was said without anything between it."""
     texts: list[str] = []
     last: TextDelta | ThoughtDelta | None = None
@@ -159,7 +160,7 @@ def _continues(last: TextDelta | ThoughtDelta, event: TextDelta | ThoughtDelta) 
     return getattr(last, "origin", "") == getattr(event, "origin", "")
 
 
-def _joined(first: TextDelta | ThoughtDelta, texts: list[str]) -> Event:
+def _joined(first: TextDelta | ThoughtDelta, texts: list[str]) -> TextDelta | ThoughtDelta:
     return first if len(texts) == 1 else msgspec.structs.replace(first, text="".join(texts))
 
 
@@ -250,10 +251,13 @@ class Pending:
         self._size = 0
         self._previews: dict[str, CallPreviewed] = {}
 
-    def take(self, events: Iterable[Event], time: int) -> None:
+    def take(self, events: Iterable[Event | Mark], time: int) -> None:
         """What comes while nothing waits is always taken, however long it is: the disk has not refused anything."""
         refused = bool(self.rows)
         for event in merged(self._without_early_previews(events)):
+            if isinstance(event, Mark):
+                event.seq, event.previews = self._last_seq, tuple(self._previews.values())
+                continue
             if self.overflowed:
                 return
             row = row_of(event, self._last_seq + 1, time)
@@ -284,7 +288,7 @@ class Pending:
         self.change = ListChange()
         self._size = 0
 
-    def _without_early_previews(self, events: Iterable[Event]) -> Iterator[Event]:
+    def _without_early_previews(self, events: Iterable[Event | Mark]) -> Iterator[Event | Mark]:
         """Keeps only the last preview of a call, with the title and places of earlier ones, and without its display."""
         for event in events:
             match event:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
-from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Page, SessionEntry, SessionStore
+from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Mark, Page, SessionEntry, SessionStore
 from crow.store.owners import STOP
 from crow.store.worker import Worker
 
@@ -51,7 +51,7 @@ class _Handle:
         self.to_create: tuple[str, Sequence[str]] | None = None
         """The folders of a session that is still to be created. Belongs to the worker thread."""
         self._store = store
-        self._added: deque[Event] = deque()
+        self._added: deque[Event | Mark] = deque()
         """Filled on the event loop, emptied on the worker thread."""
 
     def add(self, event: Event) -> None:
@@ -59,6 +59,11 @@ class _Handle:
             return
         self._added.append(event)
         self._store.flush_later(self)
+
+    def mark(self) -> Mark:
+        mark = Mark()
+        self._added.append(mark)
+        return mark
 
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         storing = self.storing(full=full)
@@ -102,7 +107,7 @@ class _Handle:
         """On the worker thread."""
         self.pending.take(self._drained(), milliseconds_now())
 
-    def _drained(self) -> Iterator[Event]:
+    def _drained(self) -> Iterator[Event | Mark]:
         while self._added:
             yield self._added.popleft()
 
@@ -150,14 +155,22 @@ class _Store:
     async def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
         await self._run(lambda sessions: sessions.set_roots(session_id, roots))
 
-    async def events(self, session_id: str, *, former_texts: bool = False) -> list[Event]:
+    async def events(
+        self, session_id: str, *, former_texts: bool = False, since: Mark | None = None, until: Mark | None = None
+    ) -> list[Event]:
         handle = self._handles.get(session_id)
         if handle is None:
             return await self._read(lambda queries: queries.events(session_id, former_texts=former_texts))
         self._flush()
-        return await self._run(
-            lambda sessions: sessions.queries.events(session_id, former_texts=former_texts, waiting=handle.pending.rows)
-        )
+
+        def read(sessions: "SessionRows") -> list[Event]:
+            handle.take_added()  # the marks at least: what was added before them may be stored already
+            rows = handle.pending.rows
+            return sessions.queries.events(
+                session_id, former_texts=former_texts, waiting=rows, since=since, until=until
+            )
+
+        return await self._run(read)
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         return await self._read(lambda queries: queries.page(cwd, cursor, size))

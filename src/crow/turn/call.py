@@ -188,7 +188,7 @@ async def ask_person(journal: Journal, person: Person, question: PermissionQuest
     """The person's answer, once it is recorded. TurnCancelled if they ended the turn instead."""
     await journal.record(events.PermissionAsked(question.call_id, question.reason, question.display))
     answer = await person.permit(question)
-    await journal.record(events.PermissionAnswered(question.call_id, answer.allowed, answer.choice))
+    await journal.record(events.PermissionAnswered(question.call_id, answer.allowed, answer.choice, answer.by))
     if answer.choice == "cancelled":
         raise TurnCancelled
     return answer

@@ -137,6 +137,7 @@ class History:
                 | events.OptionsChanged()
                 | events.CommandsChanged()
                 | events.TitleChanged()
+                | events.StateChanged()
                 | events.StillWaiting()
                 | events.PlanChanged()
                 | events.BudgetRaised()

@@ -111,6 +111,7 @@ class SubagentJournal:
                 | events.OptionsChanged()
                 | events.CommandsChanged()
                 | events.TitleChanged()
+                | events.StateChanged()
                 | events.CommandGiven()
                 | events.CrowSaid()
                 | events.HistoryCleared()

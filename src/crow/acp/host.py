@@ -1,0 +1,349 @@
+"""What a process has once, for all its connections: the store, the watch over commands, and the sessions that live.
+
+A session belongs to the process; a connection has faces of it. A session that lives is joined, never opened a second
+time, and ends with its last face.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+from crow.acp import wire
+from crow.acp.capabilities import Capabilities, SessionGround, given_servers
+from crow.acp.jsonrpc import invalid_params
+from crow.acp.sink import UpdateSink
+from crow.config.home import remove_temporaries
+from crow.config.settings import McpServerSettings
+from crow.disk import Disk
+from crow.errors import BacklogLost, FileSystemSilent, SessionBusy, SessionTaken, StorageFailed, StoreSilent
+from crow.events import Notice, milliseconds_now
+from crow.session.faces.face import Face
+from crow.session.faces.faces import Faces
+from crow.session.models import SessionSetup
+from crow.session.open import Environment, FolderSetup, open_session
+from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
+from crow.session.recovery import recover
+from crow.session.replay import replayed
+from crow.session.session import Session
+from crow.store.base import EventLog, SessionEntry
+from crow.store.store import open_store
+from crow.workspace.atomic import remove_temporary
+from crow.workspace.processes import Keeper
+from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs
+
+logger = logging.getLogger(__name__)
+
+DISK_TIMEOUT = 10.0
+"""Seconds that the file system of a session's folder gets when the session is opened."""
+
+T = TypeVar("T")
+
+
+class Seat(NamedTuple):
+    """A connection's place in a session: the session, and the face through which the connection takes part."""
+
+    session: Session
+    face: Face
+    sink: UpdateSink
+    """That of the face."""
+
+
+class _LiveSession(NamedTuple):
+    session: Session
+    ground: SessionGround
+
+
+class Client(NamedTuple):
+    """Whoever opens a session: what the client can do, and what sessions are opened with for it."""
+
+    capabilities: Capabilities
+    set_up: Callable[[], Awaitable[SessionSetup]]
+
+
+class Host:
+    """Nothing of the store is touched before the first session method."""
+
+    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.environ = environ
+        self.store = open_store(home)
+        self.store.on_stop(self.cancel)
+        self._keeper = Keeper()
+        self._live: dict[str, _LiveSession] = {}
+        self._sweeping: asyncio.Task[None] | None = None
+        self._disks: WeakValueDictionary[str, Disk] = WeakValueDictionary()
+        """Those of sessions that are being opened, by folder: one that hangs is not given ever more threads."""
+        self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def find(self, session_id: str) -> Session | None:
+        """A session that lives in this process."""
+        live = self._live.get(session_id)
+        return live.session if live is not None else None
+
+    def cancel(self, session_id: str) -> None:
+        if (session := self.find(session_id)) is not None:
+            session.cancel()
+
+    async def end(self) -> None:
+        """Ends every turn, stores what is left, and lets go of what the sessions hold."""
+        sessions = [live.session for live in self._live.values()]
+        self._live.clear()
+        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await asyncio.gather(self.store.close(), self._keeper.close(), return_exceptions=True)
+
+    def open_close_lock(self, session_id: str) -> asyncio.Lock:
+        """One at a time may open or end a session."""
+        return self._turnstiles.setdefault(session_id, asyncio.Lock())
+
+    # --- opening
+
+    async def create(self, request: wire.NewSessionRequest, client: Client) -> Seat:
+        """A new session."""
+        session_id = _new_id()
+        roots = await self._roots(request)
+        setup = await client.set_up()
+        persistence, warning = await self._create(session_id, roots)
+        seat = await self._put_together(session_id, roots, setup, persistence, request, client.capabilities)
+        if warning is not None:
+            seat.session.tell(warning)
+        seat.session.store_choices()
+        return seat
+
+    async def load(
+        self, request: wire.LoadSessionRequest, client: Client, seat: Seat | None, *, replay: bool
+    ) -> tuple[Seat, SessionEntry]:
+        """Goes on with a session, and joins it if it lives here. `seat` is the place that the connection has in it.
+
+        `replay`: the client is shown all of it first. Called with the session's lock.
+        """
+        session_id = request.session_id
+        live = self._live.get(session_id)
+        if live is not None and any(face is not (seat and seat.face) for face in live.session.faces.present):
+            if seat is not None:
+                live.session.faces.leave(seat.face)
+            return await self._join(live, request, client.capabilities, replay=replay)
+        roots = await self._roots(request)
+        setup = await client.set_up()
+        entry = await self._stored(session_id, roots[0])
+        if live is not None:
+            await self.store.events(session_id)  # one that cannot be read stays open as it is
+        await self._put_away(session_id)
+        log = await self.store.claim(session_id)
+        await self.store.set_roots(session_id, roots[1:])
+        persistence = await self._recovered(session_id, log)
+        await self._remove_outputs(session_id)
+        folders = [entry.cwd, *roots[1:]]
+        opened = await self._put_together(session_id, folders, setup, persistence, request, client.capabilities)
+        if replay:
+            await opened.sink.replay(replayed(persistence.past))
+        return opened, entry
+
+    async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
+        """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
+        new_id = _new_id()
+        roots = await self._roots(request)
+        setup = await client.set_up()
+        source = self.find(request.session_id)
+        if source is not None:
+            await source.store_all()
+        stored_at = (await self._stored(request.session_id, roots[0])).cwd
+        log = await self.store.fork(request.session_id, new_id, stored_at, roots[1:])
+        persistence = await self._recovered(new_id, log)
+        folders = [stored_at, *roots[1:]]
+        return await self._put_together(new_id, folders, setup, persistence, request, client.capabilities)
+
+    async def _join(
+        self, live: _LiveSession, request: wire.LoadSessionRequest, capabilities: Capabilities, *, replay: bool
+    ) -> tuple[Seat, SessionEntry]:
+        session, ground = live
+        roots = await self._roots(request)
+        entry = await self._entry_of(session.id, ground)
+        await self._on_disk(roots[0], lambda: _same_folder(entry.cwd, roots[0]))
+        sink, face = await self._face(ground, capabilities)
+        await session.faces.join(face, replay=replay)
+        if request.mcp_servers:
+            left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
+            sink.take(Notice("info", left_out))
+        return Seat(session, face, sink), entry
+
+    async def _entry_of(self, session_id: str, ground: SessionGround) -> SessionEntry:
+        """The stored entry of a live session; one made up for a session that no disk takes."""
+        try:
+            return await self.store.find(session_id)
+        except StorageFailed:
+            return SessionEntry(session_id, ground.roots[0], tuple(ground.roots[1:]), "", 0, milliseconds_now())
+
+    async def _stored(self, session_id: str, cwd: str) -> SessionEntry:
+        """The stored session, if it belongs to this folder."""
+        entry = await self.store.find(session_id)
+        await self._on_disk(cwd, lambda: _same_folder(entry.cwd, cwd))
+        return entry
+
+    async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
+        """How a stored session is kept from now on; what was cut off in it gets its end."""
+        past = await recover(log, await self.store.events(session_id))
+        return Persistence(log, StoredArchive(self.store, session_id, log), past)
+
+    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Persistence, Notice | None]:
+        """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
+        folders = os.path.normpath(roots[0]), roots[1:]
+        try:
+            log = await self.store.create(session_id, *folders)
+        except StoreSilent:
+            raise  # the configuration, grants and trust lie there too
+        except StorageFailed as failed:
+            log = self.store.create_later(session_id, *folders)
+            text = f"Nothing of this session is kept so far. {failed}"
+            return deferred_persistence(self.store, session_id, log), Notice("warning", text)
+        remark = await self.store.remark()
+        persistence = Persistence(log, StoredArchive(self.store, session_id, log))
+        return persistence, Notice("warning", remark) if remark else None
+
+    async def _put_together(
+        self,
+        session_id: str,
+        roots: Sequence[str],
+        setup: SessionSetup,
+        persistence: Persistence,
+        request: wire.NewSessionRequest,
+        capabilities: Capabilities,
+    ) -> Seat:
+        servers, problems = given_servers(request.mcp_servers or ())
+        ground = await self._on_disk(
+            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._keeper, self.environ)
+        )
+        sink, face = await self._face(ground, capabilities)
+        sink.remember(persistence.past)
+        read = await self._on_disk(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
+        environment = self._environment(ground, servers)
+        session = open_session(session_id, setup, environment, persistence, self.home, read)
+        session.faces.add(face)
+        for problem in problems:
+            session.tell(Notice("warning", problem))
+        self._live[session_id] = _LiveSession(session, ground)
+        return Seat(session, face, sink)
+
+    def _environment(self, ground: SessionGround, servers: Mapping[str, McpServerSettings]) -> Environment:
+        faces = Faces(ground.workspace, ground.commands)
+        return Environment(faces=faces, keeper=self._keeper, environ=self.environ, servers=servers)
+
+    async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
+        files = await self._on_disk(ground.roots[0], lambda: capabilities.files(ground))
+        sink = capabilities.sink(ground.session_id)
+        return sink, capabilities.face(ground, sink, files)
+
+    # --- leaving and ending
+
+    def leave(self, seat: Seat) -> bool:
+        """The face leaves at once; whether that was the last one, so that the session is to be closed."""
+        session = seat.session
+        session.faces.leave(seat.face)
+        if session.faces.present or self.find(session.id) is not session:
+            return False
+        del self._live[session.id]
+        return True
+
+    def take_away(self, session_id: str, seat: Seat | None) -> Session | None:
+        """The session, if it lives here: from now on it does not. SessionBusy if others watch a turn that runs."""
+        live = self._live.get(session_id)
+        if live is None:
+            return None
+        session = live.session
+        others = [face for face in session.faces.present if face is not (seat and seat.face)]
+        if others and session.faces.state != "idle":
+            names = " and ".join(face.name for face in others)
+            raise SessionBusy(
+                f"A turn of this session is running, which is watched in {names}.",
+                remedy="Wait for its end, or cancel it first.",
+            )
+        del self._live[session_id]
+        for face in others:
+            face.sink.take(Notice("warning", "This session was deleted in another client."))
+        return session
+
+    async def delete(self, session_id: str, taken_away: Session | None) -> None:
+        """For good. One that is not there is as good as deleted. Called with the session's lock."""
+        if taken_away is not None:
+            await taken_away.close()
+        await self.store.delete(session_id)
+        await self._remove_outputs(session_id)
+
+    async def drop(self, session: Session) -> None:
+        """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
+        if self.find(session.id) is session:
+            del self._live[session.id]
+        try:
+            await session.close()
+        except SessionTaken:
+            pass  # known: it is why we are here
+        except StorageFailed as failed:
+            logger.warning("%s was not stored to its end: %s", session.id, failed)
+
+    async def _put_away(self, session_id: str) -> None:
+        """One that is open here is closed before it is opened anew: it never has two histories."""
+        session = self.find(session_id)
+        if session is None:
+            return
+        # It went on elsewhere, and is now fetched back from there; or what is lost is lost, and what is stored goes on.
+        with suppress(SessionTaken, BacklogLost):
+            await session.stop_and_store()
+        await self.drop(session)
+
+    async def _remove_outputs(self, session_id: str) -> None:
+        with suppress(FileSystemSilent):
+            await self._on_disk(outputs_folder(session_id), lambda: remove_outputs(session_id))
+
+    # --- folders and files
+
+    async def _roots(self, request: wire.NewSessionRequest) -> list[str]:
+        """The folders of a session: its own, then the further ones. Each must be there."""
+        folders = [("cwd", request.cwd)]
+        folders += [("additionalDirectories", path) for path in request.additional_directories or []]
+        for name, path in folders:
+            whole = absolute(name, path)
+            if not await self._on_disk(whole, lambda folder=whole: os.path.isdir(folder)):
+                raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}")
+        return [path for _, path in folders]
+
+    async def _on_disk(self, folder: str, work: Callable[[], T]) -> T:
+        """FileSystemSilent if the folder's file system does not answer in time."""
+        return await self._disks.setdefault(folder, Disk(folder)).run(work, DISK_TIMEOUT)
+
+    def sweep(self) -> None:
+        """Once, beside everything else: what processes that were killed have left is removed."""
+        self._sweeping = self._sweeping or asyncio.ensure_future(self._remove_left_behind())
+
+    async def _remove_left_behind(self) -> None:
+        written: Sequence[str] = ()
+        with suppress(StorageFailed):
+            written = await self.store.files_cut_off()
+
+        def remove() -> None:
+            remove_left_behind()
+            remove_temporaries(self.home)
+            for path in written:
+                remove_temporary(path)
+
+        # A thread of its own that nobody waits for: a file system may hang.
+        threading.Thread(target=remove, daemon=True).start()
+
+
+def absolute(name: str, path: str) -> str:
+    if not os.path.isabs(path) or "\0" in path:
+        raise invalid_params(f"`{name}` must be an absolute path, got {path[:200]!r}")
+    return path
+
+
+def _same_folder(stored: str, given: str) -> None:
+    if os.path.realpath(stored) != os.path.realpath(given):
+        raise invalid_params(f"`cwd`: the session belongs to {stored[:200]!r}, not to {given[:200]!r}")
+
+
+def _new_id() -> str:
+    """Sortable by time, unguessable, safe as a file's name."""
+    return f"{milliseconds_now():012x}-{os.urandom(8).hex()}"

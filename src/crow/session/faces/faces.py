@@ -1,0 +1,158 @@
+"""All faces of a session: who is there, who leads, and what they are told when somebody comes or goes."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from crow.errors import StorageFailed
+from crow.events import Event, Notice, StateChanged, TurnEnded, TurnIds, TurnStarted
+from crow.session.faces.commands import FacesCommands
+from crow.session.faces.face import Face
+from crow.session.faces.feed import Feed, SessionStream
+from crow.session.faces.files import FacesWorkspace
+from crow.session.faces.questions import Questions
+from crow.session.replay import PastCall, PastItem, replayed
+from crow.workspace.base import Commands, Workspace
+
+
+class Faces:
+    """A session is given `workspace`, `commands` and `person`, and never knows how many faces stand behind them.
+
+    `workspace` and `commands` are this machine's, for whatever no client offers.
+    """
+
+    def __init__(self, workspace: Workspace, commands: Commands) -> None:
+        self._feeds: dict[Face, Feed] = {}
+        self._joining: set[Face] = set()
+        """The faces that are still shown what was."""
+        self._by_prompt: list[Face] = []
+        """The one with the newest prompt last."""
+        self._stream: SessionStream | None = None
+        self._turn: tuple[str, str] | None = None
+        """The id of the turn that runs, and the name of the face at which it was begun."""
+        self.workspace = FacesWorkspace(workspace, self._editors)
+        self.commands = FacesCommands(commands, lambda: self.present)
+        self.person = Questions(self._asked, self._tell_state)
+
+    def begin(self, stream: SessionStream) -> None:
+        """The session is put together: from now on faces can be added."""
+        self._stream = stream
+
+    @property
+    def present(self) -> Sequence[Face]:
+        return list(self._feeds)
+
+    @property
+    def state(self) -> Literal["running", "asks", "idle"]:
+        if self.person.is_open:
+            return "asks"
+        return "idle" if self._turn is None else "running"
+
+    # --- coming and going
+
+    def add(self, face: Face) -> None:
+        """A face that is there from the beginning. Nobody is told of it before `welcome`."""
+        self._enter(face).begin()
+
+    async def join(self, face: Face, *, replay: bool) -> None:
+        """A face that comes later: it is shown what was, then what comes. `replay`: all of it, else what is going on.
+
+        Whatever is asked is put to it by `welcome`, once the client knows of the session.
+        """
+        feed = self._enter(face)
+        self._joining.add(face)
+
+        async def show(past: Sequence[Event]) -> None:
+            face.sink.remember(past)
+            items: Sequence[PastItem] = list(replayed(past))
+            if not replay:
+                items = [item for item in items if isinstance(item, PastCall) and item.result is None]
+            await face.sink.replay(items, in_turn=_turn_is_open(past))
+
+        try:
+            await feed.join(show)
+        except StorageFailed as failed:
+            # A session that no disk takes can be joined all the same.
+            face.sink.take(Notice("warning", f"What happened in this session before is not shown. {failed}"))
+            feed.begin()
+        except BaseException:
+            self.leave(face)
+            raise
+
+    def welcome(self, face: Face) -> None:
+        """The client of a face knows of the session now: it is asked what others are asked, and the others of it."""
+        if face not in self._feeds:
+            return
+        if face in self._joining:
+            self._joining.discard(face)
+            if self._stream is not None and (commands := self._stream.journal.passing.commands) is not None:
+                face.sink.take(commands)
+            self.person.put_open_to(face)
+        self._tell_state()
+
+    def leave(self, face: Face) -> None:
+        feed = self._feeds.pop(face, None)
+        if feed is None:
+            return
+        feed.close()
+        self._joining.discard(face)
+        if face in self._by_prompt:
+            self._by_prompt.remove(face)
+        face.known.terminals.clear()
+        self._tell_state()
+
+    def _enter(self, face: Face) -> Feed:
+        if self._stream is None:
+            raise RuntimeError("the session is not put together yet")
+        face.known.name = self._unique(face.known.name)
+        feed = self._feeds[face] = Feed(face.sink, self._stream, lambda: len(self._feeds) > 1)
+        return feed
+
+    def _unique(self, name: str) -> str:
+        taken = {face.name for face in self._feeds}
+        if name not in taken:
+            return name
+        return next(other for number in range(2, 1000) if (other := f"{name} ({number})") not in taken)
+
+    # --- taking part
+
+    def prompted(self, face: Face | None, turn_id: str) -> str:
+        """A prompt has come from the face, which leads from now on; the face's name."""
+        if face is None or face not in self._feeds:
+            return ""
+        face.known.messages.add(TurnIds.of_prompt(turn_id))
+        if face in self._by_prompt:
+            self._by_prompt.remove(face)
+        self._by_prompt.append(face)
+        return face.name
+
+    def turn_began(self, turn_id: str, by: str) -> None:
+        self._turn = turn_id, by
+        self._tell_state()
+
+    def turn_ended(self) -> None:
+        self._turn = None
+        self._tell_state()
+
+    def _editors(self) -> Sequence[Face]:
+        """The faces that offer files: the one with the newest prompt first, then those that came first."""
+        editors = [face for face in self._feeds if face.files is not None]
+        return sorted(editors, key=self._age_of_prompt)
+
+    def _age_of_prompt(self, face: Face) -> int:
+        return len(self._by_prompt) - self._by_prompt.index(face) if face in self._by_prompt else len(self._feeds) + 1
+
+    def _asked(self) -> Sequence[Face]:
+        """The faces that can be asked: the clients of those that are still joining do not know the session."""
+        return [face for face in self._feeds if face not in self._joining]
+
+    def _tell_state(self) -> None:
+        if self._stream is None:
+            return
+        turn_id, by = self._turn or ("", "")
+        names = tuple(face.name for face in self._feeds)
+        self._stream.journal.append(StateChanged(self.state, turn_id, by, names))
+
+
+def _turn_is_open(past: Sequence[Event]) -> bool:
+    last = next((event for event in reversed(past) if isinstance(event, TurnStarted | TurnEnded)), None)
+    return isinstance(last, TurnStarted)
