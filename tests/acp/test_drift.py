@@ -101,6 +101,8 @@ SAME_THING = {
     "WriteTextFileRequest": "WriteTextFileRequest",
 }
 OURS_ALONE = {
+    "CallFacts": "what we say of a call beside its display",
+    "CallMeta": "where that stands",
     "CompactionUpdate": "newer than this SDK",
     "Empty": "any result without content",
     "FormResponse": "the SDK has a class for each action; we read an unknown one as not accepted",
@@ -111,6 +113,7 @@ OURS_ALONE = {
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
     "PromptFacts": "what we say of a turn's end beside its stop reason",
     "PromptMeta": "where that stands",
+    "StateNotification": "an extension: what a session is doing",
     "Wire": "the base of all",
 }
 KNOWN = {
