@@ -33,6 +33,7 @@ from crow.model.scripted import Call, Finish, ScriptedReply, reply
 from crow.results import ToolKind, ToolResult
 from crow.session.journal import SessionJournal
 from crow.session.session import RunningTurn
+from crow.store.base import Mark
 from crow.tools.base import Action
 from crow.turn.loop import run_turn, skip_turn
 from crow.workspace.base import Workspace
@@ -59,6 +60,9 @@ class SlowLog:
 
     def add(self, event: Event) -> None:
         self.added.append(event)
+
+    def mark(self) -> Mark:
+        return Mark()
 
     def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
         return asyncio.ensure_future(steps(self._chance.randrange(4)))
