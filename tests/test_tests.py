@@ -2,105 +2,150 @@
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.able_to_fail import METHODS, Reader
+
 HERE = Path(__file__).parent
-CHECKS = {"raises", "warns", "fail"}
-CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
-DEADLINES = {"DEADLINE", "deadline", "end"}
-"""What a clock may be compared with: whoever waits for what never comes has to stop at last."""
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """Every name and attribute that is read in it."""
-    return {
-        part.id if isinstance(part, ast.Name) else part.attr
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name | ast.Attribute)
-    }
-
-
-def functions_in(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-def checks_something(node: ast.AST, helpers: frozenset[str]) -> bool:
-    return any(isinstance(part, ast.Assert | ast.Raise) for part in ast.walk(node)) or bool(
-        names_in(node) & (CHECKS | helpers)
-    )
+RELIES_ON_HELPERS = 0.12
+"""The most of the tests, as a part of all, that fail through what a helper checks and not by themselves."""
 
 
 @functools.cache
-def trees() -> dict[str, ast.Module]:
-    return {str(path.relative_to(HERE)): ast.parse(path.read_text()) for path in sorted(HERE.rglob("*.py"))}
-
-
-def checkers(tree: ast.Module, known: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The functions that fail by themselves, of these and those that are known; one here hides one from elsewhere."""
-    own = [function for function in functions_in(tree) if not function.name.startswith("test_")]
-    found = known - {function.name for function in own}
-    while more := {function.name for function in own if checks_something(function, found)} - found:
-        found |= more
-    return found
+def sources() -> dict[str, str]:
+    return {str(path.relative_to(HERE)): path.read_text() for path in sorted(HERE.rglob("*.py"))}
 
 
 @functools.cache
-def shared() -> frozenset[str]:
-    """The helpers of many tests that fail by themselves."""
-    modules = [tree for name, tree in trees().items() if not Path(name).name.startswith("test_")]
-    return checkers(ast.Module([statement for tree in modules for statement in tree.body], []))
+def reader(change: Callable[[str, ast.Module], ast.Module] = lambda _, tree: tree) -> Reader:
+    return Reader({path: change(path, ast.parse(text)) for path, text in sources().items()})
 
 
-def faults(name: str, tree: ast.Module) -> list[str]:
-    helpers = checkers(tree, shared())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)]
-    return [f"{name}:{node.lineno} {fault}" for node in nodes if (fault := _fault(node, helpers))]
-
-
-def _fault(node: ast.AST, helpers: frozenset[str]) -> str:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name.startswith("test_"):
-            return "" if checks_something(node, helpers) else "cannot fail"
-        case ast.Assert(test=ast.Tuple() | ast.Constant()):
-            return "asserts what is always true"
-        case ast.Assert(test=test) if names_in(test) & CLOCKS and not names_in(test) & DEADLINES:
-            return "asserts seconds: count something, wait for an event, or measure it in the bench"
-        case ast.Call() if "suppress" in names_in(node.func) and "AssertionError" in names_in(node):
-            return "suppresses an assertion"
-        case _:
-            return ""
+def planted(text: str) -> list[str]:
+    """The faults of a file beside the real ones."""
+    helper = ast.parse("def eventually(condition):\n    assert condition()\n\ndef read(path):\n    assert path\n")
+    patience = {"support/patience.py": helper}
+    found = Reader({"test_planted.py": ast.parse(text), **patience})
+    return found.faults_of(found.modules["tests.test_planted"])
 
 
 def test_each_test_can_fail_and_none_for_the_machine_s_speed() -> None:
-    assert [fault for name, tree in trees().items() for fault in faults(name, tree)] == []
+    assert reader().faults() == []
+
+
+# --- the reader itself, with every check of ours taken away
+
+
+class Stripped(ast.NodeTransformer):
+    """The same code without its checks; what a check evaluates is evaluated still."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        return ast.copy_location(ast.Expr(node.test), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "pytest":
+            return ast.copy_location(ast.Name("nothing", ast.Load()), node)
+        return node
+
+
+def stripped(_: str, tree: ast.Module) -> ast.Module:
+    return Stripped().visit(tree)
+
+
+def stripped_tests(path: str, tree: ast.Module) -> ast.Module:
+    return stripped(path, tree) if Path(path).name.startswith("test_") else tree
+
+
+def test_without_any_check_no_test_is_taken_for_one_that_can_fail() -> None:
+    assert reader(stripped).able_to_fail() == []
+
+
+def test_few_tests_fail_by_the_checks_of_helpers_alone() -> None:
+    found = reader(stripped_tests)
+    tests = sum(len(module.tests) for module in found.modules.values())
+    assert 0 < len(found.able_to_fail()) < tests * RELIES_ON_HELPERS
+
+
+def test_every_method_that_counts_as_a_check_is_one() -> None:
+    assert reader().failing_methods() == METHODS
 
 
 @pytest.mark.parametrize(
-    "text",
+    "body",
     [
-        "def test_it():\n    look()",
-        "def test_it():\n    with suppress(CrowError):\n        look()",
-        "def test_it():\n    assert (look(), 'it is there')",
-        "def test_it():\n    assert 'it is there'",
-        "def test_it():\n    assert time.monotonic() - began < 2",
-        "def test_it():\n    with contextlib.suppress(AssertionError):\n        assert look()",
+        "look()",
+        "path.read()",
+        "from tests.support.patience import read\n    path.read()",
+        "from tests.support.patience import eventually\n    eventually",
+        "return\n    assert look()",
+        "if look():\n        return\n        assert look()",
+        "if False:\n        assert look()",
+        "def check():\n        assert look()",
+        "def check():\n        assert look()\n    look(check)",
+        "async def check():\n        assert look()\n    check()",
+        "def check():\n        assert look()\n        yield\n    check()",
+        "look(lambda: check())\n\ndef check():\n    assert look()",
+        "(check(one) for one in look())\n\ndef check(one):\n    assert look()",
+        "with suppress(CrowError):\n        look()",
     ],
 )
-def test_a_planted_fault_is_found(text: str) -> None:
-    assert len(faults("planted.py", ast.parse(text))) == 1
+def test_a_planted_test_that_cannot_fail_is_found(body: str) -> None:
+    assert planted(f"def test_it():\n    {body}") == ["test_planted.py:1 cannot fail"]
 
 
 @pytest.mark.parametrize(
-    "text",
+    "body",
     [
-        "def test_it():\n    assert look()",
-        "def test_it():\n    with pytest.raises(CrowError):\n        look()",
-        "def test_it():\n    eventually(look)",
-        "def test_it():\n    assert time.monotonic() < deadline",
+        "assert (look(), 'it is there')",
+        "assert 'it is there'",
+        "assert f'{look()}'",
+        "assert look() or True",
+        "assert [look()]",
+        "assert {'it': look()}",
+        "assert {look()}",
+        "assert (lambda: look())",
+        "assert (one for one in look())",
+        "assert check()\n\nasync def check():\n    return look()",
+        "assert check()\n\ndef check():\n    yield look()",
+        "with contextlib.suppress(AssertionError):\n        assert look()",
+        "with suppress(Exception):\n        assert look()",
+        "try:\n        assert look()\n    except AssertionError:\n        pass",
+        "try:\n        assert look()\n    except (OSError, Exception):\n        pass",
+        "try:\n        assert look()\n    except:\n        pass",
+        "assert time.monotonic() - began < 2",
+        "took = monotonic() - began\n    assert took < 2",
+        "began = time.time()\n    look()\n    assert time.time() < began + 2",
+        "now = loop.time()\n    later = now + 1\n    assert later < look()",
+        "took = monotonic() - began\n    assert 0.1 < took",
     ],
 )
-def test_a_sound_one_is_not(text: str) -> None:
-    assert faults("sound.py", ast.parse(text)) == []
+def test_a_planted_assertion_that_says_nothing_or_seconds_is_found(body: str) -> None:
+    found = planted(f"def test_it():\n    {body}\n\ndef test_another():\n    assert look()")
+    assert [fault for fault in found if "cannot fail" not in fault]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert look()",
+        "with pytest.raises(CrowError):\n        look()",
+        "from tests.support.patience import eventually\n    eventually(look)",
+        "from tests.support import patience\n    patience.eventually(look)",
+        "def check():\n        assert look()\n    check()",
+        "async def check():\n        assert look()\n    asyncio.run(check())",
+        "def story(stage):\n        assert look()\n    play(story)\n\ndef play(story):\n    story(1)",
+        "try:\n        assert look()\n    except Exception:\n        print(1)\n        raise",
+        "for one in look():\n        match one:\n            case 1:\n                assert look()",
+        "assert time.monotonic() < deadline",
+        "took = monotonic() - began\n    assert len(shown) <= took * 20 + 2",
+    ],
+)
+def test_a_sound_one_is_not(body: str) -> None:
+    assert planted(f"def test_it():\n    {body}") == []

@@ -551,5 +551,7 @@ def test_closing_does_not_wait_for_a_client_that_does_not_answer(tmp_path):
         stage.client.answers = dict.fromkeys(["wait_for_exit", "output", "kill", "release"], SILENCE)
         await stage.run("serve", background=True)
         await stage.terminals.close()
+        assert stage.client.methods[-1] == "release"
+        assert not stage.terminals._releases
 
     on_stage(tmp_path, story)
