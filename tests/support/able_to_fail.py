@@ -141,9 +141,13 @@ class Reader:
             return False  # its body is run by whoever iterates, if anybody does
         inner = {one.name: one for one in _functions(_all(node.body))}
         scope = Scope(function.scope.module, function.scope.inner | inner)
-        parts = list(run(node.body))
-        ignored = {id(one.value) for one in parts if isinstance(one, ast.Expr) and self._coroutine(one.value, scope)}
-        return any(self._is_check(part, scope) for part in parts if id(part) not in ignored)
+        unawaited = set[int]()
+        for part in run(node.body):
+            if isinstance(part, ast.Expr) and self._coroutine(part.value, scope):
+                unawaited.add(id(part.value))
+            elif id(part) not in unawaited and self._is_check(part, scope):
+                return True
+        return False
 
     def _is_check(self, node: ast.AST, scope: Scope) -> bool:
         match node:
