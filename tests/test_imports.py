@@ -6,6 +6,7 @@ The rooms and the reasons for them are in docs/architecture.md.
 import ast
 import functools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +22,10 @@ SOURCE = Path(__file__).parent.parent / "src" / "crow"
 
 VOCABULARY = {
     "actions",
-    "clock",
-    "cutting",
     "diff",
     "disk",
     "errors",
     "events",
-    "file_system",
     "lines",
     "visible",
     "messages",
@@ -76,6 +74,27 @@ INNER = {
 }
 """What only these rooms or modules may know, whatever else they may import of its room."""
 
+LIBRARIES = {
+    "anyio": ("mcp",),
+    "bs4": ("web.html",),
+    "ddgs": ("web.search", "cli.doctor"),
+    "httpx2": ("model.http", "config.network", "web", "mcp.using"),
+    "idna": ("web.urls",),
+    "jiter": ("turn.partial_call", "tools.arguments"),
+    "markdownify": ("web.html",),
+    "mcp": ("mcp",),
+    "mcp_types": ("mcp",),
+    "pydantic": ("mcp",),
+    "pydantic_core": ("mcp",),
+    "pypdf": ("web.pdf",),
+    "rapidfuzz": ("diff", "tools", "mcp.using"),
+    "tomlkit": ("config.edit",),
+    "tree_sitter": ("policy.grammar",),
+    "tree_sitter_bash": ("policy.grammar",),
+    "uvicorn": ("mcp.serving.http",),
+}
+"""Who may know which library; `msgspec` is everybody's."""
+
 LATE_IMPORTS = {
     "__main__": "each command is loaded only when it is called",
     "cli": "a command loads what it needs when it needs it",
@@ -83,6 +102,7 @@ LATE_IMPORTS = {
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "web.pages": "the HTTP library is loaded with the first page",
     "tools.web": "the HTTP library is loaded with the first search",
+    "web.conversion": "what converts pages is another process, started by its name",
     "web.conversion_process": "only the library for this page is loaded",
     "session.models": "file work beside the event loop is for sessions: the first answer reads its settings at once",
     "model.stored_facts": "the same: what sessions learn of windows is stored",
@@ -153,17 +173,22 @@ def _imported(node: ast.AST) -> list[str]:
         case ast.ImportFrom(level=level) if level:
             return ["." * level + (node.module or "")]
         case ast.ImportFrom(module=str(module), names=names):
-            # `from crow import events` names a module, `from crow.events import Notice` does not.
-            return [f"{module}.{alias.name}" if module == "crow" else module for alias in names]
-        case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
-            return [name]
-        case ast.Call(
-            func=ast.Attribute(attr="import_module"),
-            args=[ast.JoinedStr(values=[ast.Constant(value=str(beginning)), *_]), *_],
-        ):
-            return [beginning.rstrip(".")]
+            # What is imported from a package may be a module of it.
+            return [f"{module}.{alias.name}" for alias in names]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str(imported)), *_]):
+            return [imported] if name in ("import_module", "__import__") and not _is_ours(imported) else []
+        case ast.Constant(value=str(text)) if _is_ours(text):
+            return [text.rstrip(".")]  # whatever is done with the name: lists of them are loaded in the background
         case _:
             return []
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a text is the name of a module of ours, or the beginning of one."""
+    if not re.fullmatch(r"crow(\.[a-z_]+)+\.?", text):
+        return False
+    path = SOURCE.parent.joinpath(*text.rstrip(".").split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 # --- the walls
@@ -181,9 +206,9 @@ def _fault(entry: Import) -> str:
         return "say the whole name of a module"
     if first == "acp":
         return "the SDK is only for tests"
-    if first == "pydantic" and own not in ("mcp", "mcp.serving"):
-        return "only the MCP library is made with it"
-    if first != "crow" or entry.imported in ("crow", "crow.__version__"):
+    if first != "crow":
+        return _library_fault(entry.importer, first)
+    if entry.imported in ("crow", "crow.__version__"):
         return ""
     imported = entry.imported.removeprefix("crow.")
     if own != room(imported) and room(imported) not in MAY_IMPORT[own]:
@@ -194,6 +219,15 @@ def _fault(entry: Import) -> str:
     if entry.late and not any(_belongs(entry.importer, place) for place in LATE_IMPORTS):
         return "inside a function, without a reason in LATE_IMPORTS"
     return ""
+
+
+def _library_fault(importer: str, library: str) -> str:
+    if library == "msgspec" or library in sys.stdlib_module_names:
+        return ""
+    places = LIBRARIES.get(library, ())
+    if any(_belongs(importer, place) for place in places):
+        return ""
+    return f"only {' and '.join(places)} may know {library}" if places else f"{library} is not in LIBRARIES"
 
 
 def _belongs(module: str, place: str) -> bool:
@@ -224,6 +258,19 @@ def test_nobody_imports_through_a_wall():
         ("acp.planted", "from acp.schema import TextContentBlock"),
         ("turn.planted", 'def turn(name):\n    importlib.import_module(f"crow.model.wires.{name}")'),
         ("store.planted", 'importlib.import_module("crow.session.session")'),
+        ("session.open", "from crow.model import http"),
+        ("session.open", "from crow.model import wires"),
+        ("session.trust", "from crow.turn import context"),
+        ("policy.planted", "from crow.turn.subagent import run as more"),
+        ("workspace.planted", "import mcp"),
+        ("turn.planted", "import mcp.types"),
+        ("policy.planted", "import httpx2"),
+        ("model.planted", "from httpx2 import AsyncClient"),
+        ("web.planted", 'importlib.import_module("ddgs")'),
+        ("cli.planted", "import requests"),
+        ("store.planted", 'from importlib import import_module\nimport_module("crow.session.session")'),
+        ("store.planted", '__import__("crow.session.session")'),
+        ("store.planted", 'MODULES = ("crow.turn.loop",)'),
     ],
 )
 def test_an_import_through_a_wall_is_seen(importer, text):
@@ -236,6 +283,27 @@ def test_every_room_is_known_and_every_grant_is_used():
     used = {(room(e.importer), room(e.imported.removeprefix("crow."))) for e in imports() if "crow." in e.imported}
     granted = {(importer, imported) for importer, rooms in MAY_IMPORT.items() for imported in rooms}
     assert granted - used == set()
+
+
+def test_the_vocabulary_is_the_files_that_there_are():
+    assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"} == VOCABULARY
+
+
+def test_every_inner_module_and_every_library_is_used_where_it_may_be():
+    modules = {module_name(path) for path in SOURCE.rglob("*.py")}
+    assert set(INNER) <= modules
+    allowed = {(inner, place) for inner, places in INNER.items() for place in places}
+    allowed |= {(library, place) for library, places in LIBRARIES.items() for place in places}
+    used = {
+        (known, place)
+        for known, place in allowed
+        if any(_belongs(entry.importer, place) and _belongs(entry.imported, _whole_name(known)) for entry in imports())
+    }
+    assert allowed - used == set()
+
+
+def _whole_name(known: str) -> str:
+    return known if known in LIBRARIES else f"crow.{known}"
 
 
 def test_every_reason_for_a_late_import_is_still_one():
