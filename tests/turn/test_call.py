@@ -5,13 +5,23 @@ from typing import Any
 
 import pytest
 
-from crow.actions import Deed
+from crow.actions import Deed, PermissionAnswer, PermissionQuestion, Person
 from crow.errors import WorkspaceError
-from crow.events import CallDescribed, CallOpened, CallSettled, CallStarted, Event, Journal
+from crow.events import (
+    CallDescribed,
+    CallOpened,
+    CallSettled,
+    CallStarted,
+    Event,
+    Journal,
+    PermissionAnswered,
+    PermissionAsked,
+)
 from crow.policy.base import Allow, Deny
+from crow.policy.rules import RulePolicy
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import Action, ReadNeeded
-from crow.turn.call import INTERRUPTED, Call, Rejected
+from crow.turn.call import INTERRUPTED, Call, PolicyPermission, Rejected
 
 DONE = ToolResult(ok=True, text="done")
 DIFF = DiffBlock("/a", "add", "", "text")
@@ -89,6 +99,71 @@ def test_what_the_person_rejected_stays_to_be_seen():
     result = settled(journal)
     assert (result.ok, result.brief) == (False, "rejected")
     assert result.display == (DIFF, TextBlock("Rejected: not that one", prose=True))
+
+
+# --- what is acted on is stored first
+
+
+class Disk(Events):
+    """A journal whose disk takes a moment: what is recorded is stored once `record` returns, and no sooner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: list[type[Event]] = []
+
+    async def record(self, *events: Event) -> None:
+        self.all += events
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.stored += map(type, events)
+
+
+class Asked(Person):
+    """A person who answers, and looks what is stored when they are asked."""
+
+    def __init__(self, disk: Disk, answer: PermissionAnswer) -> None:
+        self.stored_when_asked: list[type[Event]] = []
+        self._disk = disk
+        self._answer = answer
+
+    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
+        self.stored_when_asked = list(self._disk.stored)
+        return self._answer
+
+
+class WatchedDeletion(Deletion):
+    def __init__(self, disk: Disk) -> None:
+        super().__init__()
+        self.stored_when_performed: list[type[Event]] | None = None
+        self._disk = disk
+
+    async def perform(self, journal: Journal) -> ToolResult:
+        self.stored_when_performed = list(self._disk.stored)
+        return await super().perform(journal)
+
+
+def asked_and_answered(answer: PermissionAnswer) -> tuple[Disk, Asked, WatchedDeletion]:
+    async def talk() -> tuple[Disk, Asked, WatchedDeletion]:
+        disk = Disk()
+        person, action = Asked(disk, answer), WatchedDeletion(disk)
+        permission = PolicyPermission(RulePolicy(["/"]), person, disk, asyncio.Lock())
+        await life(disk, action, permission=permission)
+        return disk, person, action
+
+    return asyncio.run(talk())
+
+
+def test_the_question_the_answer_and_the_start_are_stored_before_anything_is_done():
+    disk, person, action = asked_and_answered(PermissionAnswer("once"))
+    assert person.stored_when_asked == [PermissionAsked]
+    assert action.stored_when_performed == [PermissionAsked, PermissionAnswered, CallStarted]
+    assert disk.stored == [PermissionAsked, PermissionAnswered, CallStarted, CallSettled]
+
+
+def test_a_rejection_is_stored_and_nothing_is_done():
+    disk, _, action = asked_and_answered(PermissionAnswer("reject", "no."))
+    assert action.stored_when_performed is None
+    assert disk.stored == [PermissionAsked, PermissionAnswered, CallSettled]
 
 
 @pytest.mark.parametrize(
