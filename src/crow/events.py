@@ -209,6 +209,13 @@ class Before(msgspec.Struct, frozen=True):
     mark: bool = False
 
 
+class TerminalSeen(_Event, frozen=True, tag="terminal_seen"):
+    """What a terminal that one client runs shows by now, for the clients that cannot show it. Passing: not stored."""
+
+    terminal_id: str
+    text: str
+
+
 class FileBackedUp(_Event, frozen=True, tag="file_changing"):
     """What a file holds that is about to be written: stored first, so that the change can be taken back."""
 
@@ -516,6 +523,7 @@ Event = (
     | PermissionAsked
     | PermissionAnswered
     | CallProgressed
+    | TerminalSeen
     | FileBackedUp
     | FileWritten
     | BackgroundEnded

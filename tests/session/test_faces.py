@@ -41,13 +41,14 @@ from crow.events import (
 )
 from crow.messages import StopReason
 from crow.results import DiffBlock, HiddenOutput, Location, TerminalBlock, TextBlock, ToolKind, ToolResult
-from crow.session.faces import feed
+from crow.session.faces import commands, feed
 from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
 from crow.session.journal import SessionJournal
 from crow.session.persistence import StoredArchive
 from crow.store.store import open_store
+from crow.workspace.base import TerminalOutput
 from crow.workspace.local import LocalWorkspace
 from tests.support.fold import ReadTracker
 
@@ -429,3 +430,67 @@ def test_a_terminal_of_one_client_is_text_to_another(tmp_path):
             assert its_pipe.updates[-1]["content"][0]["content"]["text"] == "```text\none\nexit 0\n```"
 
     asyncio.run(asyncio.wait_for(run(), 60))
+
+
+class OneTerminal:
+    """The commands of a client, or of this machine, that open one terminal, which never ends by itself."""
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+        self.remark = ""
+        self.opened = 0
+        self.released = 0
+        self.text = ""
+
+    async def open_terminal(self, command: str, **_: object) -> "OneTerminal":
+        self.opened += 1
+        return self
+
+    async def output(self, since: int = 0) -> TerminalOutput:
+        return TerminalOutput(self.text)
+
+    async def release(self) -> None:
+        self.released += 1
+
+
+def test_a_command_in_one_clients_terminal_is_shown_to_the_others_as_text_while_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "LOOK_EVERY", 0.005)
+
+    async def run() -> None:
+        async with Stage(tmp_path) as stage:
+            first, pipe, _ = face("zed", terminals={"term-1"})
+            at_zed, here = OneTerminal("term-1"), OneTerminal("")
+            first.commands = at_zed  # pyright: ignore[reportAttributeAccessIssue] -- as much of it as is needed
+            stage.faces.commands._local = here  # pyright: ignore[reportAttributeAccessIssue]
+            stage.faces.add(first)
+            terminal = await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)
+            assert (terminal.client_id, at_zed.opened, here.opened) == ("term-1", 1, 0)
+            happens: list[Event] = [
+                TurnStarted("t1"),
+                CallOpened("t1-c1", "terminal", ToolKind.EXECUTE, "make"),
+                CallRequested("t1-c1", "terminal", "{}"),
+                CallStarted("t1-c1"),
+                CallProgressed("t1-c1", (TerminalBlock("term-1"),)),
+            ]
+            await stage.play(happens, random.Random(1))
+            second, its_pipe, _ = face("toad")
+            await stage.join(second)
+            at_zed.text = "half way"
+            await until_soon(lambda: "half way" in str(its_pipe.updates))
+            assert "half way" not in str(pipe.updates)
+            assert "term-1" not in str(its_pipe.updates)
+            await terminal.release()
+            assert at_zed.released == 1
+            # With two of them, the next command runs here, where both can see it.
+            other = await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)
+            assert (other.client_id, at_zed.opened, here.opened) == ("", 1, 1)
+            stage.faces.leave(second)
+            await (await stage.faces.commands.open_terminal("make", cwd="/", environ={}, output_limit=100)).release()
+            assert (at_zed.opened, here.opened) == (2, 1)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def until_soon(condition: Callable[[], object]) -> None:
+    while not condition():  # noqa: ASYNC110 -- no event tells of what a client has been sent
+        await asyncio.sleep(0.002)

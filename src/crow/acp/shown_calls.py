@@ -24,7 +24,9 @@ _Step = (
     events.CallRequested | events.CallDescribed | events.PermissionAsked | events.CallStarted | events.CallProgressed
 )
 """What happens to a call between its arguments and its end."""
-CallEvent = events.CallOpened | events.CallPreviewed | _Step | events.CallSettled | events.BackgroundEnded
+CallEvent = (
+    events.CallOpened | events.CallPreviewed | _Step | events.TerminalSeen | events.CallSettled | events.BackgroundEnded
+)
 
 
 class _Call:
@@ -72,6 +74,8 @@ class ShownCalls:
         self._calls: dict[str, _Call] = {}
         self._held: dict[str, asyncio.TimerHandle] = {}
         """By call id: the timers of calls that wait for their title."""
+        self._elsewhere: dict[str, str] = {}
+        """The calls whose commands run in another client's terminal, by the terminal's id."""
         self._left_running: dict[str, str] = {}
         """The titles of calls that have ended, and left a command running."""
 
@@ -114,6 +118,8 @@ class ShownCalls:
                 self._preview(event)
             case events.BackgroundEnded():
                 self._end_in_background(event)
+            case events.TerminalSeen():
+                self._show_terminal(event)
             case _:
                 self._go_on(event)
 
@@ -190,11 +196,24 @@ class ShownCalls:
             case events.CallStarted():
                 self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress"))
             case events.CallProgressed():
-                call.has_content = True
-                content = translate.tool_content(self._visible(event.display))
-                self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=content))
+                self._show_progress(call, event)
             case _:
                 assert_never(event)
+
+    def _show_progress(self, call: _Call, event: events.CallProgressed) -> None:
+        visible = self._visible(event.display)
+        if visible is not event.display:
+            shown = (block.terminal_id for block in event.display if isinstance(block, TerminalBlock))
+            self._elsewhere.update(dict.fromkeys(shown, event.call_id))
+        if visible or not event.display:
+            call.has_content = True
+            self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=translate.tool_content(visible)))
+
+    def _show_terminal(self, event: events.TerminalSeen) -> None:
+        """Shows the text of another client's terminal in the call that it belongs to."""
+        call = self._calls.get(self._elsewhere.get(event.terminal_id, ""))
+        if call is not None:
+            self._show_progress(call, events.CallProgressed(call.opened.call_id, (TextBlock(event.text),)))
 
     def _describe(self, call: _Call, event: events.CallDescribed) -> None:
         """A second description is sent even if it says nothing new: something else may stand in the call's place."""
@@ -225,6 +244,7 @@ class ShownCalls:
             self._send(self._end_of(call, event))
             if event.result.background:
                 self._left_running[event.call_id] = call.title
+        self._elsewhere = {id: call_id for id, call_id in self._elsewhere.items() if call_id != event.call_id}
         del self._calls[event.call_id]
 
     def _end_of(self, call: _Call, event: events.CallSettled) -> wire.Update:

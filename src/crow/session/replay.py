@@ -196,6 +196,7 @@ class _Fold:
                 | events.CommandsChanged()
                 | events.TitleChanged()
                 | events.StateChanged()
+                | events.TerminalSeen()
                 | events.StillWaiting()
                 | events.UsageReported()
                 | events.BudgetRaised()

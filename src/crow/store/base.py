@@ -16,6 +16,7 @@ from crow.events import (
     Retrying,
     StateChanged,
     StillWaiting,
+    TerminalSeen,
 )
 
 FILE_NAME = "sessions.db"
@@ -27,7 +28,7 @@ RECORD_VERSION = 1
 PASSING = frozenset(
     {
         *(ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting),
-        StateChanged,
+        *(StateChanged, TerminalSeen),
     }
 )
 """Events that are of use while they happen only. They are never stored."""

@@ -138,6 +138,7 @@ class History:
                 | events.CommandsChanged()
                 | events.TitleChanged()
                 | events.StateChanged()
+                | events.TerminalSeen()
                 | events.StillWaiting()
                 | events.PlanChanged()
                 | events.BudgetRaised()

@@ -1,23 +1,93 @@
-"""Whose terminal commands run in: the client's own while it is alone, else Crow's, which every face can show."""
+"""Whose terminal commands run in: the client's own while it is alone, else Crow's, which every face can show.
 
-from collections.abc import Callable, Mapping, Sequence
+A command that runs in a client's terminal when another face joins stays there. The others are shown its output as text:
+one client's terminal means nothing to another.
+"""
 
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+from crow.events import Event, TerminalSeen
 from crow.session.faces.face import Face
-from crow.workspace.base import Commands, Terminal
+from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
+from crow.workspace.terminal_text import last_part
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at a client's terminal for the faces that cannot show it."""
+SHOWN = 2000
+"""Bytes of its output that they are shown while it runs."""
 
 
 class FacesCommands:
-    """`faces` gives those that are there now; `local` runs commands on this machine."""
+    """`faces` gives those that are there now; `local` runs commands on this machine; `tell` appends to the journal."""
 
-    def __init__(self, local: Commands, faces: Callable[[], Sequence[Face]]) -> None:
+    def __init__(self, local: Commands, faces: Callable[[], Sequence[Face]], tell: Callable[[Event], None]) -> None:
         self._local = local
         self._faces = faces
+        self._tell = tell
+        self._more_came = asyncio.Event()
 
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         faces = self._faces()
         alone = faces[0].commands if len(faces) == 1 else None
         commands = alone if alone is not None else self._local
-        return await commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+        terminal = await commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+        return _MirroredTerminal(terminal, self._mirror(terminal)) if terminal.client_id else terminal
 
     async def close(self) -> None:
         await self._local.close()
+
+    def face_joined(self) -> None:
+        """From now on somebody may watch who cannot show a terminal that is open."""
+        self._more_came.set()
+
+    async def _mirror(self, terminal: Terminal) -> None:
+        """Tells what a client's terminal shows, for as long as other faces watch."""
+        shown = ""
+        while True:
+            if len(self._faces()) < 2:
+                self._more_came.clear()
+                await self._more_came.wait()
+            output = await terminal.output()
+            text = last_part(output.text, SHOWN)
+            if output.exit is not None:
+                return  # the call's end tells the rest
+            if text != shown:
+                shown = text
+                self._tell(TerminalSeen(terminal.client_id, text))
+            await asyncio.sleep(LOOK_EVERY)
+
+
+class _MirroredTerminal:
+    """A client's terminal, which others are shown as text until it is released."""
+
+    def __init__(self, terminal: Terminal, mirror: Coroutine[None, None, None]) -> None:
+        self._terminal = terminal
+        self._mirroring = asyncio.get_running_loop().create_task(mirror)
+
+    @property
+    def client_id(self) -> str:
+        return self._terminal.client_id
+
+    @property
+    def remark(self) -> str:
+        return self._terminal.remark
+
+    async def grew(self) -> None:
+        await self._terminal.grew()
+
+    def glimpse(self) -> str:
+        return self._terminal.glimpse()
+
+    async def wait(self) -> TerminalExit:
+        return await self._terminal.wait()
+
+    async def output(self, since: int = 0) -> TerminalOutput:
+        return await self._terminal.output(since)
+
+    async def kill(self) -> None:
+        await self._terminal.kill()
+
+    async def release(self) -> None:
+        self._mirroring.cancel()
+        await self._terminal.release()

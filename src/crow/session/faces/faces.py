@@ -30,7 +30,7 @@ class Faces:
         self._turn: tuple[str, str] | None = None
         """The id of the turn that runs, and the name of the face at which it was begun."""
         self.workspace = FacesWorkspace(workspace, self._editors)
-        self.commands = FacesCommands(commands, lambda: self.present)
+        self.commands = FacesCommands(commands, lambda: self.present, self._append)
         self.person = Questions(self._asked, self._tell_state)
 
     def begin(self, stream: SessionStream) -> None:
@@ -86,6 +86,7 @@ class Faces:
             self._joining.discard(face)
             if self._stream is not None and (commands := self._stream.journal.passing.commands) is not None:
                 face.sink.take(commands)
+            self.commands.face_joined()
             self.person.put_open_to(face)
         self._tell_state()
 
@@ -146,11 +147,13 @@ class Faces:
         return [face for face in self._feeds if face not in self._joining]
 
     def _tell_state(self) -> None:
-        if self._stream is None:
-            return
         turn_id, by = self._turn or ("", "")
         names = tuple(face.name for face in self._feeds)
-        self._stream.journal.append(StateChanged(self.state, turn_id, by, names))
+        self._append(StateChanged(self.state, turn_id, by, names))
+
+    def _append(self, event: Event) -> None:
+        if self._stream is not None:
+            self._stream.journal.append(event)
 
 
 def _turn_is_open(past: Sequence[Event]) -> bool:

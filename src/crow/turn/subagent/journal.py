@@ -112,6 +112,7 @@ class SubagentJournal:
                 | events.CommandsChanged()
                 | events.TitleChanged()
                 | events.StateChanged()
+                | events.TerminalSeen()
                 | events.CommandGiven()
                 | events.CrowSaid()
                 | events.HistoryCleared()
