@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crow.actions import Deed, PermissionAnswer, PermissionQuestion, Person
+from crow.actions import Deed, PermissionAnswer, PermissionQuestion
 from crow.errors import WorkspaceError
 from crow.events import (
     CallDescribed,
@@ -22,6 +22,7 @@ from crow.policy.rules import RulePolicy
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import Action, ReadNeeded
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, Rejected
+from tests.turn.talk import Someone
 
 DONE = ToolResult(ok=True, text="done")
 DIFF = DiffBlock("/a", "add", "", "text")
@@ -118,10 +119,11 @@ class Disk(Events):
         self.stored += map(type, events)
 
 
-class Asked(Person):
+class Asked(Someone):
     """A person who answers, and looks what is stored when they are asked."""
 
     def __init__(self, disk: Disk, answer: PermissionAnswer) -> None:
+        super().__init__()
         self.stored_when_asked: list[type[Event]] = []
         self._disk = disk
         self._answer = answer
