@@ -141,7 +141,8 @@ class Stage:
         await self._store.close()
 
     async def join(self, newcomer: Face, *, replay: bool = True) -> None:
-        await self.faces.join(newcomer, replay=replay)
+        self.faces.enter(newcomer)
+        await self.faces.show(newcomer, replay=replay)
         self.faces.welcome(newcomer)
 
     async def play(self, happens: list[Event], chance: random.Random) -> None:

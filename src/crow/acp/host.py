@@ -28,7 +28,6 @@ from crow.session.models import SessionSetup
 from crow.session.open import Environment, FolderSetup, open_session
 from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
 from crow.session.recovery import recover
-from crow.session.replay import replayed
 from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
@@ -51,6 +50,15 @@ class Seat(NamedTuple):
     face: Face
     sink: UpdateSink
     """That of the face."""
+
+
+class Loaded(NamedTuple):
+    """A session that a connection takes part in from now on, and what its client is still to be shown."""
+
+    seat: Seat
+    entry: SessionEntry
+    show: Callable[[], Awaitable[None]]
+    """Shows what was, at the client's pace, so that nobody else may have to wait for it."""
 
 
 class _LiveSession(NamedTuple):
@@ -116,10 +124,10 @@ class Host:
 
     async def load(
         self, request: wire.LoadSessionRequest, client: Client, seat: Seat | None, *, replay: bool
-    ) -> tuple[Seat, SessionEntry]:
+    ) -> Loaded:
         """Goes on with a session, and joins it if it lives here. `seat` is the place that the connection has in it.
 
-        `replay`: the client is shown all of it first. Called with the session's lock.
+        `replay`: the client is to be shown all of it first. Called with the session's lock.
         """
         session_id = request.session_id
         live = self._live.get(session_id)
@@ -138,10 +146,11 @@ class Host:
         persistence = await self._recovered(session_id, log)
         await self._remove_outputs(session_id)
         folders = [entry.cwd, *roots[1:]]
-        opened = await self._put_together(session_id, folders, setup, persistence, request, client.capabilities)
-        if replay:
-            await opened.sink.replay(replayed(persistence.past))
-        return opened, entry
+        opened = await self._put_together(
+            session_id, folders, setup, persistence, request, client.capabilities, is_shown=True
+        )
+        faces = opened.session.faces
+        return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, past=persistence.past))
 
     async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
@@ -159,17 +168,17 @@ class Host:
 
     async def _join(
         self, live: _LiveSession, request: wire.LoadSessionRequest, capabilities: Capabilities, *, replay: bool
-    ) -> tuple[Seat, SessionEntry]:
+    ) -> Loaded:
         session, ground = live
         roots = await self._roots(request)
         entry = await self._entry_of(session.id, ground)
         await self._on_disk(roots[0], lambda: _same_folder(entry.cwd, roots[0]))
         sink, face = await self._face(ground, capabilities)
-        await session.faces.join(face, replay=replay)
+        session.faces.enter(face)
         if request.mcp_servers:
             left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
             sink.take(Notice("info", left_out))
-        return Seat(session, face, sink), entry
+        return Loaded(Seat(session, face, sink), entry, lambda: session.faces.show(face, replay=replay))
 
     async def _entry_of(self, session_id: str, ground: SessionGround) -> SessionEntry:
         """The stored entry of a live session; one made up for a session that no disk takes."""
@@ -212,17 +221,21 @@ class Host:
         persistence: Persistence,
         request: wire.NewSessionRequest,
         capabilities: Capabilities,
+        *,
+        is_shown: bool = False,
     ) -> Seat:
+        """`is_shown`: the client is to be shown what was, and told of nothing before that."""
         servers, problems = given_servers(request.mcp_servers or ())
         ground = await self._on_disk(
             roots[0], lambda: SessionGround.of(session_id, roots, setup, self._keeper, self.environ)
         )
         sink, face = await self._face(ground, capabilities)
-        sink.remember(persistence.past)
+        if not is_shown:
+            sink.remember(persistence.past)
         read = await self._on_disk(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
         environment = self._environment(ground, servers)
         session = open_session(session_id, setup, environment, persistence, self.home, read)
-        session.faces.add(face)
+        (session.faces.enter if is_shown else session.faces.add)(face)
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._live[session_id] = _LiveSession(session, ground)
@@ -238,6 +251,11 @@ class Host:
         return sink, capabilities.face(ground, sink, files)
 
     # --- leaving and ending
+
+    async def left(self, seat: Seat) -> None:
+        """The face has left. A session that nobody watches any longer is closed."""
+        if self.leave(seat):
+            await self.drop(seat.session)
 
     def leave(self, seat: Seat) -> bool:
         """The face leaves at once; whether that was the last one, so that the session is to be closed."""

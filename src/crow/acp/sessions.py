@@ -114,9 +114,15 @@ class Sessions:
         session_id = request.session_id
         async with self._host.open_close_lock(session_id):
             with errors_as_answers(session_id):
-                seat, entry = await self._host.load(request, self._client, self._seat(session_id), replay=replay)
-            self._seats[session_id] = seat
-        pending.afterwards(lambda: seat.sink.send_title(entry))
+                loaded = await self._host.load(request, self._client, self._seat(session_id), replay=replay)
+            seat = self._seats[session_id] = loaded.seat
+        try:
+            await loaded.show()
+        except BaseException:
+            del self._seats[session_id]
+            await self._host.left(seat)
+            raise
+        pending.afterwards(lambda: seat.sink.send_title(loaded.entry))
         self._announce(seat, pending)
         modes, options = seat.sink.state(seat.session.options.all())
         return wire.LoadSessionResponse(modes=modes, config_options=options)

@@ -53,13 +53,18 @@ class Faces:
         """A face that is there from the beginning. Nobody is told of it before `welcome`."""
         self._enter(face).begin()
 
-    async def join(self, face: Face, *, replay: bool) -> None:
-        """A face that comes later: it is shown what was, then what comes. `replay`: all of it, else what is going on.
-
-        Whatever is asked is put to it by `welcome`, once the client knows of the session.
-        """
-        feed = self._enter(face)
+    def enter(self, face: Face) -> None:
+        """A face that comes later. It is told of nothing before `show`."""
+        self._enter(face)
         self._joining.add(face)
+
+    async def show(self, face: Face, *, replay: bool, past: Sequence[Event] | None = None) -> None:
+        """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on.
+
+        `past` is what was, if it is known; else it is read. Whatever is asked is put to the face by `welcome`, once the
+        client knows of the session. If this fails or is cancelled, the face has left.
+        """
+        feed = self._feeds[face]
 
         async def show(past: Sequence[Event]) -> None:
             face.sink.remember(past)
@@ -69,7 +74,7 @@ class Faces:
             await face.sink.replay(items, in_turn=_turn_is_open(past))
 
         try:
-            await feed.join(show)
+            await feed.join(show, past)
         except StorageFailed as failed:
             # A session that no disk takes can be joined all the same.
             face.sink.take(Notice("warning", f"What happened in this session before is not shown. {failed}"))

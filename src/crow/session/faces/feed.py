@@ -85,6 +85,8 @@ class Feed:
         self._sink = sink
         self._stream = stream
         self._is_shared = is_shared
+        self._entered = stream.journal.mark()
+        self._passing = stream.journal.passing.events()
         self._subscription = self._subscribe()
         self._slow_since: float | None = None
         self._catching_up: asyncio.Task[None] | None = None
@@ -93,12 +95,15 @@ class Feed:
         """The face has been there from the beginning: there is nothing to show it first."""
         self._subscription.open()
 
-    async def join(self, show: Callable[[Sequence[Event]], Awaitable[None]]) -> None:
-        """Has all that happened so far shown, then goes on with what comes. StorageFailed if it cannot be read."""
-        until = self._stream.journal.mark()  # in one step with the subscription: nothing is awaited since it was made
-        passing = self._stream.journal.passing.events()
-        await show(await self._stream.archive.section(None, until))
-        await self._go_on(until, passing)
+    async def join(
+        self, show: Callable[[Sequence[Event]], Awaitable[None]], past: Sequence[Event] | None = None
+    ) -> None:
+        """Has all that happened before the face entered shown, then goes on with what comes.
+
+        `past` is what happened, if that is known; else it is read. StorageFailed if it cannot be.
+        """
+        await show(await self._stream.archive.section(None, self._entered) if past is None else past)
+        await self._go_on(self._entered, self._passing)
 
     def close(self) -> None:
         """From now on nothing reaches the face."""
