@@ -13,6 +13,7 @@ from crow.visible import (
     made_visible,
     one_line,
     prose,
+    replace_lone_surrogates,
     title_line,
     warning,
     warning_about_change,
@@ -297,3 +298,19 @@ def test_what_stands_far_to_the_right_on_a_line_of_its_own_is_shown_and_warned_o
     assert warning(command) == "Careful: it holds a long run of blanks."
     indented = f"if a:\n{' ' * 48}b()"
     assert (every_line(indented), warning(indented)) == (indented, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "repaired"),
+    [
+        (rb'"\ud83d"', rb'"\ufffd"'),
+        (rb'"\uDE00 x"', rb'"\ufffd x"'),
+        (rb'"\ud83d\ude00"', rb'"\ud83d\ude00"'),
+        (rb'"\ud83d\ud83d\ude00"', rb'"\ufffd\ud83d\ude00"'),
+        (rb'"\\ud83d"', rb'"\\ud83d"'),
+        (rb'"\\\ud83d"', rb'"\\\ufffd"'),
+        (rb'"\u0041\n"', rb'"\u0041\n"'),
+    ],
+)
+def test_only_the_escape_of_half_a_character_is_replaced_in_json(written: bytes, repaired: bytes):
+    assert replace_lone_surrogates(written) == repaired

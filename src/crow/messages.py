@@ -11,6 +11,11 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
+LARGEST_IMAGE = 5 * 1024 * 1024
+"""Bytes of the largest picture that models take."""
+SERVER_TOOL = "mcp__"
+"""The beginning of the name of every tool of an MCP server: `mcp__server__tool`."""
+
 
 class _Message(msgspec.Struct, frozen=True, tag_field="role"):
     """Base of all messages."""

@@ -67,6 +67,8 @@ _IDEOGRAPHS = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """One of the selectors may follow these, to choose between ways of writing them."""
 _NOTATION = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 """The format controls of shorthand and of musical notation."""
+BYTE_ORDER_MARK = "\ufeff"
+"""At the beginning of a text it says how the text is encoded; elsewhere nobody sees it."""
 SURROGATES = "\ud800-\udfff"
 """Halves of characters, which cannot be written as UTF-8."""
 _BLANK_SIGNS = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
@@ -181,6 +183,26 @@ HIDES_SOMETHING = f"Careful: the new text holds {_UNSEEN}."
 def join_surrogates(text: str) -> str:
     """The text with the two halves of a character (surrogates) as one, and U+FFFD for a half that is alone."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def replace_lone_surrogates(json: bytes) -> bytes:
+    """JSON with U+FFFD for each escape of half a character: JavaScript writes those, and strict parsers refuse them.
+
+    Only those escapes are touched, so that everything else stays as it was written.
+    """
+    return _escaped_halves().sub(_without_half, json)
+
+
+@cache
+def _escaped_halves() -> re.Pattern[bytes]:
+    return re.compile(
+        rb"(?<!\\)((?:\\\\)*)\\"  # an escape, and not the text of one
+        rb"(?:(?P<whole>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    )
+
+
+def _without_half(escape: re.Match[bytes]) -> bytes:
+    return escape[0] if escape["whole"] else escape[1] + rb"\ufffd"
 
 
 def one_line(text: str, longest: int = 300) -> str:

@@ -6,9 +6,10 @@ whether it has noticed that the file changed. All of that is inferred here, and 
 
 import enum
 
+from crow.visible import BYTE_ORDER_MARK
 from crow.workspace.base import Document
 from crow.workspace.local import bytes_of
-from crow.workspace.text import CRLF, MARK, could_be_shown_as, count_line_ends
+from crow.workspace.text import CRLF, could_be_shown_as, count_line_ends
 
 
 class BufferState(enum.Enum):
@@ -59,14 +60,14 @@ def may_keep_bytes(saved: Document | None, text: str) -> bool:
 
 def _is_known_to_keep(kept: str, text: str) -> bool:
     """Editors that restore line ends on saving make all of them alike: a carriage return must have been kept before."""
-    return not text.startswith(MARK) and ("\r" not in text or "\r" in kept)
+    return not text.startswith(BYTE_ORDER_MARK) and ("\r" not in text or "\r" in kept)
 
 
 def what_saving_would_change(saved: Document, buffer: str) -> str:
     """What an editor might not restore when it saves a modified buffer; empty if it shows that it would."""
     if saved.encoding != "utf-8":
         return "encoding"
-    if saved.mark != buffer.startswith(MARK):
+    if saved.mark != buffer.startswith(BYTE_ORDER_MARK):
         return "byte order mark"
     if "\r" in saved.text and not (_is_all_crlf(saved.text) and _is_all_crlf(buffer)):
         return "line endings"

@@ -22,7 +22,7 @@ from crow.errors import (
     SetupNeeded,
     TurnRunning,
 )
-from crow.visible import join_surrogates, one_line
+from crow.visible import join_surrogates, one_line, replace_lone_surrogates
 
 
 class ErrorCode(enum.IntEnum):
@@ -94,15 +94,6 @@ _string = msgspec.json.Decoder(str)
 _error_body = msgspec.json.Decoder(ErrorBody)
 _encoder = msgspec.json.Encoder()
 
-_ESCAPE = re.compile(
-    rb"""\\(?:
-        u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}  # two halves that make a character
-        | (?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})
-        | [^u]  # so that the second of two backslashes begins nothing
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-
 
 def read_line(line: bytes) -> Request | Notification | Response:
     """The message in a line; raises Unreadable with the error that the peer should get."""
@@ -125,9 +116,9 @@ def _read_envelope(line: bytes) -> _Envelope:
     except msgspec.ValidationError as error:
         raise Unreadable(ErrorCode.INVALID_REQUEST, f"Invalid request: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        mended = _without_lone_surrogates(line)
-        if mended != line:
-            return _read_envelope(mended)
+        repaired = replace_lone_surrogates(line)
+        if repaired != line:
+            return _read_envelope(repaired)
         raise Unreadable(ErrorCode.PARSE_ERROR, f"Parse error: {error}") from None
     except RecursionError:
         raise Unreadable(ErrorCode.PARSE_ERROR, "Parse error: nested too deeply") from None
@@ -161,14 +152,6 @@ def _read_error(raw: msgspec.Raw) -> ErrorBody | None:
         return _error_body.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ErrorBody(message="the error could not be read")
-
-
-def _without_lone_surrogates(line: bytes) -> bytes:
-    """JavaScript clients escape half a character as `\\ud83d`: strict parsers refuse the line, we mend it.
-
-    Only those escapes are touched, so that everything else, the id above all, stays as it was written.
-    """
-    return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape["half"] else escape[0], line)
 
 
 def clean(value: Any) -> Any:

@@ -19,10 +19,11 @@ from crow.acp.jsonrpc import ErrorCode, RpcError, is_refusal, reason_of
 from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
+from crow.visible import BYTE_ORDER_MARK
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace, encode_like, off_loop_if_large
 from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
-from crow.workspace.text import MARK, Excerpt, LineRange, excerpt_of
+from crow.workspace.text import Excerpt, LineRange, excerpt_of
 
 READ_TIMEOUT = 10
 """Seconds that an editor gets to hand over a file before the disk is read instead."""
@@ -249,7 +250,7 @@ class ClientWorkspace(LocalWorkspace):
             state = self._watch.judge(saved, buffer)
         if state in (BufferState.SAVED, BufferState.BEHIND):
             return saved
-        unsaved = msgspec.structs.replace(saved, text=buffer.removeprefix(MARK), unsaved=True)
+        unsaved = msgspec.structs.replace(saved, text=buffer.removeprefix(BYTE_ORDER_MARK), unsaved=True)
         return _with_obstacle(unsaved, self._why_unsaved_text_must_stay(state, saved, buffer))
 
     def _why_unsaved_text_must_stay(self, state: BufferState, saved: Document, buffer: str) -> str:
@@ -314,7 +315,7 @@ class ClientWorkspace(LocalWorkspace):
             return await self._write_unasked(path, text, state)
         # The editor may have taken its time to answer, and will not look at the disk before it saves.
         await self._expect_on_disk(path, state.saved)
-        mark = MARK if state.buffer is not None and state.buffer.startswith(MARK) else ""
+        mark = BYTE_ORDER_MARK if state.buffer is not None and state.buffer.startswith(BYTE_ORDER_MARK) else ""
         request = wire.WriteTextFileRequest(session_id=self._session_id, path=path.real, content=mark + text)
         # The editor would follow a link that has appeared since the person agreed.
         await self.disk.run(lambda: verify(path))

@@ -22,6 +22,7 @@ from crow.config.variables import KNOWN, mistakes
 from crow.disk import network_file_system
 from crow.errors import ConfigError, StorageFailed, WebError
 from crow.mcp.using.configured import server_names
+from crow.messages import SERVER_TOOL
 from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
@@ -126,7 +127,7 @@ def _check_config(path: str, settings: Settings, mode: int) -> Iterable[Check]:
         yield warn(f"{path} holds a key, and others could read it (mode {mode:o})", remedy)
     servers = server_names(settings.mcp_servers).values()
     for number, rule in enumerate(settings.permission.rules):
-        server = rule.tool.removeprefix("mcp__").partition("__")[0] if rule.tool.startswith("mcp__") else ""
+        server = rule.tool.removeprefix(SERVER_TOOL).partition("__")[0] if rule.tool.startswith(SERVER_TOOL) else ""
         if server and "*" not in server and server not in servers:
             yield warn(
                 f"permission.rules[{number}] is about the server {server}, which is not in the configuration",

@@ -14,10 +14,10 @@ from tomlkit.exceptions import TOMLKitError
 from crow.config.load import parse_settings
 from crow.config.toml import parse_toml
 from crow.errors import ConfigError
+from crow.visible import BYTE_ORDER_MARK
 
 CONNECTION_KEYS = ("type", "base_url", "api_key", "api_key_env", "api_key_command")
 """The keys of a provider that say how to reach it: they are replaced together."""
-MARK = "\ufeff"
 
 Table = dict[str, Any]
 
@@ -44,7 +44,7 @@ def choose_model(text: str, path: str, model: str, provider: str, connection: di
 
     new = _edited(_with_model_line(text, path), path, change)
     try:
-        parse_settings(new.removeprefix(MARK), path)
+        parse_settings(new.removeprefix(BYTE_ORDER_MARK), path)
     except ConfigError as error:
         raise CannotEdit from error
     return new
@@ -63,7 +63,7 @@ def _with_model_line(text: str, path: str) -> str:
     """The text with a line for the model, if it has none: at its beginning, or behind a comment that heads the file and
     that an empty line sets apart. Any other place would come between a comment and what it is about.
     """
-    mark = MARK if text.startswith(MARK) else ""
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     lines = text.removeprefix(mark).splitlines(keepends=True)
     if "model" in parse_toml("".join(lines), path):
         return text
@@ -74,7 +74,7 @@ def _with_model_line(text: str, path: str) -> str:
 
 def _edited(text: str, path: str, change: Callable[[Table], None]) -> str:
     """The text after a change, which is made twice: in the text, and in what the text means."""
-    mark = MARK if text.startswith(MARK) else ""
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     old = text.removeprefix(mark)
     meant: Table = parse_toml(old, path)
     try:

@@ -9,7 +9,8 @@ import socket
 ONE_HOST = 'expected a host alone, like "docs.python.org", or all below one, like "*.python.org"'
 
 _NAME = re.compile(r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""The last label of a host that a resolver takes for an IPv4 address, in whichever spelling."""
 
 
 def check_host(key: str, written: str) -> None:
@@ -21,7 +22,7 @@ def check_host(key: str, written: str) -> None:
         _check_address(key, written, host.strip("[]"))
     elif not _NAME.fullmatch(host):
         raise ValueError(f"{key}: {ONE_HOST}, found {written[:100]!r}")
-    elif _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+    elif NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         _check_number(key, written, host)
 
 

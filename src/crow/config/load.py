@@ -26,6 +26,7 @@ from crow.config.settings import (
 from crow.config.toml import explain, parse_toml, toml_key
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError
+from crow.messages import SERVER_TOOL
 from crow.visible import one_line
 
 
@@ -80,7 +81,7 @@ def parse_allowed(written: str) -> PermissionRule:
         raise ConfigError(f'{written!r}: {_no_tool(written)}. What it is about follows a colon: "terminal:npm test *".')
     if not re.fullmatch(r"[\w-]+\*?", tool) or (colon and not scope):
         raise ConfigError(f'{written!r} allows nothing: expected a tool, like "edit", or "terminal:npm test *".')
-    if scope and tool.startswith("mcp__"):
+    if scope and tool.startswith(SERVER_TOOL):
         raise ConfigError(f"{written!r}: expected the tool alone; a tool of a server is allowed as a whole.")
     if not _is_tool(tool):
         raise ConfigError(f"{_no_tool(tool)}.")
@@ -196,7 +197,7 @@ def _check_scope(key: str, rule: PermissionRule, scope: str) -> None:
         _check_command(f"{key}.command", rule.command or "")
     tools = _TOOLS_WITH[scope]
     beginning = rule.tool.removesuffix("*")
-    if rule.tool in tools or beginning.startswith("mcp__"):
+    if rule.tool in tools or beginning.startswith(SERVER_TOOL):
         return
     if not (rule.tool.endswith("*") and any(tool.startswith(beginning) for tool in tools)):
         raise ValueError(
@@ -222,9 +223,9 @@ def unquoted(command: str) -> str:
 def _is_tool(name: str) -> bool:
     """Whether a rule can be about anything. Which tools a server will have is not known before it runs."""
     if not name.endswith("*"):
-        return name in TOOLS or re.fullmatch(r"mcp__[\w-]+?__[\w-]+", name) is not None
+        return name in TOOLS or re.fullmatch(rf"{SERVER_TOOL}[\w-]+?__[\w-]+", name) is not None
     beginning = name[:-1]
-    return beginning.startswith("mcp__") or any(tool.startswith(beginning) for tool in (*TOOLS, "mcp__"))
+    return beginning.startswith(SERVER_TOOL) or any(tool.startswith(beginning) for tool in (*TOOLS, SERVER_TOOL))
 
 
 _ELSEWHERE = {"bash": "terminal", "shell": "terminal", "grep": "search", "glob": "find", "webfetch": "web_fetch"}
@@ -240,7 +241,7 @@ def _no_tool(name: str) -> str:
     hint = f', such as "{_ELSEWHERE.get(near[0], near[0])}"' if near else ""
     return (
         f'there is no tool "{one_line(name, 100)}", so that the rule would have no effect; expected a tool{hint} '
-        f"(there are {', '.join(TOOLS)}), or a server's, such as mcp__server__tool or mcp__server__*"
+        f"(there are {', '.join(TOOLS)}), or a server's, such as {SERVER_TOOL}server__tool or {SERVER_TOOL}server__*"
     )
 
 

@@ -27,6 +27,7 @@ _CONTINUED_ODDLY = re.compile(r"(?<![ \t\\])(?:\\\\)*\\\n|\\\\\\\n")
 _KEEPS_CONTINUATIONS = re.compile(r"['#`]|<<")
 """Where these are, a backslash at a line's end may mean itself: in single quotes, comments and here-documents."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""The same as in `policy/plain_lines.py`, on purpose: the two readers of a line share nothing, not even a mistake."""
 
 
 class Word(msgspec.Struct, frozen=True):

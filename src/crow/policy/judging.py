@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from crow.actions import Deed
+from crow.messages import SERVER_TOOL
 from crow.paths import is_inside, shown
 from crow.policy.base import (
     ALWAYS_ASKED,
@@ -58,7 +59,7 @@ def verdicts(deed: Deed, situation: Situation) -> list[Verdict]:
 
 
 def _parts(deed: Deed, situation: Situation) -> Iterator[Verdict]:
-    judged, of_server = False, deed.tool.startswith("mcp__")
+    judged, of_server = False, deed.tool.startswith(SERVER_TOOL)
     for path, written in (*((path, True) for path in deed.writes), *((path, False) for path in deed.reads)):
         yield _judge_path(deed, path, situation, written=written)
         judged = True

@@ -163,7 +163,8 @@ _PROTECTED_SYSTEM = re.compile(
     r"|/var/spool/(cron|at)(/.*)?|(/usr)?(/local)?/lib/systemd(/.*)?|/run/systemd(/.*)?"
 )
 _INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-"""Some disks leave these out when they compare names, so that `.g\\u200cit` is `.git`."""
+"""Some disks leave these out when they compare names, so that `.g\\u200cit` is `.git`. That is a fact about disks,
+which has nothing to do with what a person can see."""
 
 
 def is_secret(path: str, private: Sequence[str] = ()) -> bool:

@@ -30,6 +30,7 @@ _DOUBLE = re.compile(r'"((?:[^"\\$`!]|\\[^\n!])*)"')
 _ESCAPE = re.compile(r"\\([ -~])")
 _IN_DOUBLE = re.compile(r'\\(["\\$`])')
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""The same as in `policy/grammar.py`, on purpose: the two readers of a line share nothing, not even a mistake."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[.*\])?\+?=", re.DOTALL)
 _RESERVED = names("! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until while")
 _UNKNOWN = {

@@ -11,7 +11,7 @@ import msgspec
 
 from crow.paths import shown
 from crow.project.snapshot import Layout, Snapshot
-from crow.visible import made_visible, one_line
+from crow.visible import BYTE_ORDER_MARK, made_visible, one_line
 
 LONGEST_HINT = 80
 
@@ -94,9 +94,9 @@ def description_in(head: dict[str, str], body: str) -> str:
 
 def split_head(text: str) -> tuple[dict[str, str], str]:
     """The head's values by key, and the rest of the text. A head that is never closed is none."""
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = text.removeprefix(BYTE_ORDER_MARK).splitlines()
     if not lines or lines[0].rstrip() != FENCE:
-        return {}, text.removeprefix("\ufeff").strip()
+        return {}, text.removeprefix(BYTE_ORDER_MARK).strip()
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
         return {}, text.strip()

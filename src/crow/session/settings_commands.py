@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from crow.actions import Deed
 from crow.errors import CrowError
 from crow.events import Choice, CommandInfo, Sent, SentText, SessionOption, TurnIds
+from crow.messages import SERVER_TOOL
 from crow.policy.base import KnownRule, Origin, Policy
 from crow.results import ToolKind
 from crow.session.commands import CommandPrompt, CommandReply
@@ -192,7 +193,7 @@ def _server_lines(server: "ServerStatus") -> Iterator[str]:
     cause = f": {one_line(server.cause, 500)}" if server.cause else ""
     yield f"**{one_line(server.name, 100)}** (from {server.origin}): {server.state}{cause}"
     if server.known_as != server.name:
-        yield f"Its tools are `mcp__{server.known_as}__…`, for the model and in rules."
+        yield f"Its tools are `{SERVER_TOOL}{server.known_as}__…`, for the model and in rules."
     if server.tools or server.prompts or server.has_resources:
         yield ""
     for name, cost in server.tools[:MOST_TOOLS]:

@@ -28,6 +28,7 @@ from crow.events import (
     TurnUndone,
     UserSaid,
 )
+from crow.messages import SERVER_TOOL
 from crow.paths import relative_to, shown
 from crow.results import Location, ToolKind, ToolResult
 from crow.tools.base import Action
@@ -41,8 +42,6 @@ NOTHING = "There is no turn to take back."
 INTERRUPTED = "Interrupted before it was done."
 COMMANDS_STAY = "The turn also ran commands. What those did is not taken back."
 SERVERS_STAY = "The turn also used tools of MCP servers. What those did cannot be taken back."
-SERVER_TOOL = "mcp__"
-"""How the name of every server's tool begins."""
 LONGEST_NAME = 60
 """Characters of its prompt by which a turn is named."""
 

@@ -12,7 +12,7 @@ import msgspec
 from crow.actions import Deed, PermissionAnswer
 from crow.errors import CrowError
 from crow.events import Event, Journal
-from crow.messages import ToolCall, ToolSpec
+from crow.messages import SERVER_TOOL, ToolCall, ToolSpec
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -318,7 +318,7 @@ def small_set(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
 
 
 def _belongs(name: str) -> bool:
-    return name in DESCRIPTIONS or name.startswith("mcp__") or name in ("find_tools", "mcp_resources")
+    return name in DESCRIPTIONS or name.startswith(SERVER_TOOL) or name in ("find_tools", "mcp_resources")
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 replaces, telling what became of it.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +15,7 @@ from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
 from crow.tools.base import Action, Advice, ReadNeeded, verb_and_path
 from crow.tools.paths_meant import PathMeant
+from crow.workspace import local
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
 from crow.workspace.place import ResolvedPath
@@ -184,8 +184,8 @@ def _show(path: str, old: str | None, new: str) -> ShownChange:
 
 
 async def off_loop_if_large(size: int, work: Callable[[], Given]) -> Given:
-    """The result of work on text, done in a thread if there is much of it."""
-    return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
+    """The result of work on a text that costs more than decoding it, and so leaves the event loop sooner."""
+    return await local.off_loop_if_large(size, work, LARGEST_AT_ONCE)
 
 
 def check_writable(path: str, before: Document | None, text: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from crow.actions import Deed
 from crow.errors import WorkspaceError
 from crow.events import Journal
-from crow.messages import Image, ToolCall, ToolSpec, media_type
+from crow.messages import LARGEST_IMAGE, Image, ToolCall, ToolSpec, media_type
 from crow.paths import relative_to, shown
 from crow.results import ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
@@ -25,7 +25,6 @@ from crow.workspace.text import Line, LineRange
 MOST_LINES = 2000
 MOST_BYTES = 256 * 1024
 LONGEST_LINE = 2000
-LARGEST_IMAGE = 5 * 1024 * 1024
 MOST_NAMES = 1000
 
 DESCRIPTION = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from crow import events
 from crow.errors import ContextOverflow
 from crow.events import TurnIds
-from crow.messages import AssistantMessage, Message, ToolMessage, UserMessage, tokens_of, tokens_of_text
+from crow.messages import SERVER_TOOL, AssistantMessage, Message, ToolMessage, UserMessage, tokens_of, tokens_of_text
 from crow.tools.base import SMALL_WINDOW
 from crow.turn.history_messages import PRUNED
 from crow.turn.requests import ContextWindow, Room, has_small_window
@@ -101,7 +101,7 @@ class RoomKeeper:
     def _mention_small_set(self) -> None:
         requests = self._window.requests
         if has_small_window(requests.info):
-            names = ", ".join(spec.name for spec in requests.tool_specs() if not spec.name.startswith("mcp__"))
+            names = ", ".join(spec.name for spec in requests.tool_specs() if not spec.name.startswith(SERVER_TOOL))
             title = (
                 f"The window of {requests.info.name} is small ({self._window_size:,} tokens): "
                 f"the model gets only the tools {names}."

@@ -10,14 +10,13 @@ import re
 import msgspec
 
 from crow.errors import NoText, WebError
-from crow.messages import Image, media_type
+from crow.messages import LARGEST_IMAGE, Image, media_type
 from crow.visible import one_line, sanitised
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import MOST_TEXT, Job
 from crow.web.fetching import Page
 from crow.web.urls import WebUrl
 
-LARGEST_IMAGE = 5 * 1024 * 1024
 LONGEST_NOTE = 4096
 MOST_HTML = 1024 * 1024
 """Characters of HTML that are converted."""

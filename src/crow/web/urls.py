@@ -11,16 +11,16 @@ from urllib.parse import quote, urljoin
 
 import msgspec
 
+from crow.config.hosts import NUMBER
 from crow.errors import WebError
-from crow.visible import one_line
+from crow.visible import CONTROLS, SEPARATORS, one_line
 
 LONGEST = 4096
 PORTS = {"http": 80, "https": 443}
 
 _PARTS = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]+)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE)
-_SPLITTING = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\]")
+_SPLITTING = re.compile(rf"[\t\n\f\r \xa0{CONTROLS}{SEPARATORS}\\]")
 _NAME = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PRINTABLE = "".join(chr(code) for code in range(0x21, 0x7F))
 
 
@@ -113,7 +113,7 @@ def _canonical(written: str, shown: str) -> tuple[str, bool]:
     host = _ascii(written, shown).lower().removesuffix(".")
     if len(host) > 253 or not _NAME.fullmatch(host):
         raise WebError(f"The host of {shown} is no name of a host.")
-    if not _NUMBER.fullmatch(host.rpartition(".")[2]):
+    if not NUMBER.fullmatch(host.rpartition(".")[2]):
         return host, False
     # Every spelling that the system would take for an address: 127.1, 2130706433, 0x7f.0.0.1, 0177.0.0.1.
     try:

@@ -146,9 +146,9 @@ def bytes_of(saved: Document) -> bytes:
     return encode(saved.path, saved.text, saved.encoding, mark=saved.mark)
 
 
-async def off_loop_if_large(size: int, work: Callable[[], Done]) -> Done:
-    """The result of work on a text, done in a thread if there is much of it."""
-    return work() if size <= LARGEST_AT_ONCE else await asyncio.to_thread(work)
+async def off_loop_if_large(size: int, work: Callable[[], Done], largest_at_once: int = LARGEST_AT_ONCE) -> Done:
+    """The result of work on a text, done in a thread if the text is larger than what is worked on at once."""
+    return work() if size <= largest_at_once else await asyncio.to_thread(work)
 
 
 def _overlook(task: asyncio.Future[Done]) -> None:

@@ -12,8 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.paths import shown
+from crow.visible import BYTE_ORDER_MARK
 
-MARK = "\ufeff"
 """The byte order mark, as a character."""
 
 _MARKS = (
@@ -66,7 +66,7 @@ def encode(path: str, text: str, encoding: str = "utf-8", *, mark: bool = False)
     if "\0" in text:
         raise WorkspaceError(f"{shown(path)}: a null character would make it a binary file. Nothing was written.")
     try:
-        return (MARK if mark else "").encode(encoding) + text.encode(encoding)
+        return (BYTE_ORDER_MARK if mark else "").encode(encoding) + text.encode(encoding)
     except UnicodeEncodeError as error:
         raise WorkspaceError(
             f"{shown(path)} is encoded as {encoding_name(encoding)}, which has no {_name(text[error.start])}. "
@@ -101,7 +101,7 @@ def _guesses(content: bytes) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    return with_line_feeds(text).lstrip(MARK).removesuffix("\n")
+    return with_line_feeds(text).lstrip(BYTE_ORDER_MARK).removesuffix("\n")
 
 
 def _decode_marked(content: bytes) -> Decoded | None:

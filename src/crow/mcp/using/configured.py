@@ -12,6 +12,7 @@ import msgspec
 
 from crow.config.hosts import SECRET_NAME
 from crow.config.settings import McpServerSettings
+from crow.messages import SERVER_TOOL
 from crow.visible import one_line
 
 LONGEST_TOOL_NAME = 64
@@ -65,7 +66,7 @@ def server_names(servers: Iterable[str]) -> dict[str, str]:
 
 def tool_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """`mcp__server__tool`. One that is too long, or that another tool has once sanitised, gets a short hash."""
-    name = f"mcp__{server_name(server)}__{_sanitised(tool)}"
+    name = f"{SERVER_TOOL}{server_name(server)}__{_sanitised(tool)}"
     if len(name) <= LONGEST_TOOL_NAME and name not in taken:
         return name
     digest = _hash(f"{server}\0{tool}")

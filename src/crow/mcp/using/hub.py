@@ -17,6 +17,7 @@ from crow.mcp.using.schemas import SchemaUnfit
 from crow.mcp.using.tool import McpTool
 from crow.mcp.using.tool_search import NAME as FIND_TOOLS
 from crow.mcp.using.tool_search import FindTools
+from crow.messages import SERVER_TOOL
 from crow.tools.base import Tool
 from crow.visible import one_line, remark_on
 
@@ -99,7 +100,7 @@ class Hub:
         text = (
             f"The MCP servers `{shown_name(first)}` and `{server.shown_name}` would have the same name for the model "
             f"and in rules. `{server.shown_name}` (from {server.origin}) is `{own}` there: a rule for its tools is "
-            f"`mcp__{own}__*`."
+            f"`{SERVER_TOOL}{own}__*`."
         )
         if text not in self._told_of_names:
             self._told_of_names.add(text)

@@ -12,6 +12,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from crow.visible import replace_lone_surrogates
+
 LONG = 64 * 1024
 """Bytes from which on a message is looked at before it is decoded."""
 MOST_VALUES = 20_000
@@ -28,12 +30,6 @@ DEEPEST = 3
 """A message of a prompt has content, that may be a resource, and that has contents."""
 _NO_NUMBERS = re.compile(rb"(?<=[\[,:\s])-?(?:NaN|Infinity)(?=[\],}\s])")
 _Part = Raw | UnsetType
-_HALVES = re.compile(
-    rb"(?<!\\)((?:\\\\)*)\\"  # an escape, and not the text of one
-    rb"(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves
-    rb"|u[dD][89a-fA-F][0-9a-fA-F]{2})"  # one alone
-)
-_ONE_HALF = len(b"uD83D")
 
 
 class _Message(msgspec.Struct, omit_defaults=True):
@@ -213,9 +209,4 @@ def repaired(message: bytes | bytearray) -> bytes:
         message.decode()
     except UnicodeDecodeError:
         message = message.decode("utf-8", "replace").encode()
-    return bytes(_HALVES.sub(_replace_lone_surrogate, message))
-
-
-def _replace_lone_surrogate(match: re.Match[bytes]) -> bytes:
-    """The escape of half a character becomes the sign for what cannot be read; that of a whole one stays."""
-    return match[1] + b"\\" + (b"ufffd" if len(match[2]) == _ONE_HALF else match[2])
+    return replace_lone_surrogates(bytes(message))

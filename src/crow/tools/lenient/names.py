@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from crow.messages import SERVER_TOOL
 from crow.visible import one_line
 
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
@@ -236,7 +237,7 @@ def _matches(name: str, offered: list[str]) -> set[str]:
     found = {tool for tool in offered if _MEANT.get(key) == tool}
     # A server's tools bear its name in front of their own.
     ending = f"_{_snake(name)}"
-    return found | {tool for tool in offered if tool.startswith("mcp__") and _snake(tool).endswith(ending)}
+    return found | {tool for tool in offered if tool.startswith(SERVER_TOOL) and _snake(tool).endswith(ending)}
 
 
 def _snake(name: str) -> str:
