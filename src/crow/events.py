@@ -545,6 +545,44 @@ Event = (
 )
 """Every event there is. Whoever has to handle each of them matches over this, closed with `assert_never`."""
 
+BeginsAndEndsNothing = (
+    UserSaid
+    | ModeTold
+    | TextDelta
+    | ThoughtDelta
+    | ThoughtSealed
+    | ProviderDataKept
+    | ArgumentsGrew
+    | CallPreviewed
+    | CallRequested
+    | CallDescribed
+    | PermissionAsked
+    | PermissionAnswered
+    | CallProgressed
+    | TerminalSeen
+    | FileBackedUp
+    | FileWritten
+    | ReplyEnded
+    | CommandGiven
+    | CrowSaid
+    | HistoryCleared
+    | TurnUndone
+    | OutputsPruned
+    | HistorySimplified
+    | OptionChosen
+    | OptionsChanged
+    | CommandsChanged
+    | TitleChanged
+    | StateChanged
+    | StillWaiting
+    | PlanChanged
+    | UsageReported
+    | BudgetRaised
+    | Notice
+    | SubagentDid
+)
+"""The events after which nothing is left open: what was cut off among them needs no end of its own."""
+
 
 class Journal(Protocol):
     """The one place where things happen in a session.

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from crow.events import (
     BackgroundEnded,
+    BeginsAndEndsNothing,
     CallOpened,
     CallSettled,
     CallStarted,
@@ -59,13 +60,16 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
             case TurnEnded():
                 turn = ""
             case _:
-                pass
+                _needs_no_end(event)
     ends: list[Event] = [CallSettled(call_id, subagents.told(call_id, result)) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
-    if turn:
-        ends.append(TurnEnded(turn, None, f"The turn was cut off: {STOPPED}"))
+    ends += [TurnEnded(turn, None, f"The turn was cut off: {STOPPED}")] if turn else []
     ends += [BackgroundEnded(call_id, _no_longer_running(result)) for call_id, result in background.items()]
     return ends
+
+
+def _needs_no_end(_: CallStarted | BeginsAndEndsNothing) -> None:
+    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so."""
 
 
 def _no_longer_running(result: ToolResult) -> ToolResult:

@@ -168,7 +168,7 @@ class SubagentJournal:
             case events.CallSettled() | events.PermissionAnswered() | events.Notice():
                 self._progress.changed(STEPS_EVERY)
             case _:
-                pass
+                pass  # if it became a step, that is shown with the next change
 
 
 class _GatheredText:

@@ -31,6 +31,40 @@ MOST_TOLD = 30
 """Steps that the model is told of one that did not finish: the last ones."""
 
 
+_NoStep = (
+    events.TurnStarted
+    | events.UserSaid
+    | events.ModeTold
+    | events.ThoughtDelta
+    | events.ThoughtSealed
+    | events.ProviderDataKept
+    | events.ArgumentsGrew
+    | events.CallRequested
+    | events.TerminalSeen
+    | events.FileBackedUp
+    | events.BackgroundEnded
+    | events.CommandGiven
+    | events.CrowSaid
+    | events.HistoryCleared
+    | events.TurnUndone
+    | events.OutputsPruned
+    | events.HistorySimplified
+    | events.CompactionStarted
+    | events.OptionChosen
+    | events.OptionsChanged
+    | events.CommandsChanged
+    | events.TitleChanged
+    | events.StateChanged
+    | events.StillWaiting
+    | events.PlanChanged
+    | events.UsageReported
+    | events.BudgetRaised
+    | events.TurnEnded
+    | events.SubagentDid
+)
+"""The events that are no step: steps on the way to one, and what a subagent has nothing to do with."""
+
+
 class _Step(msgspec.Struct):
     sign: str
     title: str
@@ -78,8 +112,9 @@ class Steps:
                 self.files[event.path] = None
             case events.Notice():
                 self._add(REMARK, event.title)
-            case events.CompactionEnded(status="completed"):
-                self._add(DONE, "Summed up its conversation so far")
+            case events.CompactionEnded():
+                if event.status == "completed":
+                    self._add(DONE, "Summed up its conversation so far")
             case (
                 events.CallPreviewed()
                 | events.CallDescribed()
@@ -88,10 +123,11 @@ class Steps:
                 | events.CallStarted()
                 | events.CallProgressed()
                 | events.CallSettled()
-            ) if event.call_id in self._open:
-                self._go_on(self._open[event.call_id], event)
+            ):
+                if event.call_id in self._open:
+                    self._go_on(self._open[event.call_id], event)
             case _:
-                pass
+                _is_no_step(event)
 
     def has_said(self, words: str) -> bool:
         """Whether a step says all of this."""
@@ -221,6 +257,10 @@ def _glimpse(block: DisplayBlock) -> DisplayBlock | None:
             return None
 
 
+def _is_no_step(_: _NoStep) -> None:
+    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so."""
+
+
 def _prose(text: str) -> tuple[DisplayBlock, ...]:
     return (TextBlock(text, prose=True),) if text.strip() else ()
 
@@ -254,7 +294,7 @@ class CutOff:
                 if steps is not None:
                     steps.apply(event)
             case _:
-                pass
+                pass  # of the session, and about no subagent: those come inside of `SubagentDid`
 
     def told(self, call_id: str, interrupted: ToolResult) -> ToolResult:
         """The end of a call, with what a subagent did in it if there was one."""
