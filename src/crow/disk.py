@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 from crow.errors import FileSystemSilent
 from crow.paths import shown
 
-PATIENCE = 30.0
+FILE_WORK_TIMEOUT = 30.0
 """Seconds that file work gets, the wait for a thread included, before whoever wants it is told of the silence."""
-IMPATIENCE = 1.0
+HUNG_FILE_WORK_TIMEOUT = 1.0
 """The same, where every thread of the folder hangs already."""
 THREADS = 4
 """Calls for one folder that may be under way, or hang, at the same time."""
@@ -41,13 +41,13 @@ class Disk:
         self._running: set[_Work[Any]] = set()
         self._threads = 0
 
-    async def run(self, work: Callable[[], T], patience: float = PATIENCE) -> T:
+    async def run(self, work: Callable[[], T], patience: float = FILE_WORK_TIMEOUT) -> T:
         """The result of file work, or its exception; FileSystemSilent after that many seconds without either.
 
         Whoever is cancelled does not wait for the thread; work that has not begun by then is never begun.
         """
         wanted = _Work(work, asyncio.get_running_loop())
-        patience = IMPATIENCE if self._hangs() else patience
+        patience = HUNG_FILE_WORK_TIMEOUT if self._hangs() else patience
         self._begin(wanted)
         try:
             await asyncio.wait([wanted.future], timeout=patience)

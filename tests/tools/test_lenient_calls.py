@@ -15,7 +15,7 @@ from crow.tools.base import BadArguments, Toolbox
 from crow.tools.changing import ReadTracker
 from crow.tools.edit import EditArguments
 from crow.tools.find import FindArguments
-from crow.tools.lenient.json_repair import CutOff, Unreadable, read_json, read_nearly
+from crow.tools.lenient.json_repair import TruncatedJson, Unreadable, read_json, read_nearly
 from crow.tools.lenient.names import near, resolve
 from crow.tools.read import Read, ReadArguments
 from crow.tools.search import SearchArguments
@@ -124,7 +124,7 @@ CUT_OFF = {
 
 @pytest.mark.parametrize("text", CUT_OFF.values(), ids=CUT_OFF)
 def test_what_was_cut_off_is_not_read(text: str) -> None:
-    with pytest.raises(CutOff):
+    with pytest.raises(TruncatedJson):
         read_json(text)
 
 

@@ -152,7 +152,7 @@ class UpdateSink:
             self._send_event(event)
 
     def _on_a_line_of_its_own(self, event: _Delta) -> _Delta:
-        """Many clients join all text of a turn, whichever message it belongs to."""
+        """Puts a new message on a line of its own: many clients join all text of a turn, whichever message it is of."""
         if event.message_id == self._message_id or isinstance(event, events.ThoughtDelta):
             return event
         self._message_id = event.message_id
@@ -166,7 +166,7 @@ class UpdateSink:
         return item
 
     def _past_on_a_line_of_its_own(self, item: PastItem) -> PastItem:
-        """The same for what happened before."""
+        """Puts a replayed message on a line of its own, as `_on_a_line_of_its_own` does with live text."""
         if isinstance(item, PastPrompt):
             self._in_line = False
         if not isinstance(item, PastMessage | PastRemark) or not item.text:

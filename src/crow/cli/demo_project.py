@@ -15,7 +15,7 @@ from crow.config.variables import ALLOW, MODE
 from crow.timeouts import timeout
 
 TESTS = "python3 test_nest.py"
-PATIENCE = 20.0
+TEST_RUN_TIMEOUT = 20.0
 """Seconds that the project's tests may take."""
 
 NEST = '''\
@@ -126,7 +126,7 @@ async def run_tests(project: str) -> TestRun:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with timeout(PATIENCE):
+        async with timeout(TEST_RUN_TIMEOUT):
             output, _ = await process.communicate()
     finally:
         if process.returncode is None:

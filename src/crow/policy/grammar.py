@@ -40,7 +40,7 @@ UNKNOWN = Word("", known=False)
 Words = tuple[Word, ...]
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ParsedLine(msgspec.Struct, frozen=True):
     commands: tuple[Words, ...]
     complete: bool
     """False: the line could not be parsed, or not all of it; there may be commands that are not listed."""
@@ -62,17 +62,17 @@ def joined(line: str) -> str | None:
     return None if "#" in line or "<<" in line or "`" in line or _CONTINUED_ODDLY.search(line) else line
 
 
-def read_all(line: str) -> Reading:
+def read_all(line: str) -> ParsedLine:
     whole = joined(line)
     if whole is None:
         return msgspec.structs.replace(_read(line), complete=False, plain=False)
     return _read(whole)
 
 
-def _read(line: str) -> Reading:
+def _read(line: str) -> ParsedLine:
     source = line.encode("utf-8", "surrogatepass")
     if len(source) > LONGEST_LINE or _UNREADABLE.search(line) or len(_MARKS.findall(line)) > MOST_MARKS:
-        return Reading((), complete=False)
+        return ParsedLine((), complete=False)
     tree = _parser().parse(source)
     root = tree.root_node
     commands: list[tuple[int, Words]] = []
@@ -86,7 +86,7 @@ def _read(line: str) -> Reading:
         elif node.type == "word" and _MISREAD.search(_text(node, source)):
             complete = False
         waiting.extend(node.children)
-    return Reading(tuple(words for _, words in sorted(commands, key=_position)), complete, plain and complete)
+    return ParsedLine(tuple(words for _, words in sorted(commands, key=_position)), complete, plain and complete)
 
 
 @cache

@@ -158,7 +158,7 @@ class DeferredLog:
         stored = self._log.store_all(full=full, within=within)
         if self.recent is None:
             return stored
-        stored.add_done_callback(self._look)
+        stored.add_done_callback(self._forget_if_stored)
         return self.recent.store_all()
 
     async def release(self) -> None:
@@ -168,7 +168,7 @@ class DeferredLog:
             if self.recent is None:
                 raise  # else it was said when the session began
 
-    def _look(self, stored: "asyncio.Future[None]") -> None:
+    def _forget_if_stored(self, stored: "asyncio.Future[None]") -> None:
         if not stored.cancelled() and stored.exception() is None:
             self.recent = None
 

@@ -36,9 +36,9 @@ class PastCall(msgspec.Struct, frozen=True):
     title: str
     locations: tuple[Location, ...]
     arguments: str | None
-    """None if they never came to their end."""
+    """The JSON of the arguments; None if they never arrived whole."""
     display: tuple[DisplayBlock, ...]
-    """What it last showed before its end."""
+    """The blocks that the call showed last before its end."""
     result: ToolResult | None
     """None if the call is still open: what was cut off has one."""
     quiet: bool = False

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PREFIX = "mcp:"
-"""How the names of all of them begin."""
+"""The prefix of every slash command that stands for a server's prompt."""
 
 MOST_TOLD = 20
 """Declined questions that the person is told of."""

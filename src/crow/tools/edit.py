@@ -52,7 +52,7 @@ class Edit(ChangeTool):
     def partial_display(self, arguments: dict[str, Any]) -> tuple[DiffBlock, ...] | None:
         match arguments:
             case {"path": str(path), "edits": [*edits]}:
-                return tuple(diff for edit in edits if (diff := _growing_diff(path, edit)) is not None) or None
+                return tuple(diff for edit in edits if (diff := _partial_diff(path, edit)) is not None) or None
             case _:
                 return None
 
@@ -145,7 +145,7 @@ class EditAction(ChangeAction):
         return await self._told("Edited", before, text, after, notes)
 
 
-def _growing_diff(path: str, edit: object) -> DiffBlock | None:
+def _partial_diff(path: str, edit: object) -> DiffBlock | None:
     """An edit of which at least the beginning of the new text has arrived."""
     match edit:
         case {"old": str(old), "new": str(new)}:

@@ -102,10 +102,10 @@ class CallBatch:
             if self._calls:  # with the next call, the arguments of the last are usually complete
                 self._preview(next(reversed(self._calls.values())))
             tool = self._context.tools.find(event.tool)
-            arriving = PartialCall(
+            partial = PartialCall(
                 event.call_id, event.tool, tool, self._context.workspace, may_announce=self._may_announce(tool)
             )
-            self._calls[event.call_id] = ModelCall(arriving, self._context, self._room)
+            self._calls[event.call_id] = ModelCall(partial, self._context, self._room)
 
     def _preview(self, call: ModelCall) -> None:
         if (preview := call.partial.last_preview()) is not None:

@@ -20,8 +20,10 @@ from crow.workspace.base import Workspace
 class TurnContext(msgspec.Struct, frozen=True):
     """Everything that a turn may know, handed to it whole when it begins.
 
-    It does not change while the turn runs, but for two things that the person can change meanwhile: the settings in
-    `requests.live`, and the mode of the policy.
+    Its parts are not exchanged while the turn runs. What changes inside of them meanwhile:
+    - by the person: the model and the thought level in `requests.live`, and the mode of the policy;
+    - by a project that is trusted as the turn begins: tighter limits in `requests.live`, rules of the policy, budgets;
+    - by the turn itself: the history (by way of the journal), what `purse` has spent, and `remarks_shown`.
     """
 
     requests: Requests

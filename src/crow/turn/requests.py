@@ -144,12 +144,12 @@ class Room(msgspec.Struct, frozen=True):
 
     @property
     def comfortable(self) -> int:
-        """A longer request leaves little room for what follows: more is made before it is sent."""
+        """The size in tokens above which history is compacted before a request is sent."""
         return self.fixed + self.share(0.85)
 
     @property
     def enough(self) -> int:
-        """What a request takes at most after room was made, if that was worth it."""
+        """The size in tokens that compaction brings a request down to, where it is worth doing."""
         return self.fixed + self.share(0.65)
 
     def share(self, part: float) -> int:

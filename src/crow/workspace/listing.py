@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, Self, TypeVar
 
-from crow.disk import PATIENCE, Disk
+from crow.disk import FILE_WORK_TIMEOUT, Disk
 from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
 from crow.workspace.child import output_of
@@ -122,7 +122,7 @@ async def in_thread(disk: Disk, work: Callable[[Callable[[], bool]], Result], un
     end = time.monotonic() + seconds_left
     try:
         return await disk.run(
-            lambda: work(lambda: gone.is_set() or time.monotonic() > end), max(0.0, seconds_left) + PATIENCE
+            lambda: work(lambda: gone.is_set() or time.monotonic() > end), max(0.0, seconds_left) + FILE_WORK_TIMEOUT
         )
     finally:
         gone.set()

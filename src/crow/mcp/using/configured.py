@@ -21,7 +21,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Origin(enum.StrEnum):
-    """The value is how a person reads it."""
+    """Who configured a server. The value is shown to the person."""
 
     EDITOR = "your editor"
     CONFIG = "your configuration"
@@ -102,7 +102,7 @@ def prompt_name(server: str, prompt: str) -> str:
 
 
 def bare_address(url: str) -> str:
-    """As logins are stored by it and asked for: without user, password, query and fragment."""
+    """The address by which logins are stored: without user, password, query and fragment."""
     from urllib.parse import urlsplit  # for servers with an address, not for the session's beginning
 
     try:

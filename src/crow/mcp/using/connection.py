@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class State(enum.StrEnum):
-    """The value is how a person reads it."""
+    """What a server is doing. The value is shown to the person."""
 
     STARTING = "starting"
     READY = "ready"
@@ -92,7 +92,7 @@ class ServerConnection:
         self.known_as = known_as
         self.state = State.STARTING
         self._down: ServerFailed | None = None
-        """Why it is not ready."""
+        """Why the server is not ready; None if it is."""
         self._context = context
         self._on_change = on_change
         self._notices = ServerNotices(server, context.tell)
@@ -103,11 +103,11 @@ class ServerConnection:
         self._unauthorised = False
         self._was_ready = False
         self._is_awaited = False
-        """The person knows that it is not ready, and is told when it is."""
+        """Whether the person was told that the server is not ready, and so is told when it is."""
         self._startup = StartupWait(lambda: self._start_limit, self._go_on_without_it)
         self._lost = asyncio.Event()
         self._left = asyncio.Event()
-        """The server of the last start has ended."""
+        """Set when the process or connection of the last start has ended."""
         self._failure: ServerFailed | None = None
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -302,7 +302,7 @@ class ServerConnection:
         await self._run()
 
     async def _live(self) -> ServerFailed:
-        """From its start to its end; why it ended."""
+        """Runs the server from its start to its end, and returns why it ended."""
         self._lost.clear()
         self._left.clear()
         self._failure = None
@@ -333,7 +333,7 @@ class ServerConnection:
         return failure
 
     def _why(self, error: Exception) -> ServerFailed:
-        """An answer says more than the end of the connection that follows it."""
+        """The cause of a failure: an answer of the server's, rather than the end of the connection that followed it."""
         first = first_of(error)
         is_answer = isinstance(first, MCPError) and not is_lost(first)
         return as_failure(error) if is_answer or self._failure is None else self._failure

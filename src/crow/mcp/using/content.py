@@ -25,7 +25,7 @@ LONGEST_TEXT = 40_000
 """Characters for the model: the beginning and the end of what is longer."""
 MOST_IMAGES = 8
 LARGEST_IMAGE = 5 * 1024 * 1024
-"""Bytes of its base64."""
+"""Bytes of the largest picture that the model gets, counted in base64."""
 _DONE = re.compile(r"[A-Z][a-z]{2,11} (?P<name>\S+) \((?P<lines>[^()\n]+)\)\.")
 """`Edited src/a.py (+1 -1).`"""
 Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -116,7 +116,7 @@ def _link(link: ResourceLink) -> str:
 
 
 def unsaid(structured: dict[str, Any] | None, texts: Sequence[str]) -> list[str]:
-    """It as JSON, unless one of the texts is that, or all of them together are."""
+    """Structured content as JSON; empty if the texts, one of them or all together, say the same."""
     if structured is None:
         return []
     values = [structured, structured["result"]] if set(structured) == WRAPPED else [structured]

@@ -47,7 +47,7 @@ _NO_ADDRESS = ErrorData(
     message="The person was not asked: the address must be an https URL without credentials, or http to this machine.",
 )
 _left: "set[asyncio.Future[Any]]" = set()
-"""What nobody waits for any more, and is still ending: the loop alone would not keep it."""
+"""Cancelled work that is still ending and that nobody waits for: the event loop alone would not keep a reference."""
 _IS_DONE = {
     "type": "object",
     "properties": {"done": {"type": "boolean", "title": "Done"}},
@@ -91,8 +91,8 @@ class RunningCalls:
             self._running.remove(call)
             call.over.set()
 
-    def now(self) -> tuple[RunningCall, ...]:
-        """A server asks in one of these: it does not say in which."""
+    def running_calls(self) -> tuple[RunningCall, ...]:
+        """The running calls; a server's question belongs to one of them, but the protocol does not name it."""
         return tuple(self._running)
 
     @contextmanager
@@ -114,7 +114,7 @@ class RunningCalls:
 
 
 async def until_calls_end(work: Awaitable[T], calls: Sequence[RunningCall]) -> T | None:
-    """What comes of the work; None if all these calls were over before, and the work is cancelled."""
+    """The result of the work; None if all these calls ended before it did, and then the work is cancelled."""
     working = asyncio.ensure_future(work)
     ending = asyncio.gather(*(call.over.wait() for call in calls))
     try:
@@ -162,7 +162,7 @@ class Asker(Protocol):
         ...
 
     def visited(self, link_id: str) -> None:
-        """What was to be done there is done."""
+        """Tells the person's client that what was to be done at the address is done."""
         ...
 
 
@@ -226,7 +226,7 @@ class ServerRequestHandler:
 
     async def _ask(self, question: Callable[[AskingCall], Awaitable[T]], declined: T) -> T | None:
         """The person's answer; None if no call that may have led to it runs any more."""
-        calls = self._calls.now()
+        calls = self._calls.running_calls()
         if calls:
             place = calls[0].asked_in if len(calls) == 1 else AskingCall()
             return await until_calls_end(question(place), calls)
@@ -270,7 +270,7 @@ class UrlElicitations:
         self._open: dict[str, asyncio.Event] = {}
 
     def complete(self, link_id: str) -> None:
-        """The server said that all is done there."""
+        """Notes that the server has announced the end of what was to be done at an address."""
         self._asker.visited(link_id)
         if link_id in self._open:
             self._open[link_id].set()
@@ -294,7 +294,7 @@ class UrlElicitations:
             self._open.pop(address.id, None)
 
     async def _is_done(self, address: RequiredUrl, asked_in: AskingCall, completed: asyncio.Event) -> bool:
-        """Whether it is, by whoever says so first."""
+        """Whether the visit to an address is over, by the word of the server or of the person, whoever is first."""
         text = question_of(self._server, f"Are you done at {address.url}?")
         form = Form(asked_in.call_id, text, _IS_DONE, asked_in.title, asked_in.kind)
         told, asked = asyncio.ensure_future(completed.wait()), asyncio.ensure_future(self._asker.fill_in(form))

@@ -61,7 +61,7 @@ class KeyRefused(ServerFailed):
 
 
 class NotCalled(ServerFailed):
-    """Nothing was sent to the server."""
+    """A call that failed before anything was sent to the server."""
 
 
 class SessionExpired(ServerFailed):
@@ -94,7 +94,7 @@ class TimedOut(ServerFailed):
 
 
 def first_of(error: BaseException) -> BaseException:
-    """The libraries below wrap what went wrong in groups."""
+    """The first failure inside of an exception group, in which the libraries below wrap what went wrong."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error

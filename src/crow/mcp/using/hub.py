@@ -27,26 +27,26 @@ UNKNOWN_WINDOW = 32_000
 MOST_NAMED = 10
 """Tools that one sentence names."""
 MOST_WARNINGS = 10
-"""Of one server, however often it changes its list."""
+"""The most warnings about one server's tool list in a session."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """For the person."""
+    """The state of a server as `/mcp` shows it."""
 
     name: str
     known_as: str
-    """In the names of its tools, and in rules."""
+    """The server's name in the names of its tools, and in rules."""
     origin: str
     state: str
     cause: str
     tools: tuple[tuple[str, int], ...]
-    """Names, and what each costs in tokens."""
+    """The names of the tools, each with its cost in tokens."""
     prompts: tuple[str, ...]
     has_resources: bool
     wants_login: bool
     """The person has to log in before it can be used."""
     remedy: str = ""
-    """What is known beyond the cause: how to mend it."""
+    """How the failure can be repaired, where that is known."""
     has_printed: bool = False
     """It has written something to its standard error, since it was started last."""
 
@@ -119,7 +119,7 @@ class Hub:
         return [one.name for one in self._connections.values() if not one.is_settled]
 
     def restart(self, name: str) -> bool:
-        """False if there is no such server."""
+        """Ends a server and starts it again. False if there is no such server."""
         if name in self._connections:
             self._connections[name].restart()
         return name in self._connections
@@ -166,14 +166,14 @@ class Hub:
         return self.cost > self.room
 
     def offered(self) -> list[Tool]:
-        """All of them, or `find_tools` and of those that were found as many as there is room for."""
+        """The tools for the next request: all, or `find_tools` and as many of the found ones as there is room for."""
         tools: list[Tool] = [*self.listed(), self._find_tools] if self.defers else [*self.all_tools().values()]
         if self._with_resources():
             tools.append(self._resources)
         return tools
 
     def find(self, name: str) -> Tool | None:
-        """Also one that is not offered."""
+        """The tool of a name, also one that the request did not offer."""
         if name == FIND_TOOLS and self.defers:
             return self._find_tools
         if name == RESOURCES and self._with_resources():
@@ -211,7 +211,7 @@ class ToolList:
 
     def __init__(self, connection: ServerConnection, warn: Callable[[str], None]) -> None:
         self.tools: dict[str, McpTool] = {}
-        """By the name that the model knows."""
+        """The tools by the names that the model knows."""
         self._connection = connection
         self._warn = warn
         self._warnings = 0
@@ -237,12 +237,12 @@ class ToolList:
         self._tell([*self._of_left_out(left_out), *self._of_repeated(again), *self._of_hidden()])
 
     def leave(self) -> None:
-        """The server is used no more."""
+        """Marks the tools of a server that is no longer used as outdated, for calls that are still about to be made."""
         for tool in self.tools.values():
             tool.is_current = False
 
     def _names(self, listed: Sequence[McpToolDefinition], before: Mapping[str, McpTool]) -> dict[str, str]:
-        """By the server's own names. A tool keeps its name as long as it is listed."""
+        """The names that the model knows, by the server's own. A tool keeps its name as long as it is listed."""
         names = {one.name: before[one.name].spec.name for one in listed if one.name in before}
         taken = set(names.values())
         for definition in listed:
@@ -276,7 +276,7 @@ class ToolList:
         return [f"It lists tools more than once, and the first counts: {_some(names)}."] if names else []
 
     def _of_hidden(self) -> list[str]:
-        """In what a server says of its tools, which the model reads and the person hardly ever does."""
+        """Warns of invisible characters in tool descriptions, which the model reads and the person hardly ever does."""
         hiding = {tool.definition.name: tool for tool in self.tools.values() if tool.hidden}
         names = self._undelivered("hidden", hiding)
         if not names:
@@ -286,7 +286,7 @@ class ToolList:
 
 
 def _each_once(listed: Iterable[McpToolDefinition]) -> tuple[list[McpToolDefinition], list[str]]:
-    """And the names that are listed more than once."""
+    """The definitions, each name once; and the names that are listed more than once."""
     first: dict[str, McpToolDefinition] = {}
     again: dict[str, None] = {}
     for definition in listed:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Pauses:
-    """Between two listings: longer each time for a server that announces one change after the other."""
+    """The pauses between two listings: longer each time for a server that announces one change after the other."""
 
     def __init__(self) -> None:
         self._pause = 0.0
@@ -67,7 +67,7 @@ class Inventory:
         self._changed.set()
 
     async def take(self, client: Client) -> None:
-        """Asks the server for all of it."""
+        """Asks the server for its tools, prompts and resources."""
         has = client.server_capabilities
         self.left_out = {}
         self.tools = await self._list_tools(client) if has.tools is not None else []
@@ -75,7 +75,7 @@ class Inventory:
         self.has_resources = has.resources is not None
 
     async def follow(self, client: Client, limit: Callable[[], float], on_change: Callable[[], None]) -> None:
-        """Until the server is lost. `limit` is how many seconds a new listing may take."""
+        """Lists again after each announced change, until the server is lost. `limit`: the seconds for a listing."""
         lost = asyncio.create_task(self._lost.wait())
         listening = asyncio.create_task(self._listen(client))
         try:
@@ -153,7 +153,7 @@ class Inventory:
 async def all_pages(
     listing: Callable[..., Awaitable[Any]], items: Callable[[Any], list[T]], most: int
 ) -> tuple[list[T], bool]:
-    """As many as may be, and whether there are more."""
+    """The entries of all pages, up to the most that may be listed, and whether there are more."""
     found: list[T] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):

@@ -38,7 +38,7 @@ LOGIN_TIMEOUT = 300.0
 PAGE = "Crow is logged in. You can close this page."
 PAGE_REFUSED = "Crow is not logged in: the page that sent you here said no."
 LONG_AGO = 1.0
-"""When a token ended that the server no longer takes."""
+"""The expiry that is noted for a token that the server no longer accepts: long past."""
 _LONGEST_REQUEST = 16 * 1024
 
 
@@ -71,7 +71,7 @@ class TokenStorage:
         return self._read().tokens is not None
 
     def port(self) -> int:
-        """The one that this client was registered with; 0 if it was not."""
+        """The port of the redirect address that this client was registered with; 0 if it was not registered."""
         uris = (self._read().client or {}).get("redirect_uris") or [""]
         return urlsplit(str(uris[0])).port or 0
 
@@ -88,7 +88,7 @@ class TokenStorage:
         provider.context.oauth_metadata = _understood(OAuthMetadata, kept.places)
 
     def delete(self) -> bool:
-        """False if there was nothing."""
+        """Deletes the stored login. False if there was none."""
         try:
             os.unlink(self._path)
         except FileNotFoundError:
@@ -276,7 +276,7 @@ def _provider(
 
 @asynccontextmanager
 async def _listening() -> AsyncGenerator[tuple[int, "asyncio.Future[AuthorizationCodeResult]"]]:
-    """The port, which is any that is free, and what will come to it."""
+    """Listens on any free port, and gives the port and the future of the answer that the browser brings to it."""
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -17,15 +17,15 @@ from crow.visible import replace_lone_surrogates
 LONG = 64 * 1024
 """Bytes from which on a message is looked at before it is decoded."""
 MOST_VALUES = 20_000
-"""In a message that is decoded as it is."""
+"""The most JSON values of a message that is decoded without being shortened first."""
 MOST_PIECES = 1000
-"""Of content in one result."""
+"""The most pieces of content in one result."""
 MOST_LISTED = 2000
-"""Tools, prompts or resources of a server."""
+"""The most tools, prompts or resources that one server may list."""
 MOST_LISTED_BYTES = 2 * 1024 * 1024
-"""Of all of them together."""
+"""The most bytes of all that one server lists."""
 LONGEST_JSON = 36_000
-"""Bytes of structured content that are told instead of it."""
+"""Bytes of oversized structured content that the model gets as text in place of the object."""
 DEEPEST = 3
 """A message of a prompt has content, that may be a resource, and that has contents."""
 _NO_NUMBERS = re.compile(rb"(?<=[\[,:\s])-?(?:NaN|Infinity)(?=[\],}\s])")
@@ -204,7 +204,7 @@ def _both_ends(written: bytes) -> str:
 
 
 def repaired(message: bytes | bytearray) -> bytes:
-    """With the sign for what cannot be read in place of it. Strict JSON stays as it is."""
+    """A message with U+FFFD for what cannot be read in it. Strict JSON stays as it is."""
     try:
         message.decode()
     except UnicodeDecodeError:

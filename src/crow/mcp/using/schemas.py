@@ -29,9 +29,9 @@ from crow.visible import hidden_characters, made_visible
 LARGEST = 32 * 1024
 """Bytes of a schema; its description is cut apart from it."""
 MOST_LOOKED_AT = 2 * LARGEST
-"""Of what the server wrote, and of each reference as often as it is followed."""
+"""The most bytes that are read of a schema, counting a reference's target as often as it is followed."""
 DEEPEST = 24
-"""Schemas within schemas."""
+"""The most levels of schemas within schemas."""
 MOST_REFERENCES = [DEEPEST, 4, 2, 1, 0]
 """How many references are followed one within another: fewer where the schema would become too large."""
 TOO_LARGE = f"its schema is larger than {LARGEST // 1024} KiB"
@@ -44,17 +44,17 @@ _MOST_DIGITS = 6
 
 
 class SchemaUnfit(Exception):
-    """Says what is wrong with it."""
+    """A schema that no model could be given; the message says why."""
 
 
 class _TooLarge(SchemaUnfit):
-    """It may fit if fewer references are followed."""
+    """The schema is too large with so many references followed; it may fit with fewer."""
 
 
 class Fitted(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
     real_names: dict[str, str]
-    """Of arguments whose names providers refuse, by the names that the model is given."""
+    """The names of arguments that providers refuse, by the names that the model is given instead."""
     remark: str
     """What the schema no longer says, for the tool's description."""
     hidden: list[str]
@@ -75,7 +75,7 @@ def fit_for_models(schema: dict[str, Any]) -> Fitted:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where in the schema we are."""
+    """The place within a schema that is being read."""
 
     depth: int = 0
     inside: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ class _Fitting:
         return Fitted(schema, self._real_names, remark, list(self._hidden))
 
     def _schema(self, value: Any, place: _Place) -> dict[str, Any]:
-        """What is no schema stands for anything."""
+        """A schema within the schema. What is no schema stands for anything."""
         self._enter(place)
         if not isinstance(value, dict):
             return {"not": {}} if value is False else {}

@@ -44,7 +44,7 @@ class ServerOutput:
         return f" Its output begins with: {self.garbage}" if self.garbage else ""
 
     def understood(self, line: bytes) -> SessionMessage | None:
-        """None if it is no message. ServerFailed if there were too many of that kind."""
+        """The message in a line; None if there is none. Raises ServerFailed after too many lines of that kind."""
         if message := _message(line) or _message(repaired(line)) or _malformed_answer(line):
             return message
         self.garbage = self.garbage or one_line(line[:400].decode("utf-8", "replace"), 200)
@@ -78,7 +78,7 @@ def _as_the_library_reads(line: bytes) -> SessionMessage | None:
 
 
 def _malformed_answer(line: bytes) -> SessionMessage | None:
-    """If it can be seen which question it answers, nobody has to wait for a better answer."""
+    """An error for the request that a malformed answer belongs to, so that nobody waits for a better answer."""
     id = id_of(repaired(line))
     if id is None:
         return None

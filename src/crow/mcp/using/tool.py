@@ -52,7 +52,7 @@ LARGEST_DIFF = 64 * 1024
 
 
 class McpTool:
-    """SchemaUnfit if no model could be told how to call it."""
+    """A tool of a server. Raises SchemaUnfit if no model could be told how to call it."""
 
     def __init__(self, name: str, definition: McpToolDefinition, connection: ServerConnection) -> None:
         fitted = fit_for_models(definition.input_schema)
@@ -149,7 +149,7 @@ def _described(said: str, remark: str) -> str:
 
 
 def _kind(hints: ToolAnnotations | None) -> ToolKind:
-    """For the eye alone: what may run is decided by rules, whatever a server says of itself."""
+    """The kind that a call is shown as. What may run is decided by rules, whatever a server says of itself."""
     if hints is None or not hints.read_only_hint:
         return ToolKind.OTHER
     return ToolKind.FETCH if hints.open_world_hint else ToolKind.READ
@@ -269,7 +269,7 @@ def tool_digest(definition: McpToolDefinition, spec: ToolSpec, server: McpServer
 
 
 def resources_digest(server: McpServerSettings) -> str:
-    """Of everything that a server has to read."""
+    """A digest of a server's identity, for a grant to read its resources."""
     return _digest(("resources", _identity(server)))
 
 

@@ -34,7 +34,7 @@ _reader = ArgumentReader(FindToolsArguments)
 
 
 class ToolCatalogue(Protocol):
-    """More of them than are listed for the model."""
+    """The tools of all servers, when they are more than are listed for the model."""
 
     @property
     def room(self) -> int:
@@ -42,11 +42,11 @@ class ToolCatalogue(Protocol):
         ...
 
     def all_tools(self) -> Mapping[str, McpTool]:
-        """By name."""
+        """All tools by name."""
         ...
 
     def listed(self) -> Sequence[McpTool]:
-        """Those that the next request carries."""
+        """The tools that the next request carries."""
         ...
 
     def have_found(self, tools: Sequence[McpTool]) -> None:

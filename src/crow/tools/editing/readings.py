@@ -18,7 +18,7 @@ MOST_READ = 1024 * 1024
 """Characters of an edit that is read in any other way than as it is."""
 
 
-class Reading(NamedTuple):
+class EditReading(NamedTuple):
     """An edit as it may have been meant."""
 
     what: str
@@ -33,11 +33,11 @@ class Reading(NamedTuple):
     """Why the new text cannot be read in the same way, in a sentence."""
 
 
-def other_readings(old: str, new: str) -> Iterator[Reading]:
+def other_readings(old: str, new: str) -> Iterator[EditReading]:
     """The likelier before the others; none of them is the edit as it is."""
     if len(old) + len(new) > MOST_READ:
         return
-    bare = Reading("", old, new)
+    bare = EditReading("", old, new)
     for unwrap in (_without_bare_numbers, _without_some_numbers):
         if (found := unwrap(bare)) is not None:
             yield found
@@ -69,14 +69,16 @@ _OPENING = re.compile(r"\s*(?:`{3,}|~{3,})[\w+.#-]*[ \t]*\n")
 _IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 
-def _without_fence(reading: Reading) -> Reading | None:
+def _without_fence(reading: EditReading) -> EditReading | None:
     old, new = inside_fence(reading.old), inside_fence(reading.new)
     if old is None and _OPENING.match(reading.old) and _OPENING.match(reading.new):
-        return Reading("a code fence", _OPENING.sub("", reading.old, count=1), _OPENING.sub("", reading.new, count=1))
+        return EditReading(
+            "a code fence", _OPENING.sub("", reading.old, count=1), _OPENING.sub("", reading.new, count=1)
+        )
     mine, theirs = _IN_QUOTES.fullmatch(reading.old), _IN_QUOTES.fullmatch(reading.new)
     if mine is not None and theirs is not None:
-        return Reading("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
-    return None if old is None else Reading("a code fence", old, reading.new if new is None else new)
+        return EditReading("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
+    return None if old is None else EditReading("a code fence", old, reading.new if new is None else new)
 
 
 _NUMBERED = re.compile(r"[ \t]*L?(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
@@ -117,7 +119,7 @@ def _numbered_lines(text: str) -> list[_Numbered]:
     return numbered if upwards and one_way else []
 
 
-def _without_numbers(reading: Reading) -> Reading | None:
+def _without_numbers(reading: EditReading) -> EditReading | None:
     numbered = _numbered_lines(reading.old)
     if not numbered:
         return None
@@ -132,7 +134,7 @@ def _without_numbers(reading: Reading) -> Reading | None:
         return found.rest.removeprefix(" ") if padded else found.rest
 
     old, new = ("\n".join(map(strip, text.split("\n"))) for text in (reading.old, reading.new))
-    return Reading("line numbers", old, new, line=numbered[0].number)
+    return EditReading("line numbers", old, new, line=numbered[0].number)
 
 
 AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
@@ -140,7 +142,7 @@ AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
 _NUMBER_ALONE = re.compile(r" *(\d{1,6}) (.*)")
 
 
-def _without_some_numbers(reading: Reading) -> Reading | None:
+def _without_some_numbers(reading: EditReading) -> EditReading | None:
     """For a text whose first line was copied from where its text begins, and the others with their numbers."""
     first, _, rest = reading.old.partition("\n")
     numbers = [found for line in rest.split("\n") if line.strip() for found in [AS_READ.match(line)]]
@@ -150,15 +152,15 @@ def _without_some_numbers(reading: Reading) -> Reading | None:
     if any(other - one != 1 for one, other in pairwise(counted)):
         return None
     old, new = (AS_READ.sub("", text) for text in (reading.old, reading.new))
-    return Reading("line numbers", old, new, line=counted[0] - 1, only_there=True)
+    return EditReading("line numbers", old, new, line=counted[0] - 1, only_there=True)
 
 
-def _without_bare_numbers(reading: Reading) -> Reading | None:
+def _without_bare_numbers(reading: EditReading) -> EditReading | None:
     """For numbers with nothing but a blank between them and the text: they must be those of the lines."""
     old, new = _counted(reading.old), _counted(reading.new)
     if old is None or (new is None and any(map(_NUMBER_ALONE.fullmatch, reading.new.split("\n")))):
         return None
-    return Reading("line numbers", old[1], reading.new if new is None else new[1], line=old[0], only_there=True)
+    return EditReading("line numbers", old[1], reading.new if new is None else new[1], line=old[0], only_there=True)
 
 
 def _counted(text: str) -> tuple[int, str] | None:
@@ -174,11 +176,11 @@ def _counted(text: str) -> tuple[int, str] | None:
 _HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
 
 
-def _without_diff_marks(reading: Reading) -> Reading | None:
+def _without_diff_marks(reading: EditReading) -> EditReading | None:
     old, new = _HUNK.sub("", reading.old, count=1), _HUNK.sub("", reading.new, count=1)
     if not _is_marked(old, "-") or not (_is_marked(new, "+") or not new.strip()):
         return None
-    return Reading("the marks of a diff", _unmarked(old), _unmarked(new))
+    return EditReading("the marks of a diff", _unmarked(old), _unmarked(new))
 
 
 def _is_marked(text: str, mark: str) -> bool:
@@ -197,7 +199,7 @@ _TYPED = re.compile(r"(?<= )--(?= )|(?<=[^\W\d_])(?:--|`)(?=[^\W\d_])")
 """Two hyphens for a dash, and a grave accent for an apostrophe."""
 
 
-def _typeset(reading: Reading) -> Reading | None:
+def _typeset(reading: EditReading) -> EditReading | None:
     """With a dash for two hyphens, if the new text has no more of them: else some may be meant as they are."""
     count = len(_TYPED.findall(reading.old))
     if not count or len(_TYPED.findall(reading.new)) > count:
@@ -238,7 +240,7 @@ _UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
 )
 
 
-def _unescaped(reading: Reading, old: str, what: str, unescape: Callable[[str], str]) -> Reading:
+def _unescaped(reading: EditReading, old: str, what: str, unescape: Callable[[str], str]) -> EditReading:
     """The new text is unescaped in the same way, unless it is written in another one than the old."""
     what = f"{reading.what} and {what}" if reading.what else what
     new = with_line_feeds(unescape(reading.new))

@@ -13,7 +13,7 @@ from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import LineFit, indent_of
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
 from crow.tools.editing.places import PlainMatch, Source, occurrences
-from crow.tools.editing.readings import Reading, other_readings, with_line_ends_meant
+from crow.tools.editing.readings import EditReading, other_readings, with_line_ends_meant
 from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, has_braces, is_code
 
@@ -42,7 +42,7 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
 
     `every`: whether all places are meant. Else the new text is fitted only where the place is the only one.
     """
-    readings = [_with_line_ends(path, reading) for reading in (Reading("", old, new), *other_readings(old, new))]
+    readings = [_with_line_ends(path, reading) for reading in (EditReading("", old, new), *other_readings(old, new))]
     most = MOST_PLACES if every else MOST_NAMED
     for reading in readings[1:]:
         places = list(islice(occurrences(source.plain, reading.old), most)) if reading.old.strip() else []
@@ -63,12 +63,12 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
                 yield TolerantMatches(what, matches)
 
 
-def _is_there(source: Source, reading: Reading, matches: Sequence[PlainMatch]) -> bool:
+def _is_there(source: Source, reading: EditReading, matches: Sequence[PlainMatch]) -> bool:
     """Whether the places are where a reading must be to be one."""
     return not reading.only_there or any(source.line_of(match.start) == reading.line for match in matches)
 
 
-def _with_line_ends(path: str, reading: Reading) -> Reading:
+def _with_line_ends(path: str, reading: EditReading) -> EditReading:
     """A new text whose line ends are written out, though there are none in the old one, with line ends."""
     meant = with_line_ends_meant(path, reading.new) if "\\n" not in reading.old else None
     return reading if meant is None else reading._replace(new=meant)
@@ -149,7 +149,7 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Plain
 # --- by forms
 
 
-def _by_form(source: Source, reading: Reading, path: str, *, most: int) -> Iterator[TolerantMatches]:
+def _by_form(source: Source, reading: EditReading, path: str, *, most: int) -> Iterator[TolerantMatches]:
     """The places where the text has the same form: the strongest form tells whether there are any."""
     if not reading.old.strip(STRIPPED + "\n"):
         return
@@ -189,7 +189,7 @@ class _Place(NamedTuple):
 
 
 class _FormSearch:
-    def __init__(self, source: Source, reading: Reading, path: str) -> None:
+    def __init__(self, source: Source, reading: EditReading, path: str) -> None:
         self._source = source
         self._code = source.plain if is_code(path) else ""
         self._may_be_flat = has_braces(path)

@@ -59,7 +59,7 @@ class Ambiguous(Unreadable):
     """What was written has more than one meaning."""
 
 
-class CutOff(Unreadable):
+class TruncatedJson(Unreadable):
     """What was written ends in the middle."""
 
 
@@ -112,7 +112,7 @@ def read_nearly(text: str) -> Any:
         return {}
     try:
         return _read(text)
-    except (Ambiguous, CutOff):
+    except (Ambiguous, TruncatedJson):
         raise
     except Unreadable as error:
         for other in _otherwise(text):
@@ -232,7 +232,7 @@ class _Parser:
                 self.at += 1
                 return self._items()
             case "":
-                raise CutOff(f"there is no value for `{name[:60]}`" if name else "a value is missing")
+                raise TruncatedJson(f"there is no value for `{name[:60]}`" if name else "a value is missing")
             case quote if quote in _CLOSERS:
                 return self._strings(name)
             case _:
@@ -281,7 +281,7 @@ class _Parser:
         colon = _COLON.match(self.text, self.at)
         if colon is None:
             if self.at >= len(self.text):
-                raise CutOff(f"there is no value for `{name[:60]}`")
+                raise TruncatedJson(f"there is no value for `{name[:60]}`")
             raise self._unexpected(f"a colon after `{name[:60]}`")
         self.at = colon.end()
         return name
@@ -310,7 +310,7 @@ class _Parser:
         """Whether the innermost bracket is closed here, be it by the one around it, or by the end of the text."""
         found = self.peek()
         if found == "" and (not is_complete or self._inner_quotes):
-            raise CutOff("it ends where more was to come")
+            raise TruncatedJson("it ends where more was to come")
         if found not in ("", "]", "}"):
             return False
         self._open.pop()
@@ -325,7 +325,7 @@ class _Parser:
         if (number := _NUMBER.match(self.text, self.at)) is not None:
             self.at = number.end()
             if self.at >= len(self.text):
-                raise CutOff("it ends with a number that may go on")
+                raise TruncatedJson("it ends with a number that may go on")
             return _number(number[0])
         word = _WORD.match(self.text, self.at)
         if word is None:
@@ -338,7 +338,7 @@ class _Parser:
             self.at = end - len(written)
             raise self._unexpected("a value in quotes")
         if end >= len(self.text):
-            raise CutOff("it ends with a word that may go on")
+            raise TruncatedJson("it ends with a word that may go on")
         if not _may_stand_bare(name, written):
             self.at = end - len(written)
             raise self._unexpected("a value in quotes")
@@ -360,7 +360,9 @@ class _Parser:
             if found[0][0] != "\\":
                 self.at = at
                 return _unescaped(self.text[begin : found.start()], name, closers)
-        raise CutOff(f"the text of `{name[:60]}` has no closing quote" if name else "a text has no closing quote")
+        raise TruncatedJson(
+            f"the text of `{name[:60]}` has no closing quote" if name else "a text has no closing quote"
+        )
 
     def _string_with_inner_quotes(self, name: str, quote: str) -> str:
         begin = at = self.at + 1
@@ -375,7 +377,7 @@ class _Parser:
                 self.at = at
                 return _unescaped(self.text[begin : found.start()], name, (quote,))
             inner += 1
-        raise CutOff(f"the text of `{name[:60]}` has no closing quote")
+        raise TruncatedJson(f"the text of `{name[:60]}` has no closing quote")
 
     def _unexpected(self, wanted: str) -> Unreadable:
         seen = self.text[self.at : self.at + 20]

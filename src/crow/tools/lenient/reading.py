@@ -9,7 +9,7 @@ import msgspec
 from crow.messages import ToolCall, ToolSpec, json_object
 from crow.tools.base import BadArguments
 from crow.tools.lenient.arguments import normalised, unwrapped
-from crow.tools.lenient.json_repair import Ambiguous, CutOff, Unreadable, read_json
+from crow.tools.lenient.json_repair import Ambiguous, TruncatedJson, Unreadable, read_json
 from crow.tools.lenient.names import squeezed
 from crow.tools.lenient.values import Json, coerced_fields, is_fields, is_items
 from crow.visible import one_line
@@ -79,7 +79,7 @@ def misfit(call: ToolCall, schema: Mapping[str, Any], why: str) -> BadArguments:
 
 
 def _unreadable(call: ToolCall, error: Exception) -> str:
-    if isinstance(error, CutOff):
+    if isinstance(error, TruncatedJson):
         return (
             f"The arguments of `{call.name}` are not valid JSON: the call was cut off ({error}), so nothing was run. "
             "Make the call again and write all of it; if it is very long, do it in several smaller calls."

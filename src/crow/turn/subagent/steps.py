@@ -266,7 +266,10 @@ def _prose(text: str) -> tuple[DisplayBlock, ...]:
 
 
 class CutOff:
-    """Fed with every event of a session, in order."""
+    """Collects the steps of subagents whose call has not ended, for the result of a call that was cut off.
+
+    It is fed with every event of a session, in order.
+    """
 
     def __init__(self) -> None:
         self._steps: dict[str, Steps] = {}

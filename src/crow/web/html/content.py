@@ -13,7 +13,7 @@ from bs4.element import NavigableString, PageElement, PreformattedString
 MAIN_NAMES = frozenset({"main", "article"})
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 DEEPEST = 2000
-"""Levels. What follows goes down the page by recursion."""
+"""The most levels of nested elements: what follows goes down the page by recursion."""
 
 
 class Outline:
@@ -128,7 +128,7 @@ def common_parent(elements: list[Tag]) -> Tag:
 
 
 def check_depth(root: Tag) -> None:
-    """RecursionError if it is nested too deeply for what follows."""
+    """Raises RecursionError if the page is nested too deeply for what follows."""
     depths = {id(root): 0}
     for node in root.descendants:
         if isinstance(node, Tag) and node.parent is not None:

@@ -11,7 +11,7 @@ TITLES = frozenset(
     {"admonition-title", "callout-title", "admonition-heading", "alert-title", "markdown-alert-title"},
 )
 MOST_SPANNED = 50
-"""Rows or columns of a cell that are believed."""
+"""The most rows or columns that a cell is taken to span, whatever it claims."""
 _NUMBERS = re.compile(r"[\d\s]*")
 _new_tag = BeautifulSoup("", "lxml").new_tag
 
@@ -62,7 +62,7 @@ def _is_numbered_line(number: Tag, line: Tag) -> bool:
 
 
 def _layout_table(table: Tag) -> None:
-    """One that only puts things side by side: it has tables in it, or says so."""
+    """Takes apart a table that only puts things side by side: it has tables in it, or says so."""
     if table.get("role") in ("presentation", "none") or table.find("table") is not None:
         for name in ("tr", "td", "th", "tbody", "thead", "tfoot"):
             for element in outermost(table, lambda element, name=name: element.name in (name, "table")):
@@ -113,7 +113,7 @@ def _callout(element: Tag) -> None:
 
 
 def _signature(term: Tag) -> None:
-    """What is defined is written with stars of its own: no further ones for emphasis. Links stay."""
+    """Removes emphasis from the signature of a definition, whose own stars it would be confused with. Links stay."""
     for element in term.find_all(["em", "i", "b", "strong"]):
         element.name = "span"
 
@@ -143,11 +143,11 @@ _LANGUAGES = frozenset(
         *("xml", "yaml", "zig"),
     }
 )
-"""What a class may name without any prefix."""
+"""Languages that a class may name without a prefix such as `language-`."""
 _LINE_ELEMENTS = frozenset({"div", "p", "li", "ol", "ul", "table", "tbody", "tr", "pre"})
 """What stands on a line of its own, even within code: some pages write each line as one of these."""
 _LINE_CLASS = "line"
-"""Of elements that are lines by the style of the page only."""
+"""The class of elements that are lines only by the style of the page."""
 
 
 def code_text(element: Tag) -> str:
@@ -189,7 +189,7 @@ class _CodeText:
             self.add(element)
 
     def _add_styled_line(self, element: Tag) -> None:
-        """Two of them with nothing in between are two lines; most pages write the end of the line as well."""
+        """Two styled lines with nothing in between are two lines; most pages write the end of the line as well."""
         if self._in_open_line:
             self._write("\n")
         before = len(self.pieces)
@@ -243,13 +243,13 @@ def _identifier(name: str) -> str:
 _AROUND = frozenset({"mwe-math-element", "katex", "mathjax"})
 """Classes of what holds a formula in all its spellings."""
 _MOST_STEPS_TO_HOLDER = 4
-"""From a formula up to what holds it."""
+"""The most elements between a formula and the one that holds all its spellings."""
 _PICTURES = frozenset({"mwe-math-fallback-image-inline", "mwe-math-fallback-image-display"})
 _STYLE = re.compile(r"\{\\(?:displaystyle|textstyle)\s+(.*)\}", re.DOTALL)
 
 
 def keep_formulas_once(soup: BeautifulSoup) -> None:
-    """To be called before unseen elements are taken out: the spelling for machines usually is hidden."""
+    """Writes each formula once, as TeX. Unseen elements are taken out afterwards: the TeX is usually hidden."""
     for formula in outermost(soup, lambda element: element.name == "math"):
         if tex := str(formula.get("alttext", "")) or _annotation(formula):
             _write(_holder(formula), tex)
@@ -294,7 +294,7 @@ def _write(element: Tag, tex: str) -> None:
 # --- buttons and boxes that are content: they are made what they stand for, before all others are taken out
 
 _MOST_STEPS_TO_ENTRY = 3
-"""From a box up to the entry of the list that it belongs to."""
+"""The most elements between a checkbox and the list entry that it belongs to."""
 
 
 def keep_controls(soup: BeautifulSoup) -> None:
@@ -314,7 +314,7 @@ def keep_controls(soup: BeautifulSoup) -> None:
 
 
 def _is_all_of_a_heading(button: Tag, outline: Outline) -> bool:
-    """What folds a section is its heading, and a cell may be a button as a whole."""
+    """Whether a control is all that a heading or a cell holds: then its text is content, as in a section that folds."""
     around = button.parent
     while around is not None and outline.length(around) == outline.length(button) > 0:
         if around.name in HEADINGS or around.name in ("td", "th", "dt", "summary"):

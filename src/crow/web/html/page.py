@@ -17,7 +17,7 @@ _MAY_HOLD_CODE = frozenset({"pre", "textarea", "div"})
 
 
 def html_to_markdown(text: str, url: str) -> Converted:
-    """RecursionError if it is nested too deeply."""
+    """Converts an HTML page to Markdown with its title and date. Raises RecursionError if it is nested too deeply."""
     soup = BeautifulSoup(text, "lxml", preserve_whitespace_tags=_MAY_HOLD_CODE)
     check_depth(soup)
     page = read_metadata(soup)
@@ -38,7 +38,7 @@ def html_to_markdown(text: str, url: str) -> Converted:
 _DATES = ("article:modified_time", "article:published_time", "date", "time")
 _DESCRIPTIONS = ("description", "og:description", "twitter:description")
 _PLACES_OF_TITLES = frozenset({"head", "body", "html", "[document]"})
-"""Pictures in a page have titles of their own."""
+"""The elements in which a <title> is the page's: pictures in a page have titles of their own."""
 _REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*url\s*=\s*[\"']?\s*([^\"']+)", re.IGNORECASE)
 _MOST_FRAMES = 10
 
@@ -49,20 +49,20 @@ class PageMetadata(msgspec.Struct, frozen=True):
     title: str
     date: str
     base: str
-    """What its links start from, where that is not its address."""
+    """The address that the page's links are relative to, where that is not the page's own."""
     description: str
     without_scripts: str
-    """What it says to those who run no scripts."""
+    """The text of the page for browsers that run no scripts."""
     has_scripts: bool
     refresh: str
-    """Where it leads on to by itself."""
+    """The address that the page sends its readers on to, by a refresh."""
     frames: tuple[str, ...]
-    """The pages that it puts together."""
+    """The addresses of the pages in this page's frames."""
 
 
 def read_metadata(soup: BeautifulSoup) -> PageMetadata:
     found: dict[str, str] = {}
-    """The first of each kind."""
+    """The text of the first element of each kind."""
     frames: list[str] = []
     has_scripts = False
     for element in soup.descendants:
@@ -117,7 +117,7 @@ def _text(element: Tag) -> str:
 
 
 NEARLY_EMPTY = 200
-"""Characters."""
+"""Characters of text below which a page counts as empty."""
 
 
 def explain_empty_page(page: PageMetadata, text: str, url: str) -> tuple[str, str]:
@@ -145,7 +145,7 @@ _TO_ENCODE = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"]")
 
 
 def absolute_url(reference: str, url: str) -> str:
-    """Empty for what cannot be fetched: scripts, data, places in the same page."""
+    """The whole address of a link; empty for what cannot be fetched: scripts, data, places in the same page."""
     reference = reference.strip()
     if not reference or reference.startswith("#"):
         return ""
@@ -165,7 +165,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class _Converter(MarkdownConverter):
-    """Its options; code in fences that hold it, with its language; cells that stay in their row."""
+    """Converts elements to Markdown: code in fences that it cannot end, with its language; cells within their row."""
 
     def __init__(self, url: str) -> None:
         """The address that links start from."""
@@ -179,7 +179,7 @@ class _Converter(MarkdownConverter):
         self._url = url
 
     def convert_a(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """A link that leads nowhere from here is its text."""
+        """A link as Markdown, or as its text alone where its address cannot be fetched."""
         address = absolute_url(str(element.get("href", "")), self._url)
         if not address or not text.strip() or "_noformat" in parent_tags:
             return text
@@ -209,7 +209,7 @@ class _Converter(MarkdownConverter):
         return _cell(element, text)
 
     def convert_sup(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-        """`x^2` is another number than `x2`."""
+        """Superscript with a caret before it: `x^2` is another number than `x2`."""
         text = text.strip()
         if not text or parent_tags & {"pre", "code"}:
             return text
@@ -217,7 +217,7 @@ class _Converter(MarkdownConverter):
 
 
 def _without_blank_runs(text: str) -> str:
-    """At most one empty line in a row, and nothing at the end of a line; code stays as it is."""
+    """Markdown with at most one empty line in a row and no blanks at the end of a line; code stays as it is."""
     lines: list[str] = []
     marks = ""
     for line in text.split("\n"):
