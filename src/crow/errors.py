@@ -9,6 +9,7 @@ CrowError                      a sentence for a person, and what to do about it
 │   └── SessionTaken           the session is another process's now: what is written here no longer counts
 ├── SessionUnknown             there is no such session in the store
 ├── SessionBusy                a turn of it is running in another process
+│   └── SessionElsewhere       it lives in another process, which can be attached to
 ├── TurnRunning                a turn of it is running here, and a session has only one at a time
 ├── OptionUnknown              there is no such option of a session, or it has no such value
 ├── BadCursor                  a place in a list that we never gave out
@@ -79,6 +80,17 @@ class SessionUnknown(CrowError):
 
 class SessionBusy(CrowError):
     pass
+
+
+class SessionElsewhere(SessionBusy):
+    """`owner` is the token of the process in which the session lives, `process` its number, `socket` where it can be
+    attached to."""
+
+    def __init__(self, owner: str, process: str, socket: str) -> None:
+        super().__init__(f"This session lives in another Crow (process {process}).", remedy="Load it to join it.")
+        self.owner = owner
+        self.process = process
+        self.socket = socket
 
 
 class TurnRunning(CrowError):

@@ -69,6 +69,17 @@ class Mark:
         """What was known there of calls whose arguments were still arriving: it is stored when they are complete."""
 
 
+class Living(msgspec.Struct, frozen=True):
+    """In which process a session lives."""
+
+    process: str
+    """Its number, for a person to read."""
+    socket: str
+    """Where it can be attached to; empty if it cannot."""
+    running_since: int
+    """Milliseconds since 1970; 0 if no turn of the session runs."""
+
+
 class EventLog(Protocol):
     """Where a journal's events are stored: of a session in the store, owned by this process until another one takes it
     over; or in memory, of a session that no store takes."""
@@ -117,7 +128,8 @@ class SessionStore(Protocol):
         ...
 
     async def claim(self, session_id: str) -> EventLog:
-        """Makes this process the owner. SessionUnknown; SessionBusy if a turn of it runs in a process that lives."""
+        """Makes this process the owner. SessionUnknown; SessionElsewhere if it lives in a process that can be attached
+        to; SessionBusy if a turn of it runs in one that cannot."""
         ...
 
     async def set_roots(self, session_id: str, roots: Sequence[str]) -> None:
@@ -149,7 +161,7 @@ class SessionStore(Protocol):
         ...
 
     async def delete(self, session_id: str) -> None:
-        """If there was one, nothing is left of it. SessionBusy as for `claim`. Who has it open gets SessionTaken."""
+        """If there was one, nothing is left of it. SessionBusy if a turn of it runs elsewhere. Who has it open gets SessionTaken."""
         ...
 
     async def files_cut_off(self) -> Sequence[str]:
@@ -169,6 +181,18 @@ class SessionStore(Protocol):
     def on_stop(self, stop: Callable[[str], None]) -> None:
         """From now on other processes can end turns of this one: `stop` is called with the session's id. To be called
         before the store is used; without effect but in the program's main thread."""
+        ...
+
+    async def owner_token(self) -> str:
+        """What names this process among the owners of sessions; it becomes one by this."""
+        ...
+
+    async def publish_socket(self, path: str) -> None:
+        """From now on other processes are told to attach to this one at that path, instead of claiming its sessions."""
+        ...
+
+    async def living(self) -> Mapping[str, Living]:
+        """The sessions that live in a process, this one or another, by id."""
         ...
 
     async def close(self) -> None:

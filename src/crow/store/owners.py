@@ -5,18 +5,27 @@ that the owner is gone.
 
 The file is also where an owner that is stoppable gets requests to stop a turn. Its first line names the machine; each
 further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll.
+
+An owner that can be attached to adds a line with the machine and the path of its socket. A Crow that knows of no sockets
+never reads that far.
 """
 
 import contextlib
 import fcntl
 import os
 import signal
+import stat
 
 from crow.config.home import create_folder
+
+OWNERS_NAME = "owners"
+"""The folder of the locks, below Crow's home."""
 
 _MOST_REQUESTS = 64 * 1024
 STOP = signal.SIGUSR1
 """The signal that tells a stoppable owner of a request."""
+_SOCKET = b"socket "
+"""How the line begins that names the owner's socket; no id of a session has a blank in it."""
 
 
 class Owner:
@@ -43,7 +52,16 @@ class Owner:
         new = os.pread(self._descriptor, _MOST_REQUESTS, self._seen)
         whole = new[: new.rfind(b"\n") + 1]
         self._seen += len(whole)
-        return whole.decode("utf-8", "replace").split()
+        lines = whole.decode("utf-8", "replace").splitlines()
+        return [line for line in lines if line and not line.startswith(_SOCKET.decode())]
+
+    def publish_socket(self, path: str) -> None:
+        """From now on others find in the lock's file where this process can be attached to."""
+        descriptor = os.open(os.path.join(self._folder, self.token), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, _SOCKET + _machine() + b" " + os.fsencode(path) + b"\n")
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -74,6 +92,19 @@ def lives(folder: str, token: str) -> bool:
     return bool(token) and not _is_gone(folder, token)
 
 
+def socket_of(folder: str, token: str) -> str:
+    """Where the owner can be attached to; empty if it has no socket, or lives on another machine."""
+    try:
+        descriptor = os.open(os.path.join(folder, os.path.basename(token)), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        machine, path = _published(descriptor)
+    finally:
+        os.close(descriptor)
+    return path if machine == _machine() else ""
+
+
 def process_of(token: str) -> str:
     """The id of the owner's process, for a person to read."""
     return token.partition("-")[0]
@@ -94,6 +125,15 @@ def _machine() -> bytes:
         return os.uname().nodename.encode()
 
 
+def _published(descriptor: int) -> tuple[bytes, str]:
+    """The machine and the path of the socket that a lock's file names; both empty if it names none."""
+    for line in os.pread(descriptor, _MOST_REQUESTS, 0).split(b"\n"):
+        if line.startswith(_SOCKET):
+            machine, _, path = line.removeprefix(_SOCKET).partition(b" ")
+            return machine, os.fsdecode(path)
+    return b"", ""
+
+
 def _new_lock(folder: str) -> tuple[str, int]:
     while True:
         token = f"{os.getpid()}-{os.urandom(8).hex()}"
@@ -111,7 +151,7 @@ def _new_lock(folder: str) -> tuple[str, int]:
 
 
 def _is_gone(folder: str, token: str) -> bool:
-    """True if nobody holds the lock; its file is removed then."""
+    """True if nobody holds the lock; its file is removed then, and the socket that it names."""
     path = os.path.join(folder, os.path.basename(token))
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -124,8 +164,16 @@ def _is_gone(folder: str, token: str) -> bool:
     except BlockingIOError:
         return False
     else:
+        _remove_socket(_published(descriptor)[1], token)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return True
     finally:
         os.close(descriptor)
+
+
+def _remove_socket(path: str, token: str) -> None:
+    """Removes what a killed owner has left. Nothing else has its token as its name, on whichever machine."""
+    with contextlib.suppress(OSError):
+        if os.path.basename(path) == os.path.basename(token) and stat.S_ISSOCK(os.lstat(path).st_mode):
+            os.unlink(path)

@@ -83,6 +83,12 @@ class Queries:
             row = connection.execute("SELECT running FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
             return row is not None and row[0] != 0
 
+    def owners(self) -> dict[str, tuple[str, int]]:
+        """The sessions that processes have claimed and not released: the owner's token, and since when a turn runs."""
+        with self._reading() as connection:
+            rows = connection.execute("SELECT id, owner, running FROM sessions WHERE owner != ''").fetchall()
+            return {id: (owner, running) for id, owner, running in rows}
+
     def spent_on(self, day: str) -> dict[str, float]:
         with self._reading() as connection:
             return dict(connection.execute("SELECT unit, amount FROM spending WHERE day = ?", (day,)).fetchall())

@@ -10,18 +10,17 @@ from typing import NoReturn
 
 import msgspec
 
-from crow.errors import SessionBusy, SessionTaken, StorageFailed
+from crow.errors import SessionBusy, SessionElsewhere, SessionTaken, StorageFailed
 from crow.events import milliseconds_now
 from crow.store.base import FILE_NAME
 from crow.store.contents import copy_uses, pack_missing, store_contents
 from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.store.layout import delete_from_copies, remove_session
-from crow.store.owners import Owner, ask_to_stop, lives, process_of
+from crow.store.owners import OWNERS_NAME, Owner, ask_to_stop, lives, process_of, socket_of
 from crow.store.queries import ROW, Queries, changed_paths, clean, key_of, unknown
 from crow.store.records import FORMER_TEXT_TAG, Pending
 
-OWNERS_NAME = "owners"
 EMPTY_FOR = 24 * 60 * 60 * 1000
 """Milliseconds for which a session in which nothing was said is kept: an editor may come back to it."""
 
@@ -65,6 +64,7 @@ class SessionRows:
     def claim(self, session_id: str) -> Pending:
         owner = self._this_owner()
         with self._database.writing() as connection:
+            self._not_elsewhere(connection, owner, session_id)
             key = self._not_busy(connection, owner, session_id)
             if key is None:
                 raise unknown(session_id)
@@ -131,6 +131,15 @@ class SessionRows:
         """The ids of the sessions that this process has been asked to stop since the last time."""
         with self._database.translated_errors():
             return self._owner.requests() if self._owner is not None else []
+
+    # --- being attached to
+
+    def owner_token(self) -> str:
+        return self._this_owner().token
+
+    def publish_socket(self, path: str) -> None:
+        with self._database.translated_errors():
+            self._this_owner().publish_socket(path)
 
     # --- writing
 
@@ -200,6 +209,12 @@ class SessionRows:
                 query = "SELECT 1 FROM sessions WHERE key = ? AND owner = ? AND listed = 0"
                 if connection.execute(query, (key, other)).fetchone():
                     remove_session(connection, key)
+
+    def _not_elsewhere(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> None:
+        """SessionElsewhere if the session lives in another process that can be attached to, busy or not."""
+        row = connection.execute("SELECT owner FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
+        if row is not None and owner.lives_elsewhere(row[0]) and (path := socket_of(self._owners, row[0])):
+            raise SessionElsewhere(row[0], process_of(row[0]), path)
 
     def _not_busy(self, connection: sqlite3.Connection, owner: Owner, session_id: str) -> int | None:
         """The session's key. SessionBusy if a turn of it runs in another process that lives."""

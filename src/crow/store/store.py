@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
-from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Mark, Page, SessionEntry, SessionStore
-from crow.store.owners import STOP
+from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Living, Mark, Page, SessionEntry, SessionStore
+from crow.store.owners import OWNERS_NAME, STOP, lives, process_of, socket_of
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
@@ -225,6 +225,28 @@ class _Store:
         with contextlib.suppress(ValueError, RuntimeError):  # only a program's main thread gets signals
             asyncio.get_running_loop().add_signal_handler(STOP, on_signal)
             self._stoppable = True
+
+    async def owner_token(self) -> str:
+        return await self._run(lambda sessions: sessions.owner_token())
+
+    async def publish_socket(self, path: str) -> None:
+        await self._run(lambda sessions: sessions.publish_socket(path))
+
+    async def living(self) -> Mapping[str, Living]:
+        folder = os.path.join(self._home, OWNERS_NAME)
+
+        def find(queries: "Queries") -> dict[str, Living]:
+            claimed = queries.owners()
+            sockets = {
+                token: socket_of(folder, token) for token in {t for t, _ in claimed.values()} if lives(folder, token)
+            }
+            return {
+                id: Living(process_of(token), sockets[token], running)
+                for id, (token, running) in claimed.items()
+                if token in sockets
+            }
+
+        return await self._read(find)
 
     async def close(self) -> None:
         if self._flush_timer is not None:
