@@ -266,3 +266,69 @@ def _signal_all(processes: Iterable[MarkedProcess], number: signal.Signals) -> N
         if _start_of(process.id) == process.started:
             with contextlib.suppress(OSError):
                 os.kill(process.id, number)
+
+
+# --- which processes are commands
+
+_KEEPER = [b"-I", b"-S", os.path.join("crow", "workspace", "keeper.py").encode()]
+"""The arguments of a keeper; the last one is the end of the path, wherever that Crow is installed."""
+MOST_LOOKS = 3
+"""Looks at where a process came from, if one of those above it ends meanwhile."""
+
+
+def is_command(process: int) -> bool:
+    """Whether a process is one that a Crow runs for a model, or was started by one; also if nobody can tell.
+
+    All below a keeper is, however often it forked, as its supervisor is a subreaper; and all that carries a mark, which
+    is what commands in a client's terminal have. What this process itself comes from does not count: a Crow that is
+    run by another Crow's command is not that command's keeper.
+    """
+    for _ in range(MOST_LOOKS if process > 0 else 0):  # 0 stands for one that lives where we cannot see it
+        with contextlib.suppress(OSError):
+            above = {ancestor.id for ancestor in _lineage(os.getpid())}
+            found = (ancestor for ancestor in _lineage(process) if ancestor.id not in above)
+            return any(ancestor.is_keeper or ancestor.is_marked for ancestor in found)
+    return True
+
+
+class _Ancestor(NamedTuple):
+    """A process, or one above it."""
+
+    id: int
+    is_keeper: bool
+    is_marked: bool
+    """It carries the mark of a command that this process does not come from."""
+
+
+def _lineage(process: int) -> list[_Ancestor]:
+    """The process, its parent, and so on up to the first of all. OSError if one of them ended, or cannot be seen."""
+    found: list[_Ancestor] = []
+    while process > 1:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            parent = int(file.read().rpartition(b") ")[2].split()[1])
+        with open(f"/proc/{process}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        is_keeper = words[1:3] == _KEEPER[:2] and words[3].endswith(_KEEPER[2])
+        found.append(_Ancestor(process, is_keeper, is_another_mark(_mark_of(process))))
+        process = parent
+    return found
+
+
+def _mark_of(process: int) -> str:
+    """The mark in a process's environment; empty if there is none, or the process lets nobody look, as each Crow does."""
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:
+            _, found, rest = (b"\0" + file.read()).partition(f"\0{MARK}=".encode())
+    except PermissionError:
+        return ""
+    return rest.partition(b"\0")[0].decode("utf-8", "replace") if found else ""
+
+
+def own_mark() -> str:
+    """The mark of the command that runs this process; empty if none does."""
+    return os.environ.get(MARK, "")
+
+
+def is_another_mark(mark: str) -> bool:
+    """Whether it is the mark of a command that this process does not come from."""
+    return bool(mark) and mark != own_mark()
