@@ -34,7 +34,10 @@ class LineReader:
         self._fd = fd
         self._receive = receive
         self._on_end = on_end
-        self._longest = longest
+        self.longest = longest
+        """Bytes of the longest line that is handed on; may change at any time."""
+        self.drops_partial_line = False
+        """Whether what comes after the last line end counts for nothing: its peer was killed while it wrote."""
         self._parts: list[bytes] = []
         self._length = 0
         self._skipping = False
@@ -103,21 +106,21 @@ class LineReader:
         if rest and not self._skipping:
             self._parts.append(rest)
             self._length += len(rest)
-            if self._length > self._longest:
+            if self._length > self.longest:
                 self._parts.clear()
                 self._skipping = True
                 self._receive(None)
 
     def _take(self, line: bytes) -> None:
-        if len(line) > self._longest:
+        if len(line) > self.longest:
             self._receive(None)
         elif line and not line.isspace():
             self._receive(line)
 
     def _finish(self) -> None:
-        if self._parts:
+        if self._parts and not self.drops_partial_line:
             self._take(b"".join(self._parts))
-            self._parts.clear()
+        self._parts.clear()
         self._on_end()
 
 

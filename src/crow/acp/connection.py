@@ -14,7 +14,7 @@ import msgspec
 
 from crow.acp import jsonrpc
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError, Unreadable
-from crow.lines import LONGEST_LINE, LineReader, Writer
+from crow.lines import LineReader, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +29,20 @@ class BadAnswer(RpcError):
     """The peer answered, but not in the shape that the method promises."""
 
 
+class Answered:
+    """What a handler returns, or waits for, if somebody else has sent the answer."""
+
+
+ANSWERED = Answered()
+
+
 class PendingRequest:
     """A request of the peer's that is being answered."""
 
-    def __init__(self, id: bytes) -> None:
+    def __init__(self, id: bytes, params: msgspec.Raw) -> None:
         self.id = id
+        self.params = params
+        """As they came, until the handler has returned: whoever needs them longer keeps them."""
         self.on_cancel: Callable[[], None] | None = None
         """What `$/cancel_request` does; without it the work is cancelled and answered with -32800."""
         self._task: asyncio.Task[None] | None = None
@@ -76,21 +85,28 @@ class Route(NamedTuple):
 
 class Connection:
     def __init__(
-        self, reader: int, writer: int, requests: Mapping[str, Route], notifications: Mapping[str, Route]
+        self,
+        reader: int,
+        writer: int,
+        requests: Mapping[str, Route],
+        notifications: Mapping[str, Route],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._input = LineReader(reader, self._receive, self._on_input_end)
+        self._input = LineReader(reader, self.receive, self._on_input_end)
         self._output = Writer(writer, self._on_end, self._input)
         self._requests = requests
         self._notifications = notifications
         self._decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
         self._pending: dict[bytes, PendingRequest] = {}
-        self._waiting: dict[bytes, asyncio.Future[msgspec.Raw]] = {}
+        self._waiting: dict[bytes, Callable[[Response | None], None]] = {}
+        """Who gets the answers to our requests; None instead of one if the peer has gone."""
         self._last_id = 0
         self._held: list[bytes | None] | None = None
         """The lines that came while they are held back."""
         self._ends_after_held = False
         self._ended = asyncio.Event()
+        self.divert: Callable[[Request | Notification], bool] | None = None
+        """Takes, and then returns True, what is not to be served here: what is for a session in another process."""
 
     async def run(self) -> None:
         """Serves until the peer is gone."""
@@ -113,21 +129,35 @@ class Connection:
         """The peer's answer. Cancelling the wait withdraws the request with `$/cancel_request`."""
         if self._ended.is_set():
             raise ConnectionLost
-        self._last_id += 1
-        key = b"%d" % self._last_id
         future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
-        self._waiting[key] = future
-        self._output.send(jsonrpc.write_request(self._last_id, method, params))
+        key = self.pass_on(method, params, lambda response: _settle(future, response))
         try:
             answer = await future
         except asyncio.CancelledError:
-            if self._waiting.pop(key, None):
-                self.notify("$/cancel_request", {"requestId": int(key)})
+            self.withdraw(key)
             raise
         try:
             return self._decode(result, answer)
         except RpcError as error:
             raise BadAnswer(error.code, f"{method} was answered with something unusable: {error.message}") from None
+
+    def pass_on(self, method: str, params: object, settle: Callable[[Response | None], None]) -> bytes:
+        """Sends a request at once and gives its id. `settle` gets the answer before anything that comes after it is
+        handled; None if the peer has gone."""
+        self._last_id += 1
+        key = b"%d" % self._last_id
+        self._waiting[key] = settle
+        self._output.send(jsonrpc.write_request(self._last_id, method, params))
+        return key
+
+    def withdraw(self, key: bytes) -> None:
+        """Asks the peer to give up a request of ours, if it has not been answered; the answer no longer matters."""
+        if self._waiting.pop(key, None):
+            self.notify("$/cancel_request", {"requestId": int(key)})
+
+    def send(self, data: bytes) -> None:
+        """Sends messages that are written already: whole lines."""
+        self._output.send(data)
 
     @property
     def failure(self) -> OSError | None:
@@ -146,7 +176,24 @@ class Connection:
     async def room(self) -> None:
         await self._output.room()
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that the peer has not taken yet."""
+        return self._output.unsent
+
     # --- what the peer asks of us
+
+    def limit_lines(self, longest: int) -> None:
+        """Lines with more bytes are skipped from now on, and answered with an error; one without an end is dropped."""
+        self._input.longest = longest
+        self._input.drops_partial_line = True
+
+    def pause(self) -> None:
+        """Reads nothing more until `resume`."""
+        self._input.pause()
+
+    def resume(self) -> None:
+        self._input.resume()
 
     def hold_until(self, ready: asyncio.Future[Any]) -> None:
         """What the peer sends is read, but handled only when the future is done, in the order in which it came."""
@@ -156,7 +203,7 @@ class Connection:
     def _release(self) -> None:
         held, self._held = self._held or [], None
         for line in held:
-            self._receive(line)
+            self.receive(line)
         if self._ends_after_held:
             self._on_end()
 
@@ -166,32 +213,37 @@ class Connection:
         else:
             self._ends_after_held = True
 
-    def _receive(self, line: bytes | None) -> None:
-        """None stands for a line that was skipped, being too long."""
+    def receive(self, line: bytes | None) -> None:
+        """Handles a line of the peer's; None stands for one that was skipped, being too long."""
         if self._held is not None:
             self._held.append(line)
             return
         try:
             if line is None:
-                text = f"Invalid request: a line over {LONGEST_LINE // 2**20} MiB was skipped"
+                text = f"Invalid request: a line over {self._input.longest / 2**20:g} MiB was skipped"
                 raise Unreadable(ErrorCode.INVALID_REQUEST, text)
             message = jsonrpc.read_line(line)
         except Unreadable as error:
             logger.warning("unreadable line: %s", error.message)
             self._output.send(jsonrpc.write_error(error.id, error))
             return
+        if isinstance(message, Response):
+            self._settle(message)
+        elif self.divert is None or not self.divert(message):
+            self.serve(message)
+
+    def serve(self, message: Request | Notification) -> None:
+        """Handles what the peer wants of us, by the routes."""
         match message:
             case Request():
                 self._serve(message)
             case Notification():
                 self._take_notice(message)
-            case Response():
-                self._settle(message)
             case _:
                 assert_never(message)
 
     def _serve(self, request: Request) -> None:
-        pending = PendingRequest(request.id)
+        pending = PendingRequest(request.id, request.params)
         try:
             route = self._requests.get(request.method)
             if route is None:
@@ -204,13 +256,15 @@ class Connection:
         except Exception as error:  # noqa: BLE001 -- the edge: whatever fails in here becomes an answer
             self._answer_error(pending, _unforeseen(request.method, error))
             return
+        finally:
+            pending.params = jsonrpc.ABSENT  # they may be large, and a turn long
         if isinstance(answer, Awaitable):
             self._pending[request.id] = pending
-            pending.run(self._answer(request, pending, answer))  # pyright: ignore[reportUnknownArgumentType] -- a handler's result
+            pending.run(self._answer(request.method, pending, answer))  # pyright: ignore[reportUnknownArgumentType] -- a handler's result
         else:
             self._answer_result(pending, answer)
 
-    async def _answer(self, request: Request, pending: PendingRequest, answer: Awaitable[object]) -> None:
+    async def _answer(self, method: str, pending: PendingRequest, answer: Awaitable[object]) -> None:
         try:
             result = await answer
         except RpcError as error:
@@ -218,15 +272,16 @@ class Connection:
         except asyncio.CancelledError:
             self._answer_error(pending, RpcError(ErrorCode.REQUEST_CANCELLED, "Request cancelled"))
         except Exception as error:  # noqa: BLE001 -- the edge, as above
-            self._answer_error(pending, _unforeseen(request.method, error))
+            self._answer_error(pending, _unforeseen(method, error))
         else:
             self._answer_result(pending, result)
         finally:
-            if self._pending.get(request.id) is pending:
-                del self._pending[request.id]
+            if self._pending.get(pending.id) is pending:
+                del self._pending[pending.id]
 
     def _answer_result(self, pending: PendingRequest, result: object) -> None:
-        self._output.send(jsonrpc.write_result(pending.id, result))
+        if not isinstance(result, Answered):
+            self._output.send(jsonrpc.write_result(pending.id, result))
         pending.run_afterwards()
 
     def _answer_error(self, pending: PendingRequest, error: RpcError) -> None:
@@ -253,14 +308,11 @@ class Connection:
             pending.cancel()
 
     def _settle(self, response: Response) -> None:
-        future = self._waiting.pop(response.id, None)
-        if future is None or future.done():
+        settle = self._waiting.pop(response.id, None)
+        if settle is None:
             logger.debug("ignored an answer to nothing")
-        elif response.error is not None:
-            error = response.error
-            future.set_exception(RpcError(error.code, error.message, error.data))
         else:
-            future.set_result(response.result or msgspec.Raw(b"null"))
+            settle(response)
 
     def _decode(self, kind: type[Result], raw: msgspec.Raw) -> Result:
         decoder = self._decoders.get(kind)
@@ -273,14 +325,26 @@ class Connection:
 
     def _on_end(self) -> None:
         self._ended.set()
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(ConnectionLost())
+        waiting = list(self._waiting.values())
         self._waiting.clear()
+        for settle in waiting:
+            settle(None)
 
 
 class _CancelRequest(msgspec.Struct, frozen=True, rename="camel"):
     request_id: msgspec.Raw
+
+
+def _settle(future: asyncio.Future[msgspec.Raw], response: Response | None) -> None:
+    if future.done():
+        return
+    if response is None:
+        future.set_exception(ConnectionLost())
+    elif response.error is not None:
+        error = response.error
+        future.set_exception(RpcError(error.code, error.message, error.data))
+    else:
+        future.set_result(response.result or msgspec.Raw(b"null"))
 
 
 def _unforeseen(method: str, error: Exception) -> RpcError:

@@ -192,6 +192,13 @@ def write_error(id: bytes, error: RpcError) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, _encode(body))
 
 
+def write_response(id: bytes, response: Response) -> bytes:
+    """An answer as it came, under another id."""
+    if response.error is not None:
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, _encode(response.error))
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, bytes(response.result) or b"null")
+
+
 # --- errors
 
 
