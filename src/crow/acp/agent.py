@@ -8,8 +8,10 @@ import functools
 import gc
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from crow import __version__
 from crow.acp import wire
@@ -68,7 +70,11 @@ class LazyHost:
 class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
-    def __init__(self, host: LazyHost) -> None:
+    def __init__(
+        self, host: LazyHost, greet: Callable[[wire.InitializeRequest], object] = lambda _: msgspec.UNSET
+    ) -> None:
+        """`greet` gives the `_meta` of the answer to `initialize`, or raises the error that is the answer instead."""
+        self._greet = greet
         self._host = host
         self._models = SetupReader(host.home, host.environ)
         self._logged_out = False
@@ -100,6 +106,7 @@ class Agent:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
+        meta = self._greet(request)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
         if self._sessions is None:
@@ -122,6 +129,7 @@ class Agent:
             ),
             auth_methods=_auth_methods(client),
             agent_info=wire.Implementation(name="crow", title="Crow", version=__version__),
+            meta=meta,
         )
 
     def _authenticate(self, request: wire.AuthenticateRequest, pending: PendingRequest) -> object:

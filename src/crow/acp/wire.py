@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from crow.lines import LONGEST_LINE
+
 PROTOCOL_VERSION = 1
 
 
@@ -69,6 +71,27 @@ class InitializeRequest(Wire, frozen=True):
     """`{"crow": {"choices": true}}` from `crow run` in a terminal; anything from others."""
 
 
+ATTACH_VERSION = 1
+"""Of what two Crows say to each other on a socket beyond the protocol. The older of two that differ refuses."""
+LONGEST_RELAYED_LINE = LONGEST_LINE + 4096
+"""Bytes of a line on a socket: one that is passed on may get a longer id, and a word on who passes it on."""
+
+
+class RelayFacts(Wire, frozen=True):
+    """What two Crows tell each other of themselves when one attaches to the other's sessions."""
+
+    attach: int = 0
+    """The version of what they say to each other beyond the protocol; 0 from who is no Crow."""
+    version: str = ""
+    process: int = 0
+    mark: str = ""
+    """The mark of the command that runs the one that attaches."""
+
+
+class RelayMeta(Wire, frozen=True):
+    crow: RelayFacts = RelayFacts()
+
+
 class PromptCapabilities(Wire, frozen=True):
     image: bool = False
     audio: bool = False
@@ -116,6 +139,8 @@ class InitializeResponse(Wire, frozen=True, omit_defaults=False):
     agent_capabilities: AgentCapabilities
     auth_methods: list[AuthMethod]
     agent_info: Implementation
+    meta: Any = msgspec.field(name="_meta", default=msgspec.UNSET)
+    """`RelayMeta` on the socket of this process."""
 
 
 class AuthenticateRequest(Wire, frozen=True):

@@ -161,7 +161,8 @@ class SessionStore(Protocol):
         ...
 
     async def delete(self, session_id: str) -> None:
-        """If there was one, nothing is left of it. SessionBusy if a turn of it runs elsewhere. Who has it open gets SessionTaken."""
+        """If there was one, nothing is left of it. SessionBusy if a turn of it runs in another process that lives.
+        Who has it open gets SessionTaken."""
         ...
 
     async def files_cut_off(self) -> Sequence[str]:

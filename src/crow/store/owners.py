@@ -6,8 +6,8 @@ that the owner is gone.
 The file is also where an owner that is stoppable gets requests to stop a turn. Its first line names the machine; each
 further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll.
 
-An owner that can be attached to adds a line with the machine and the path of its socket. A Crow that knows of no sockets
-never reads that far.
+An owner that can be attached to adds a line with the machine and the path of its socket. A Crow that knows of no
+sockets never reads that far.
 """
 
 import contextlib

@@ -315,7 +315,7 @@ def _lineage(process: int) -> list[_Ancestor]:
 
 
 def _mark_of(process: int) -> str:
-    """The mark in a process's environment; empty if there is none, or the process lets nobody look, as each Crow does."""
+    """The mark in a process's environment; empty if there is none, or nobody may look, as into a Crow's own."""
     try:
         with open(f"/proc/{process}/environ", "rb") as file:
             _, found, rest = (b"\0" + file.read()).partition(f"\0{MARK}=".encode())

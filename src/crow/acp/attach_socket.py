@@ -1,0 +1,264 @@
+"""The unix socket of this process: other programs of the same person attach to its sessions through it.
+
+What comes through it is the protocol, served by an agent like the one on standard input. It lies in a folder that
+nobody else can enter. A peer must be the same user's, and none of the commands that a Crow runs: such a command could
+answer the question whether it may run. Nothing of this keeps out a program that means harm and has the person's
+rights, which has other ways.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from crow import __version__
+from crow.acp import jsonrpc, wire
+from crow.acp.connection import Connection
+from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.disk import Disk
+from crow.errors import CrowError, FileSystemSilent
+from crow.timeouts import timeout
+from crow.visible import one_line
+from crow.workspace.processes import is_another_mark, is_command
+
+logger = logging.getLogger(__name__)
+
+LONGEST_PATH = 107
+"""Bytes that the path of a unix socket may have."""
+MOST_ATTACHED = 64
+"""Connections at a time of those that have said who they are."""
+MOST_STRANGERS = 32
+"""Those that have not said yet who they are. If one more comes, the one that has been silent for longest goes."""
+QUEUE = 64
+"""Connections that the system keeps until they are accepted."""
+GREETING_TIMEOUT = 5.0
+"""Seconds until a peer must have said who it is."""
+LONGEST_GREETING = 1024 * 1024
+"""Bytes of a line before that."""
+GOODBYE_TIMEOUT = 1.0
+"""Seconds that a peer that is refused gets to read why."""
+NO_DESCRIPTORS = 1.0
+"""Seconds until the next look at who waits, if the system has no more descriptors for us."""
+
+
+class AttachedAgent(Protocol):
+    """What serves one connection: an agent with the sessions of this process."""
+
+    def connect(self, reader: int, writer: int) -> Connection: ...
+
+    async def close(self) -> None:
+        """The connection is over: what belonged to it is let go of."""
+        ...
+
+
+Greeting = Callable[[wire.InitializeRequest], object]
+"""Called with `initialize`: gives the `_meta` of its answer, or raises RpcError."""
+
+
+class AttachSocket:
+    """`serve` makes the agent of a connection, which calls the greeting that it is given when it is initialized."""
+
+    def __init__(self, token: str, serve: Callable[[Greeting], AttachedAgent], environ: Mapping[str, str]) -> None:
+        """Binds and listens. CrowError if there is no folder for it, OSError if it cannot be bound."""
+        self._serve = serve
+        self._loop = asyncio.get_running_loop()
+        self._proc = Disk("/proc")
+        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._attached: set[asyncio.Task[None]] = set()
+        self._listens = False
+        self.path = socket_path(token, environ)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listener.setblocking(False)  # noqa: FBT003 -- the method takes it so
+            self._listener.bind(self.path)
+            os.chmod(self.path, 0o600)
+            self._listener.listen(QUEUE)
+        except BaseException:
+            self._listener.close()
+            raise
+        self._listen()
+
+    async def close(self) -> None:
+        """Takes the socket away and ends every connection."""
+        self._rest()
+        self._listener.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        connections = [*self._strangers, *self._attached]
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    # --- accepting
+
+    def _listen(self) -> None:
+        if not self._listens and self._listener.fileno() >= 0:
+            self._listens = True
+            self._loop.add_reader(self._listener, self._accept)
+
+    def _rest(self) -> None:
+        if self._listens:
+            self._listens = False
+            self._loop.remove_reader(self._listener)
+
+    def _accept(self) -> None:
+        try:
+            peer, _ = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionError):
+            return
+        except OSError as error:
+            logger.warning("nobody can attach for the moment: %s", error)
+            self._rest()
+            self._loop.call_later(NO_DESCRIPTORS, self._listen)
+            return
+        peer.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        if len(self._strangers) >= MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.cancel()
+        task = self._loop.create_task(self._admit(peer))
+        self._strangers[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._strangers.pop(task, None)
+        self._attached.discard(task)
+
+    async def _admit(self, peer: socket.socket) -> None:
+        with peer:
+            try:
+                refusal = await self._why_refused(peer)
+                if not refusal:
+                    await self._talk(peer)
+                    return
+                logger.warning("a connection was refused: %s", refusal)
+                await self._refuse(peer, refusal)
+            except OSError:
+                pass  # it has gone
+            except Exception:
+                logger.exception("an attached connection failed")
+
+    async def _refuse(self, peer: socket.socket, refusal: str) -> None:
+        """Says why, and waits a moment: whoever still writes when the socket is closed does not get to read it."""
+        peer.send(jsonrpc.write_error(b"null", RpcError(ErrorCode.INVALID_REQUEST, refusal)))
+        peer.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            async with timeout(GOODBYE_TIMEOUT):
+                while await self._loop.sock_recv(peer, 64 * 1024):
+                    pass
+
+    async def _why_refused(self, peer: socket.socket) -> str:
+        process, user = _credentials(peer)
+        if user != os.geteuid():
+            return "Only programs of the same user can attach."
+        if len(self._attached) >= MOST_ATTACHED:
+            return f"{MOST_ATTACHED} programs are attached to this Crow (process {os.getpid()}) already."
+        try:
+            # Beside the event loop: what is read belongs to the peer, which may be able to make it hang.
+            refused = await self._proc.run(lambda: is_command(process), GREETING_TIMEOUT)
+        except FileSystemSilent:
+            refused = True
+        return COMMANDS_REFUSED if refused else ""
+
+    # --- a connection
+
+    async def _talk(self, peer: socket.socket) -> None:
+        task = asyncio.current_task()
+
+        def drop() -> None:
+            with contextlib.suppress(OSError):
+                peer.shutdown(socket.SHUT_RDWR)
+
+        deadline = self._loop.call_later(GREETING_TIMEOUT, drop)
+
+        def greet(request: wire.InitializeRequest) -> object:
+            answer = _greeting(request.meta)
+            deadline.cancel()
+            if task is not None and self._strangers.pop(task, ...) is None:
+                self._attached.add(task)
+            connection.limit_lines(wire.LONGEST_RELAYED_LINE)
+            return answer
+
+        agent = self._serve(greet)
+        connection = agent.connect(peer.fileno(), peer.fileno())
+        connection.limit_lines(LONGEST_GREETING)
+        try:
+            await connection.run()
+        finally:
+            deadline.cancel()
+            await agent.close()
+            await connection.close()
+
+
+COMMANDS_REFUSED = "A command that a Crow runs, or whatever it starts, cannot attach to a session."
+
+
+def _greeting(meta: object) -> object:
+    """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
+
+    A client that is no Crow says nothing of versions, and needs nothing but the protocol.
+    """
+    try:
+        facts = msgspec.convert(meta, wire.RelayMeta).crow
+    except msgspec.ValidationError:
+        facts = wire.RelayFacts()
+    if facts.attach > wire.ATTACH_VERSION:
+        said = (
+            f"The session lives in an older Crow (process {os.getpid()}, version {__version__}) to which version "
+            f"{one_line(facts.version, 40)} cannot attach: restart the program that it belongs to."
+        )
+        raise RpcError(ErrorCode.INVALID_REQUEST, said)
+    if is_another_mark(facts.mark):
+        raise RpcError(ErrorCode.INVALID_REQUEST, COMMANDS_REFUSED)
+    return wire.RelayMeta(crow=wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid()))
+
+
+def _credentials(peer: socket.socket) -> tuple[int, int]:
+    """The process and the user at the other end, as the system knows them from the moment of the connection."""
+    process, user, _ = struct.unpack(
+        "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
+    return process, user
+
+
+# --- where it lies
+
+
+def socket_path(token: str, environ: Mapping[str, str]) -> str:
+    """The path for the socket of an owner, in a folder that only this user can enter; CrowError if there is none."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        raise CrowError("This system does not say who connects to a socket: nobody can attach.")
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    shared = _shared_folder()
+    folders = [os.path.join(runtime, "crow")] if os.path.isabs(runtime) and _is_private(runtime) else []
+    for folder in (*folders, shared):
+        path = os.path.join(folder, token)
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            if _is_private(folder) and len(os.fsencode(path)) <= LONGEST_PATH:
+                return path
+    raise CrowError(
+        f"Nobody can attach to the sessions of this Crow: {shared} is not a folder that is yours alone.",
+        remedy="Remove it, or set XDG_RUNTIME_DIR.",
+    )
+
+
+def _shared_folder() -> str:
+    return f"/tmp/crow-{os.geteuid()}"  # noqa: S108 -- TMPDIR may be too long a path; whose this one is, is looked at
+
+
+def _is_private(folder: str) -> bool:
+    """Whether it is a folder, not a link to one, of this user's, that nobody else can enter."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -1,0 +1,183 @@
+"""A connection to the process in which a session lives, through the socket of that process.
+
+Whoever makes one is greeted first: both say which Crow they are, and the older of two that do not understand each other
+says so. Nothing is changed by then.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+import msgspec
+
+from crow import __version__
+from crow.acp import jsonrpc, wire
+from crow.acp.connection import Connection
+from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
+from crow.errors import SessionElsewhere
+from crow.timeouts import timeout_at
+from crow.workspace.processes import own_mark
+
+TRY_AGAIN = 0.05
+"""Seconds between two tries at a process that begins or ends at this moment."""
+
+_UPDATE = b'{"jsonrpc":"2.0","method":"session/update",'
+"""How a line begins that is an update and nothing else: as `jsonrpc.write_notification` writes it."""
+
+
+class NobodyListens(Exception):
+    """There is no socket where one was said to be, or nobody who accepts connections."""
+
+
+class LinkUser(Protocol):
+    """Who is told what comes through a link."""
+
+    def pass_update(self, line: bytes) -> None:
+        """An update, as the line that came."""
+        ...
+
+    def take(self, link: "OwnerLink", message: Request | Notification) -> None:
+        """Anything else that the owner wants."""
+        ...
+
+    def throttle(self, link: "OwnerLink") -> None:
+        """Called after each line: may pause the link."""
+        ...
+
+    def lost(self, link: "OwnerLink") -> None:
+        """The owner has gone. Called before anyone who waits for its answers is told that there will be none."""
+        ...
+
+
+class OwnerLink(Connection):
+    def __init__(self, peer: socket.socket, there: SessionElsewhere, user: LinkUser) -> None:
+        super().__init__(peer.fileno(), peer.fileno(), {}, {})
+        self.there = there
+        self.questions: dict[bytes, bytes] = {}
+        """The owner's requests that are not answered yet: its ids, and those under which they were passed on."""
+        self.is_paused = False
+        self.has_ended = False
+        self._peer = peer
+        self._user = user
+        self.divert = self._hand_over
+        self.limit_lines(wire.LONGEST_RELAYED_LINE)
+        self._input.start()
+
+    async def close(self) -> None:
+        self.has_ended = True
+        await super().close()
+        self._peer.close()
+
+    def receive(self, line: bytes | None) -> None:
+        if line is not None and line.startswith(_UPDATE):
+            self._user.pass_update(line)
+        else:
+            super().receive(line)
+        self._user.throttle(self)
+
+    def answer(self, id: bytes, response: Response | None) -> None:
+        """Sends the owner the answer to one of its requests; None if there will be none."""
+        if self.questions.pop(id, None) is not None and response is not None:
+            self.send(jsonrpc.write_response(id, response))
+
+    def _hand_over(self, message: Request | Notification) -> bool:
+        self._user.take(self, message)
+        return True
+
+    def _settle(self, response: Response) -> None:
+        if response.id == b"null" and response.error is not None:
+            # What we sent was not even read: that is the answer to whatever we wait for.
+            waiting, self._waiting = self._waiting, {}
+            for settle in waiting.values():
+                settle(response)
+        else:
+            super()._settle(response)
+
+    def _on_end(self) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            self._user.lost(self)
+        super()._on_end()
+
+
+async def connect(there: SessionElsewhere, greeting: bytes, user: LinkUser, deadline: float) -> OwnerLink:
+    """A link to an owner that has greeted us. `greeting` is the parameters of `initialize`.
+
+    NobodyListens; ConnectionLost if the owner ends meanwhile; RpcError if it will not have us, or does not answer by
+    the deadline.
+    """
+    try:
+        async with timeout_at(deadline):
+            link = OwnerLink(await _connected(there.socket), there, user)
+            try:
+                owner = await link.request("initialize", with_facts(greeting, _own_facts()), _Greeted)
+                _check_version(owner.meta.crow, there)
+            except BaseException:
+                await link.close()
+                raise
+    except TimeoutError:
+        raise silent(there) from None
+    except OSError as error:
+        raise NobodyListens from error
+    return link
+
+
+async def _connected(path: str) -> socket.socket:
+    """A connection to the socket at that path; OSError if nobody listens there."""
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        peer.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        while True:
+            try:
+                peer.connect(path)
+            except BlockingIOError:  # its queue is full; there is no way to be told when it no longer is
+                await asyncio.sleep(TRY_AGAIN)
+            else:
+                return peer
+    except BaseException:
+        peer.close()
+        raise
+
+
+def _own_facts() -> dict[str, object]:
+    return {"attach": wire.ATTACH_VERSION, "version": __version__, "process": os.getpid(), "mark": own_mark()}
+
+
+class _Greeted(msgspec.Struct, frozen=True):
+    meta: wire.RelayMeta = msgspec.field(name="_meta", default_factory=wire.RelayMeta)
+
+
+def _check_version(owner: wire.RelayFacts, there: SessionElsewhere) -> None:
+    if owner.attach > wire.ATTACH_VERSION:
+        said = (
+            f"The session lives in a newer Crow (process {there.process}, version {owner.version[:40]}) to which this "
+            f"one (version {__version__}) cannot attach: restart this program."
+        )
+        raise RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said})
+
+
+def silent(there: SessionElsewhere) -> RpcError:
+    said = (
+        f"The session lives in another Crow (process {there.process}), which does not answer. Nothing was changed. "
+        "End that process, and load the session again."
+    )
+    return RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said})
+
+
+def with_facts(params: bytes, facts: Mapping[str, object]) -> msgspec.Raw:
+    """The parameters with facts added below `_meta.crow`."""
+    fields = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
+    meta = _object(fields.get("_meta", msgspec.Raw(b"{}")))
+    crow = meta.get("crow")
+    meta["crow"] = {**(cast("dict[str, object]", crow) if isinstance(crow, dict) else {}), **facts}
+    fields["_meta"] = msgspec.Raw(msgspec.json.encode(meta))
+    return msgspec.Raw(msgspec.json.encode(fields))
+
+
+def _object(raw: msgspec.Raw) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, object])
+    except msgspec.MsgspecError:
+        return {}

@@ -1,0 +1,401 @@
+"""Who may attach to a process's sessions, where its socket lies, and what hostile or silent peers can do: nothing."""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crow.acp import attach_socket, wire
+from crow.acp.attach_socket import LONGEST_PATH, AttachSocket, socket_path
+from crow.acp.connection import Connection, PendingRequest, Route
+from crow.acp.owner_link import _connected
+from crow.errors import CrowError
+from crow.store.owners import Owner, socket_of, sweep
+from crow.timeouts import timeout
+from crow.workspace import keeper
+from crow.workspace.processes import MARK, Keeper, is_command
+from tests.support.patience import DEADLINE, eventually
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+
+PEER = (
+    f"GREETING = {json.dumps(INITIALIZE).encode()!r} + b'\\n'"
+    """
+import os, socket, sys
+at, answers = sys.argv[1:3]
+peer = socket.socket(socket.AF_UNIX)
+try:
+    peer.connect(at)
+    peer.sendall(GREETING)
+    said = peer.makefile("rb").readline().decode() or "closed"
+except OSError as error:
+    said = type(error).__name__
+with open(answers + ".new", "w") as file:
+    file.write(said)
+os.rename(answers + ".new", answers)
+"""
+)
+"""A program that attaches, and keeps what it was told."""
+
+IN_BACKGROUND = """
+import os, sys
+if os.fork():
+    sys.exit()
+os.setsid()
+if os.fork():
+    sys.exit()
+%s
+"""
+"""A program whose parents have ended when it runs."""
+
+
+AS_NOBODY = """
+import os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+"""
+"""Makes a program another user's; what it needs is imported before, which that user may not be able to read."""
+
+
+class Agent:
+    """What is behind the socket: it knows `initialize` and nothing else."""
+
+    def __init__(self, greet: attach_socket.Greeting) -> None:
+        self._greet = greet
+
+    def connect(self, reader: int, writer: int) -> Connection:
+        return Connection(reader, writer, {"initialize": Route(wire.InitializeRequest, self._initialize)}, {})
+
+    def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
+        return {"welcome": self._greet(request)}
+
+    async def close(self) -> None:
+        pass
+
+
+def with_socket(folder: Path, talk: Callable[[AttachSocket], Coroutine[Any, Any, None]]) -> None:
+    (folder / "run").mkdir(mode=0o700, exist_ok=True)
+
+    async def run() -> None:
+        async with timeout(DEADLINE):
+            attach = AttachSocket("1-token", Agent, {"XDG_RUNTIME_DIR": str(folder / "run")})
+            try:
+                await talk(attach)
+            finally:
+                await attach.close()
+
+    asyncio.run(run())
+
+
+async def told(answers: Path) -> str:
+    while not answers.exists():  # noqa: ASYNC110 -- it is another process that makes it
+        await asyncio.sleep(0.01)
+    return answers.read_text()
+
+
+async def start(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", *arguments, env=dict(environ))
+    await process.wait()
+
+
+# --- who may
+
+
+@pytest.mark.parametrize("program", [PEER, IN_BACKGROUND % PEER], ids=["a child", "a process in the background"])
+def test_another_program_of_the_same_person_may_attach(tmp_path, program):
+    async def talk(attach: AttachSocket) -> None:
+        await start([program, attach.path, str(tmp_path / "answer")])
+        assert "welcome" in json.loads(await told(tmp_path / "answer"))["result"]
+
+    with_socket(tmp_path, talk)
+
+
+@pytest.mark.parametrize("program", [PEER, IN_BACKGROUND % PEER], ids=["itself", "in the background"])
+@pytest.mark.parametrize("environ", [{MARK: "m"}, {}], ids=["marked", "without its mark"])
+def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
+    async def talk(attach: AttachSocket) -> None:
+        with (tmp_path / "output").open("wb") as output:
+            arguments = [sys.executable, "-c", program, attach.path, str(tmp_path / "answer")]
+            request = keeper.Request(
+                os.fsencode(os.path.realpath(tmp_path)),
+                [os.fsencode(word) for word in arguments],
+                [f"{name}={value}".encode() for name, value in environ.items()],
+            )
+            commands = Keeper()
+            command = await commands.run(request, output.fileno())
+            said = await told(tmp_path / "answer")
+            assert json.loads(said)["error"]["message"] == attach_socket.COMMANDS_REFUSED, (
+                tmp_path / "output"
+            ).read_text()
+            await command.end()
+            command.close()
+            await commands.close()
+
+    with_socket(tmp_path, talk)
+
+
+def test_a_command_in_a_clients_terminal_is_refused_by_its_mark(tmp_path):
+    async def talk(attach: AttachSocket) -> None:
+        await start([IN_BACKGROUND % PEER, attach.path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
+        assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
+
+    with_socket(tmp_path, talk)
+
+
+def test_what_a_marked_process_starts_is_refused_even_if_nobody_can_read_its_own_mark(tmp_path):
+    """A Crow lets nobody look into its environment; its parent's tells enough."""
+    starts = f"""
+        import subprocess, sys
+        subprocess.run([sys.executable, "-c", {PEER!r}, *sys.argv[1:]], env={{}})
+    """
+
+    async def talk(attach: AttachSocket) -> None:
+        await start([textwrap.dedent(starts), attach.path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
+        assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
+
+    with_socket(tmp_path, talk)
+
+
+def test_a_relay_that_says_that_a_command_runs_it_is_refused(tmp_path):
+    async def talk(attach: AttachSocket) -> None:
+        reader, writer = await asyncio.open_unix_connection(attach.path)
+        params = {"protocolVersion": 1, "_meta": {"crow": {"attach": 1, "mark": "0123"}}}
+        writer.write(json.dumps({**INITIALIZE, "params": params}).encode() + b"\n")
+        assert json.loads(await reader.readline())["error"]["message"] == attach_socket.COMMANDS_REFUSED
+        writer.close()
+
+    with_socket(tmp_path, talk)
+
+
+def test_what_a_crow_itself_comes_from_does_not_count(tmp_path):
+    """A Crow that another Crow's command runs is no keeper of that command."""
+    sees = "import os, sys; from crow.workspace.processes import is_command; print(is_command(int(sys.argv[1])))"
+    neighbour = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={MARK: "0123"})
+    try:
+        for mark, expected in (("0123", "False"), ("4567", "True"), ("", "True")):
+            environ = {**os.environ, MARK: mark}
+            run = subprocess.run([sys.executable, "-c", sees, str(neighbour.pid)], env=environ, capture_output=True)
+            assert run.stdout.decode().strip() == expected
+    finally:
+        neighbour.communicate(b"\n")
+    assert is_command(neighbour.pid), "of one that is gone nobody can tell"
+    assert is_command(0)
+    assert not is_command(os.getpid())
+    assert not is_command(os.getppid())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_refused_even_where_the_folder_lets_them_in(tmp_path):
+    async def talk(attach: AttachSocket) -> None:
+        for folder in (tmp_path, *tmp_path.parents[:-2]):  # what is above them is everybody's
+            folder.chmod(0o711)
+        answers = tmp_path / "answers"
+        answers.mkdir()
+        answers.chmod(0o777)
+        await start([AS_NOBODY + PEER, attach.path, str(answers / "closed folder")])
+        assert await told(answers / "closed folder") == "PermissionError"
+        for folder in (tmp_path / "run", tmp_path / "run" / "crow"):
+            folder.chmod(0o755)
+        os.chmod(attach.path, 0o777)
+        await start([AS_NOBODY + PEER, attach.path, str(answers / "open folder")])
+        assert "same user" in json.loads(await told(answers / "open folder"))["error"]["message"]
+
+    with_socket(tmp_path, talk)
+
+
+# --- hostile peers
+
+
+async def greeted(attach: AttachSocket) -> asyncio.StreamWriter:
+    # Not `open_unix_connection`: asyncio takes a queue that is full for a connection that is being made.
+    reader, writer = await asyncio.open_connection(sock=await _connected(attach.path))
+    writer.write(json.dumps(INITIALIZE).encode() + b"\n")
+    assert "welcome" in json.loads(await reader.readline())["result"]
+    return writer
+
+
+def test_whoever_says_nothing_is_dropped_and_whoever_has_greeted_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(attach_socket, "GREETING_TIMEOUT", 0.2)
+
+    async def talk(attach: AttachSocket) -> None:
+        writer = await greeted(attach)
+        silent, silent_writer = await asyncio.open_unix_connection(attach.path)
+        half, half_writer = await asyncio.open_unix_connection(attach.path)
+        half_writer.write(json.dumps(INITIALIZE).encode())  # and no end of the line
+        assert await silent.read() == b""
+        assert await half.read() == b""
+        assert len(attach._attached) == 1
+        for one in (writer, silent_writer, half_writer):
+            one.close()
+
+    with_socket(tmp_path, talk)
+
+
+def test_a_first_line_that_never_ends_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(attach_socket, "LONGEST_GREETING", 1000)
+
+    async def talk(attach: AttachSocket) -> None:
+        reader, writer = await asyncio.open_unix_connection(attach.path)
+        writer.write(b"x" * 100_000)
+        error = json.loads(await reader.readline())
+        assert error["id"] is None
+        assert "skipped" in error["error"]["message"]
+        writer.write(b"x" * 1_000_000 + b"\n" + json.dumps(INITIALIZE).encode() + b"\n")
+        assert "welcome" in json.loads(await reader.readline())["result"]
+        writer.write(json.dumps({**INITIALIZE, "params": {"protocolVersion": 1, "more": "x" * 5000}}).encode() + b"\n")
+        assert "welcome" in json.loads(await reader.readline())["result"]
+        writer.close()
+
+    with_socket(tmp_path, talk)
+
+
+def test_silent_connections_keep_nobody_out(tmp_path):
+    async def talk(attach: AttachSocket) -> None:
+        silent: list[socket.socket] = []
+        honest: list[asyncio.StreamWriter] = []
+        try:
+            for number in range(300):
+                peer = socket.socket(socket.AF_UNIX)
+                peer.setblocking(False)
+                silent.append(peer)
+                while True:
+                    try:
+                        peer.connect(attach.path)
+                        break
+                    except BlockingIOError:
+                        await asyncio.sleep(0)
+                if number % 100 == 99:
+                    honest.append(await greeted(attach))
+            assert len(attach._strangers) <= attach_socket.MOST_STRANGERS
+            assert len(attach._attached) == 3
+        finally:
+            for one in (*silent, *honest):
+                one.close()
+
+    with_socket(tmp_path, talk)
+
+
+def test_there_is_a_limit_for_those_that_stay_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(attach_socket, "MOST_ATTACHED", 2)
+
+    async def talk(attach: AttachSocket) -> None:
+        writers = [await greeted(attach), await greeted(attach)]
+        reader, writer = await asyncio.open_unix_connection(attach.path)
+        assert f"process {os.getpid()}" in json.loads(await reader.readline())["error"]["message"]
+        writers.pop().close()
+        while len(attach._attached) == 2:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0)
+        writers.append(await greeted(attach))
+        for one in (*writers, writer):
+            one.close()
+
+    with_socket(tmp_path, talk)
+
+
+# --- where it lies
+
+
+def test_the_socket_is_for_its_owner_alone_and_goes_with_it(tmp_path):
+    paths: list[Path] = []
+
+    async def talk(attach: AttachSocket) -> None:
+        path = Path(attach.path)
+        paths.append(path)
+        assert path.parent == tmp_path / "run" / "crow"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+    with_socket(tmp_path, talk)
+    assert not paths[0].exists()
+
+
+def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(tmp_path):
+    shared = f"/tmp/crow-{os.geteuid()}"
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "private")
+    long = tmp_path / ("x" * 100)
+    long.mkdir(mode=0o700)
+    taken = tmp_path / "taken"
+    taken.mkdir(mode=0o700)
+    (taken / "crow").symlink_to(tmp_path / "private")
+    for runtime in ("", "relative", "open", "link", "missing", "taken", long.name):
+        path = socket_path("1-token", {"XDG_RUNTIME_DIR": runtime and str(tmp_path / runtime)})
+        assert os.path.dirname(path) == shared, runtime
+        assert len(os.fsencode(path)) <= LONGEST_PATH
+    assert socket_path("1-t", {"XDG_RUNTIME_DIR": str(tmp_path / "private")}) == str(tmp_path / "private/crow/1-t")
+    with pytest.raises(FileNotFoundError):
+        os.stat("relative")
+
+
+@pytest.mark.parametrize("planted", ["a link", "a file", "open to all", "another user's"])
+def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch, planted):
+    folder = tmp_path / "shared"
+    monkeypatch.setattr(attach_socket, "_shared_folder", lambda: str(folder))
+    match planted:
+        case "a link":
+            (tmp_path / "elsewhere").mkdir(mode=0o700)
+            folder.symlink_to(tmp_path / "elsewhere")
+        case "a file":
+            folder.touch(mode=0o600)
+        case "open to all":
+            folder.mkdir()
+            folder.chmod(0o777)
+        case _:
+            if os.geteuid() != 0:
+                pytest.skip("only root can give a folder away")
+            folder.mkdir(mode=0o700)
+            os.chown(folder, 65534, 65534)
+    with pytest.raises(CrowError, match=str(folder)):
+        socket_path("1-token", {})
+
+
+# --- how others find it, and what a crash leaves
+
+
+def test_others_find_the_socket_in_the_lock_and_requests_to_stop_are_not_mistaken_for_it(tmp_path):
+    owner = Owner(str(tmp_path), stoppable=True)
+    assert socket_of(str(tmp_path), owner.token) == ""
+    with open(tmp_path / owner.token, "ab") as file:
+        file.write(b"before\n")
+    owner.publish_socket("/run/user/1 2/crow/token")
+    with open(tmp_path / owner.token, "ab") as file:
+        file.write(b"after\n")
+    assert socket_of(str(tmp_path), owner.token) == "/run/user/1 2/crow/token"
+    assert owner.requests() == ["before", "after"]
+    assert socket_of(str(tmp_path), "1-nobody") == ""
+    text = (tmp_path / owner.token).read_bytes()
+    (tmp_path / owner.token).write_bytes(text.replace(b"socket ", b"socket another-machine-", 1))
+    assert socket_of(str(tmp_path), owner.token) == "", "it leads nowhere from here"
+    owner.close()
+
+
+def test_the_socket_of_a_process_that_was_killed_is_swept_and_nothing_else_is(tmp_path):
+    owners, sockets = tmp_path / "owners", tmp_path / "sockets"
+    owners.mkdir()
+    sockets.mkdir()
+    living = Owner(str(owners))
+    with contextlib.ExitStack() as stack:
+        for name in ("1-dead", "another", living.token):
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(sockets / name))
+    (sockets / "3-dead").touch()
+    living.publish_socket(str(sockets / living.token))
+    for dead, path in (("1-dead", "1-dead"), ("2-dead", "another"), ("3-dead", "3-dead")):
+        (owners / dead).write_text(f"socket machine {sockets / path}\n")
+    sweep(str(owners))
+    assert sorted(os.listdir(owners)) == [living.token]
+    assert sorted(os.listdir(sockets)) == sorted(["3-dead", "another", living.token])
+    living.close()
+    eventually(lambda: not os.listdir(owners))
