@@ -272,7 +272,8 @@ def test_the_answer_to_a_load_comes_between_what_was_sent_before_and_after_it(tm
         def load(params: Json, pending: PendingRequest) -> Json:
             for number in range(50):
                 owner.update(f"before {number}")
-            pending.afterwards(lambda: [owner.update(f"after {number}") for number in range(50)])
+            for number in range(50):
+                pending.afterwards(lambda number=number: owner.update(f"after {number}"))
             return {}
 
         owner.answers["session/load"] = load

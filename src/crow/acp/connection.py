@@ -176,11 +176,6 @@ class Connection:
     async def room(self) -> None:
         await self._output.room()
 
-    @property
-    def unsent(self) -> int:
-        """Bytes that the peer has not taken yet."""
-        return self._output.unsent
-
     # --- what the peer asks of us
 
     def limit_lines(self, longest: int) -> None:
