@@ -4,11 +4,11 @@ Those, and nearly all of Crow behind them, are loaded while the client reads the
 """
 
 import asyncio
-import functools
 import gc
 import importlib
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LEAVE_TIMEOUT = 1.5
+"""Seconds that a client's own sessions get to end, before those that others watch are finished."""
 TRY_WITHOUT_KEY = "crow-demo"
 CONFIGURED = "crow-configured"
 LOGIN = "crow-login"
@@ -39,6 +41,7 @@ SESSION_METHODS = {
     "session/list": wire.ListSessionsRequest,
     "session/close": wire.SessionRequest,
     "session/delete": wire.SessionRequest,
+    "session/status": wire.SessionRequest,
     "session/prompt": wire.PromptRequest,
     "session/set_mode": wire.SetModeRequest,
     "session/set_config_option": wire.SetConfigOptionRequest,
@@ -58,8 +61,19 @@ class LazyHost:
         if self._host is None:
             from crow.acp.host import Host
 
-            self._host = Host(self.home, self.environ)
+            self._host = Host(self.home, self.environ, partial(Agent, self))
         return self._host
+
+    @property
+    def is_made(self) -> bool:
+        return self._host is not None
+
+    async def finish(self, agent: "Agent") -> None:
+        """The process is to end: turns that others watch are finished first. `agent` is that of its own client, which
+        has gone."""
+        if self._host is not None and self._host.ownership.has_others(agent.sessions):
+            await asyncio.wait([asyncio.ensure_future(agent.close())], timeout=LEAVE_TIMEOUT)
+            await self._host.ownership.hand_over()
 
     async def end(self) -> None:
         """Ends every turn and lets go of what the sessions hold."""
@@ -81,7 +95,13 @@ class Agent:
         self._connection: Connection | None = None
         self._client: wire.InitializeRequest | None = None
         """What the client said of itself; None before `initialize`."""
+        self._greeting = b""
+        """The same, as it came."""
         self._sessions: Sessions | None = None
+
+    @property
+    def sessions(self) -> "Sessions | None":
+        return self._sessions
 
     def connect(self, reader: int, writer: int) -> Connection:
         requests = {
@@ -90,7 +110,7 @@ class Agent:
             "logout": Route(wire.LogoutRequest, self._logout),
         }
         for method, params in SESSION_METHODS.items():
-            requests[method] = Route(params, functools.partial(self._serve_session, method))
+            requests[method] = Route(params, partial(self._serve_session, method))
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
@@ -107,12 +127,13 @@ class Agent:
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
         meta = self._greet(request)
+        self._greeting = bytes(pending.params)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
         if self._sessions is None:
             pending.afterwards(self._load_sessions)
         else:
-            self._sessions.initialize(request)
+            self._sessions.initialize(request, self._greeting)
         here = wire.Empty()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
@@ -122,7 +143,13 @@ class Agent:
                     image=self._models.may_see(), audio=self._models.may_hear(), embedded_context=True
                 ),
                 session_capabilities=wire.SessionCapabilities(
-                    list=here, resume=here, fork=here, close=here, delete=here, additional_directories=here
+                    list=here,
+                    resume=here,
+                    fork=here,
+                    close=here,
+                    delete=here,
+                    status=here,
+                    additional_directories=here,
                 ),
                 mcp_capabilities=wire.McpCapabilities(http=True, sse=True),
                 auth=wire.AgentAuthCapabilities(logout=here),
@@ -169,7 +196,7 @@ class Agent:
 
     def _load_sessions(self) -> None:
         """In a thread; what the client sends meanwhile waits its turn, and the event loop is free."""
-        if self._connection is not None:
+        if self._connection is not None and not self._host.is_made:
             loading = asyncio.get_running_loop().run_in_executor(None, _import_sessions)
             self._connection.hold_until(loading)
 
@@ -187,7 +214,7 @@ class Agent:
 
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
-            self._sessions = Sessions(self._host.get(), self._setup, self._connection, client)
+            self._sessions = Sessions(self._host.get(), self._setup, self._connection, client, self._greeting)
         return self._sessions
 
     def _initialized(self) -> wire.InitializeRequest:

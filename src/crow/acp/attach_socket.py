@@ -11,27 +11,21 @@ import contextlib
 import logging
 import os
 import socket
-import stat
 import struct
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
-import msgspec
+from collections.abc import Callable
 
 from crow import __version__
 from crow.acp import jsonrpc, wire
-from crow.acp.connection import Connection
 from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.ownership import AttachedAgent, Greeting
 from crow.disk import Disk
-from crow.errors import CrowError, FileSystemSilent
+from crow.errors import FileSystemSilent
 from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.processes import is_another_mark, is_command
 
 logger = logging.getLogger(__name__)
 
-LONGEST_PATH = 107
-"""Bytes that the path of a unix socket may have."""
 MOST_ATTACHED = 64
 """Connections at a time of those that have said who they are."""
 MOST_STRANGERS = 32
@@ -43,42 +37,28 @@ GREETING_TIMEOUT = 5.0
 LONGEST_GREETING = 1024 * 1024
 """Bytes of a line before that."""
 GOODBYE_TIMEOUT = 1.0
-"""Seconds that a peer that is refused gets to read why."""
+"""Seconds that a peer gets to read the last that it is told."""
 NO_DESCRIPTORS = 1.0
 """Seconds until the next look at who waits, if the system has no more descriptors for us."""
-
-
-class AttachedAgent(Protocol):
-    """What serves one connection: an agent with the sessions of this process."""
-
-    def connect(self, reader: int, writer: int) -> Connection: ...
-
-    async def close(self) -> None:
-        """The connection is over: what belonged to it is let go of."""
-        ...
-
-
-Greeting = Callable[[wire.InitializeRequest], object]
-"""Called with `initialize`: gives the `_meta` of its answer, or raises RpcError."""
 
 
 class AttachSocket:
     """`serve` makes the agent of a connection, which calls the greeting that it is given when it is initialized."""
 
-    def __init__(self, token: str, serve: Callable[[Greeting], AttachedAgent], environ: Mapping[str, str]) -> None:
-        """Binds and listens. CrowError if there is no folder for it, OSError if it cannot be bound."""
+    def __init__(self, path: str, serve: Callable[[Greeting], AttachedAgent]) -> None:
+        """Listens at the path, which lies in a folder that is this user's alone. OSError if that cannot be done."""
         self._serve = serve
         self._loop = asyncio.get_running_loop()
         self._proc = Disk("/proc")
         self._strangers: dict[asyncio.Task[None], None] = {}
         self._attached: set[asyncio.Task[None]] = set()
         self._listens = False
-        self.path = socket_path(token, environ)
+        self._path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._listener.setblocking(False)  # noqa: FBT003 -- the method takes it so
-            self._listener.bind(self.path)
-            os.chmod(self.path, 0o600)
+            self._listener.bind(self._path)
+            os.chmod(self._path, 0o600)
             self._listener.listen(QUEUE)
         except BaseException:
             self._listener.close()
@@ -90,7 +70,7 @@ class AttachSocket:
         self._rest()
         self._listener.close()
         with contextlib.suppress(OSError):
-            os.unlink(self.path)
+            os.unlink(self._path)
         connections = [*self._strangers, *self._attached]
         for connection in connections:
             connection.cancel()
@@ -194,6 +174,9 @@ class AttachSocket:
         finally:
             deadline.cancel()
             await agent.close()
+            with contextlib.suppress(TimeoutError):
+                async with timeout(GOODBYE_TIMEOUT):
+                    await connection.flushed()
             await connection.close()
 
 
@@ -205,10 +188,7 @@ def _greeting(meta: object) -> object:
 
     A client that is no Crow says nothing of versions, and needs nothing but the protocol.
     """
-    try:
-        facts = msgspec.convert(meta, wire.RelayMeta).crow
-    except msgspec.ValidationError:
-        facts = wire.RelayFacts()
+    facts = wire.relay_facts(meta)
     if facts.attach > wire.ATTACH_VERSION:
         said = (
             f"The session lives in an older Crow (process {os.getpid()}, version {__version__}) to which version "
@@ -226,39 +206,3 @@ def _credentials(peer: socket.socket) -> tuple[int, int]:
         "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     )
     return process, user
-
-
-# --- where it lies
-
-
-def socket_path(token: str, environ: Mapping[str, str]) -> str:
-    """The path for the socket of an owner, in a folder that only this user can enter; CrowError if there is none."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        raise CrowError("This system does not say who connects to a socket: nobody can attach.")
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    shared = _shared_folder()
-    folders = [os.path.join(runtime, "crow")] if os.path.isabs(runtime) and _is_private(runtime) else []
-    for folder in (*folders, shared):
-        path = os.path.join(folder, token)
-        with contextlib.suppress(OSError):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(folder, 0o700)
-            if _is_private(folder) and len(os.fsencode(path)) <= LONGEST_PATH:
-                return path
-    raise CrowError(
-        f"Nobody can attach to the sessions of this Crow: {shared} is not a folder that is yours alone.",
-        remedy="Remove it, or set XDG_RUNTIME_DIR.",
-    )
-
-
-def _shared_folder() -> str:
-    return f"/tmp/crow-{os.geteuid()}"  # noqa: S108 -- TMPDIR may be too long a path; whose this one is, is looked at
-
-
-def _is_private(folder: str) -> bool:
-    """Whether it is a folder, not a link to one, of this user's, that nobody else can enter."""
-    try:
-        status = os.lstat(folder)
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -113,6 +113,10 @@ class Connection:
         self._input.start()
         await self._ended.wait()
 
+    async def flushed(self) -> None:
+        """Returns when the peer has everything that was sent, or is gone."""
+        await self._output.flushed()
+
     async def close(self) -> None:
         """Ends what is still being answered and sends what can be sent at once."""
         self._on_end()

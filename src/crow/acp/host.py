@@ -16,14 +16,25 @@ from weakref import WeakValueDictionary
 from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround, given_servers
 from crow.acp.jsonrpc import invalid_params
+from crow.acp.ownership import AttachedAgent, Greeting, Ownership
 from crow.acp.sink import UpdateSink
 from crow.config.home import remove_temporaries
 from crow.config.settings import McpServerSettings
 from crow.disk import Disk
-from crow.errors import BacklogLost, FileSystemSilent, SessionBusy, SessionTaken, StorageFailed, StoreSilent
+from crow.errors import (
+    BacklogLost,
+    FileSystemSilent,
+    SessionBusy,
+    SessionElsewhere,
+    SessionTaken,
+    SetupNeeded,
+    StorageFailed,
+    StoreSilent,
+)
 from crow.events import Notice, milliseconds_now
 from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
+from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
 from crow.session.open import Environment, FolderSetup, open_session
 from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
@@ -76,11 +87,15 @@ class Client(NamedTuple):
 class Host:
     """Nothing of the store is touched before the first session method."""
 
-    def __init__(self, home: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, home: str, environ: Mapping[str, str], serve: Callable[[Greeting], AttachedAgent] | None = None
+    ) -> None:
+        """`serve` makes the agents of connections from other processes; without it there are none."""
         self.home = home
         self.environ = environ
         self.store = open_store(home)
         self.store.on_stop(self.cancel)
+        self.ownership = Ownership(self, serve)
         self._keeper = Keeper()
         self._live: dict[str, _LiveSession] = {}
         self._sweeping: asyncio.Task[None] | None = None
@@ -93,6 +108,10 @@ class Host:
         live = self._live.get(session_id)
         return live.session if live is not None else None
 
+    @property
+    def live(self) -> Sequence[Session]:
+        return [live.session for live in self._live.values()]
+
     def cancel(self, session_id: str) -> None:
         if (session := self.find(session_id)) is not None:
             session.cancel()
@@ -102,6 +121,7 @@ class Host:
         sessions = [live.session for live in self._live.values()]
         self._live.clear()
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        await self.ownership.close()
         await asyncio.gather(self.store.close(), self._keeper.close(), return_exceptions=True)
 
     def open_close_lock(self, session_id: str) -> asyncio.Lock:
@@ -123,20 +143,32 @@ class Host:
         return seat
 
     async def load(
-        self, request: wire.LoadSessionRequest, client: Client, seat: Seat | None, *, replay: bool
+        self,
+        request: wire.LoadSessionRequest,
+        client: Client,
+        seat: Seat | None,
+        *,
+        replay: bool,
+        seen: Seen | None = None,
     ) -> Loaded:
         """Goes on with a session, and joins it if it lives here. `seat` is the place that the connection has in it.
+        SessionElsewhere if it lives in another process.
 
-        `replay`: the client is to be shown all of it first. Called with the session's lock.
+        `replay`: the client is to be shown all of it first; else, if it has `seen` the session elsewhere, what it has
+        missed. Called with the session's lock.
         """
         session_id = request.session_id
         live = self._live.get(session_id)
         if live is not None and any(face is not (seat and seat.face) for face in live.session.faces.present):
             if seat is not None:
                 live.session.faces.leave(seat.face)
-            return await self._join(live, request, client.capabilities, replay=replay)
+            return await self._join(live, request, client.capabilities, replay=replay, seen=seen)
         roots = await self._roots(request)
-        setup = await client.set_up()
+        try:
+            setup = await client.set_up()
+        except SetupNeeded:
+            await self._check_elsewhere(session_id)  # where there is a model
+            raise
         entry = await self._stored(session_id, roots[0])
         if live is not None:
             await self.store.events(session_id)  # one that cannot be read stays open as it is
@@ -149,8 +181,13 @@ class Host:
         opened = await self._put_together(
             session_id, folders, setup, persistence, request, client.capabilities, is_shown=True
         )
-        faces = opened.session.faces
-        return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, past=persistence.past))
+        faces, past = opened.session.faces, persistence.past
+        return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, seen=seen, past=past))
+
+    async def _check_elsewhere(self, session_id: str) -> None:
+        there = (await self.store.living()).get(session_id)
+        if there is not None and there.socket:
+            raise SessionElsewhere(there.owner, there.process, there.socket)
 
     async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
@@ -167,7 +204,13 @@ class Host:
         return await self._put_together(new_id, folders, setup, persistence, request, client.capabilities)
 
     async def _join(
-        self, live: _LiveSession, request: wire.LoadSessionRequest, capabilities: Capabilities, *, replay: bool
+        self,
+        live: _LiveSession,
+        request: wire.LoadSessionRequest,
+        capabilities: Capabilities,
+        *,
+        replay: bool,
+        seen: Seen | None,
     ) -> Loaded:
         session, ground = live
         roots = await self._roots(request)
@@ -178,7 +221,7 @@ class Host:
         if request.mcp_servers:
             left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
             sink.take(Notice("info", left_out))
-        return Loaded(Seat(session, face, sink), entry, lambda: session.faces.show(face, replay=replay))
+        return Loaded(Seat(session, face, sink), entry, lambda: session.faces.show(face, replay=replay, seen=seen))
 
     async def _entry_of(self, session_id: str, ground: SessionGround) -> SessionEntry:
         """The stored entry of a live session; one made up for a session that no disk takes."""
@@ -290,6 +333,12 @@ class Host:
             await taken_away.close()
         await self.store.delete(session_id)
         await self._remove_outputs(session_id)
+
+    async def release(self, session: Session) -> None:
+        """Lets go of a session that others may go on with. Called with the session's lock."""
+        if self.find(session.id) is session:
+            del self._live[session.id]
+            await session.close()
 
     async def drop(self, session: Session) -> None:
         """Lets go of a session that goes on elsewhere: what is written here no longer counts."""

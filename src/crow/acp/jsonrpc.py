@@ -228,6 +228,14 @@ def unknown_session(session_id: str) -> RpcError:
     return RpcError(ErrorCode.RESOURCE_NOT_FOUND, f"There is no session {shown!r}", {"uri": shown})
 
 
+def released(session_id: str) -> RpcError:
+    """For a relay: the session no longer lives here, and can be claimed."""
+    return RpcError(ErrorCode.RESOURCE_NOT_FOUND, f"The session {session_id[:100]!r} was released", RELEASED)
+
+
+RELEASED = {"crow": "released"}
+
+
 def being_loaded() -> RpcError:
     said = "This session is being loaded. Send this again once the load is answered."
     return RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said})

@@ -5,18 +5,21 @@ says so. Nothing is changed by then.
 """
 
 import asyncio
+import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol, cast
 
 import msgspec
 
 from crow import __version__
 from crow.acp import jsonrpc, wire
-from crow.acp.connection import Connection
+from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
+from crow.acp.translate_session import status
 from crow.errors import SessionElsewhere
+from crow.store.base import Living
 from crow.timeouts import timeout_at
 from crow.workspace.processes import own_mark
 
@@ -142,7 +145,18 @@ async def _connected(path: str) -> socket.socket:
 
 
 def _own_facts() -> dict[str, object]:
-    return {"attach": wire.ATTACH_VERSION, "version": __version__, "process": os.getpid(), "mark": own_mark()}
+    return {
+        "attach": wire.ATTACH_VERSION,
+        "version": __version__,
+        "process": os.getpid(),
+        "mark": own_mark(),
+        "state": True,
+    }
+
+
+def takes_state(greeting: bytes) -> bool:
+    """Whether a client wants to be told of each change of a session's state."""
+    return _crow_in(_meta_in(msgspec.json.decode(greeting, type=dict[str, msgspec.Raw]))).get("state") is True
 
 
 class _Greeted(msgspec.Struct, frozen=True):
@@ -169,15 +183,67 @@ def silent(there: SessionElsewhere) -> RpcError:
 def with_facts(params: bytes, facts: Mapping[str, object]) -> msgspec.Raw:
     """The parameters with facts added below `_meta.crow`."""
     fields = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
-    meta = _object(fields.get("_meta", msgspec.Raw(b"{}")))
-    crow = meta.get("crow")
-    meta["crow"] = {**(cast("dict[str, object]", crow) if isinstance(crow, dict) else {}), **facts}
+    meta = _meta_in(fields)
+    meta["crow"] = {**_crow_in(meta), **facts}
     fields["_meta"] = msgspec.Raw(msgspec.json.encode(meta))
     return msgspec.Raw(msgspec.json.encode(fields))
 
 
-def _object(raw: msgspec.Raw) -> dict[str, object]:
+def _meta_in(fields: Mapping[str, msgspec.Raw]) -> dict[str, object]:
     try:
-        return msgspec.json.decode(raw, type=dict[str, object])
+        return msgspec.json.decode(fields.get("_meta", b"{}"), type=dict[str, object])
     except msgspec.MsgspecError:
         return {}
+
+
+def _crow_in(meta: Mapping[str, object]) -> dict[str, object]:
+    crow = meta.get("crow")
+    return cast("dict[str, object]", crow) if isinstance(crow, dict) else {}
+
+
+# --- asking without attaching
+
+STATUS_TIMEOUT = 1.0
+"""Seconds that an owner gets to say what a session does, before the store is believed."""
+_ASKING = b'{"protocolVersion":1,"clientInfo":{"name":"crow"}}'
+
+
+async def status_at(there: Living, session_id: str) -> wire.SessionStatusResponse:
+    """What a session does that lives in another process; as far as the store knows if that does not answer."""
+    asked = await statuses_at(there, [session_id])
+    return asked.get(session_id) or status("running" if there.running_since else "idle", int(there.process))
+
+
+async def statuses_at(there: Living, session_ids: Iterable[str]) -> dict[str, wire.SessionStatusResponse]:
+    """What sessions do that live in another process, by id. Those that it does not tell of in time are left out."""
+    found: dict[str, wire.SessionStatusResponse] = {}
+    deadline = asyncio.get_running_loop().time() + STATUS_TIMEOUT
+    if not there.socket:
+        return found
+    with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
+        owner = SessionElsewhere(there.owner, there.process, there.socket)
+        link = await connect(owner, _ASKING, _Nobody(), deadline)
+        try:
+            async with timeout_at(deadline):
+                for session_id in session_ids:
+                    params = wire.SessionRequest(session_id=session_id)
+                    found[session_id] = await link.request("session/status", params, wire.SessionStatusResponse)
+        finally:
+            await link.close()
+    return found
+
+
+class _Nobody:
+    """Who is told nothing."""
+
+    def pass_update(self, line: bytes) -> None:
+        pass
+
+    def take(self, link: OwnerLink, message: Request | Notification) -> None:
+        pass
+
+    def throttle(self, link: OwnerLink) -> None:
+        pass
+
+    def lost(self, link: OwnerLink) -> None:
+        pass

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from crow.acp import jsonrpc
+from crow.acp import jsonrpc, wire
 from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
-from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent, with_facts
+from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent, takes_state, with_facts
 from crow.errors import CrowError, SessionElsewhere
 from crow.lines import FLOOD
+from crow.session.faces.missed import Seen
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +43,25 @@ class _About(msgspec.Struct, frozen=True, rename="camel"):
     session_id: str = ""
 
 
+class _State(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of `_crow/state` that the relay needs."""
+
+    session_id: str = ""
+    state: str = ""
+    turn: str = ""
+
+
+class _Opened(msgspec.Struct, frozen=True):
+    meta: wire.OpenedMeta = msgspec.field(name="_meta", default_factory=wire.OpenedMeta)
+
+
 class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
     request_id: msgspec.Raw
 
 
 _about = msgspec.json.Decoder(_About)
+_state = msgspec.json.Decoder(_State)
+_opened = msgspec.json.Decoder(_Opened)
 _withdrawn = msgspec.json.Decoder(_Withdrawn)
 
 
@@ -68,6 +83,8 @@ class _AttachedSession:
         """None while it is being attached."""
         self.is_opening = True
         """The request that opens it is not answered yet."""
+        self.seen = Seen("", ended=True)
+        """How far the owner has told of it."""
         self.waiting: list[Request | Notification] = []
         """What came while it was being attached."""
         self.cut_off: list[Request] = []
@@ -77,14 +94,17 @@ class _AttachedSession:
 class Relay:
     """The sessions of one editor that live in other processes.
 
-    `greeting` is the parameters of the editor's `initialize`. `reopen` opens a session here whose owner has ended, with
-    the parameters that opened it there: SessionElsewhere if it lives in another process again.
+    `greeting` is the parameters of the editor's `initialize`. `take_over` opens a session here whose owner has ended,
+    with the parameters that opened it there, and shows what was missed: SessionElsewhere if another process has it.
     """
 
-    def __init__(self, editor: Connection, greeting: bytes, reopen: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(
+        self, editor: Connection, greeting: bytes, take_over: Callable[[bytes, Seen], Awaitable[None]]
+    ) -> None:
         self.greeting = greeting
+        self._editor_takes_state = takes_state(greeting)
         self._editor = editor
-        self._reopen = reopen
+        self._take_over = take_over
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[str, _AttachedSession] = {}
         self._links: dict[str, asyncio.Task[OwnerLink]] = {}
@@ -157,10 +177,12 @@ class Relay:
             session.is_opening = False
             if response.error is not None:
                 self._drop(session)
+            else:
+                session.seen = _seen_in(response)
             self._editor.send(jsonrpc.write_response(pending.id, response))
             answered.set_result(None)
 
-        key = link.pass_on(method, with_facts(session.params, {"attach": True}), settle)
+        key = link.pass_on(method, msgspec.Raw(session.params), settle)
         pending.on_cancel = lambda: link.notify("$/cancel_request", {"requestId": int(key)})
         self._bind(session, link)
         await answered
@@ -242,10 +264,11 @@ class Relay:
                 self._drop(session)
             case "session/load" | "session/resume":
                 session.params = bytes(request.params)
+                session.seen = _seen_in(response)
             case "session/fork":
                 copy = _AttachedSession(_session_in(response.result), bytes(request.params))
                 copy.link, copy.is_opening = session.link, False
-                copy.params = with_session(copy.params, copy.id)
+                copy.params, copy.seen = with_session(copy.params, copy.id), _seen_in(response)
                 self._sessions[copy.id] = copy
             case _:
                 pass
@@ -285,8 +308,19 @@ class Relay:
             key = link.questions.pop(bytes(_withdrawn.decode(message.params).request_id), None)
             if key is not None:
                 self._editor.withdraw(key)
+        elif message.method == "_crow/state":
+            self._note_state(_state.decode(message.params))
+            if self._editor_takes_state:
+                self._editor.send(jsonrpc.write_notification(message.method, message.params))
+        elif message.method == "_crow/released":
+            self._release(link, _session_in(message.params))
         else:
             self._editor.send(jsonrpc.write_notification(message.method, message.params))
+
+    def _note_state(self, told: _State) -> None:
+        session = self._sessions.get(told.session_id)
+        if session is not None:
+            session.seen = Seen(told.turn or session.seen.turn, ended=told.state == "idle")
 
     def throttle(self, link: OwnerLink) -> None:
         """An editor that does not read slows down the owner, which knows what to do about it."""
@@ -310,9 +344,15 @@ class Relay:
         link.questions.clear()
         for session in list(self._sessions.values()):
             if session.link is link:
-                session.link = None
-                if not session.is_opening:
-                    self._run(self._go_on(session, link.there))
+                self._release(link, session.id)
+
+    def _release(self, link: OwnerLink, session_id: str) -> None:
+        """The session no longer lives where it did. One that is being opened is claimed by whoever opens it."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.link is link:
+            session.link = None
+            if not session.is_opening:
+                self._run(self._go_on(session, link.there))
 
     async def _go_on(self, session: _AttachedSession, before: SessionElsewhere) -> None:
         """Goes on with a session whose owner has ended: here, or where somebody else has gone on with it."""
@@ -337,7 +377,7 @@ class Relay:
         while True:
             there = before
             try:
-                await self._reopen(session.params)
+                await self._take_over(session.params, session.seen)
             except SessionElsewhere as elsewhere:
                 there = elsewhere
             else:
@@ -346,8 +386,8 @@ class Relay:
                 # Of a process that has just ended the lock is free a moment later than its socket.
                 if there.owner != before.owner:
                     link = await self._link_to(there, deadline)
-                    facts = {"attach": True, "catchUp": True}
-                    await link.request("session/resume", with_facts(session.params, facts), msgspec.Raw)
+                    seen = {"turn": session.seen.turn, "ended": session.seen.ended}
+                    await link.request("session/resume", with_facts(session.params, {"seen": seen}), msgspec.Raw)
                     if not link.has_ended:
                         return link
             except (ConnectionLost, NobodyListens):
@@ -405,13 +445,14 @@ def _session_in(params: msgspec.Raw) -> str:
         return ""
 
 
+def _seen_in(response: Response) -> Seen:
+    """What an owner's answer says of how far the session is. Whether a turn runs is told after it."""
+    return Seen(_opened.decode(response.result).meta.crow.turn, ended=True)
+
+
 def _is_released(response: Response) -> bool:
     return response.error is not None and _says_released(response.error.data)
 
 
 def _says_released(data: object) -> bool:
-    match data:
-        case {"crow": "released"}:
-            return True
-        case _:
-            return False
+    return data == jsonrpc.RELEASED

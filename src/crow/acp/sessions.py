@@ -2,19 +2,25 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from crow.acp import translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
-from crow.acp.connection import Connection, PendingRequest
-from crow.acp.host import Client, Host, Seat, absolute
-from crow.acp.jsonrpc import being_loaded, errors_as_answers, invalid_params, unknown_session
-from crow.errors import SessionTaken
+from crow.acp.connection import Answered, Connection, PendingRequest
+from crow.acp.host import Client, Host, Loaded, Seat, absolute
+from crow.acp.jsonrpc import being_loaded, errors_as_answers, invalid_params, released, unknown_session
+from crow.errors import SessionElsewhere, SessionTaken
 from crow.messages import StopReason
+from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
 from crow.session.session import RunningTurn, Session
+
+if TYPE_CHECKING:
+    from crow.acp.relay import Relay
 
 PAGE_SIZE = 50
 
@@ -33,14 +39,19 @@ class Sessions:
         set_up: Callable[[], Awaitable[SessionSetup]],
         connection: Connection,
         client: wire.InitializeRequest,
+        greeting: bytes,
     ) -> None:
+        """`greeting` is what the client said of itself, as it came."""
         self._host = host
         self._set_up = set_up
         self._connection = connection
-        self.initialize(client)
+        self._relay: Relay | None = None
+        """To the sessions that live in other processes; made for the first one."""
+        self.initialize(client, greeting)
+        host.ownership.watchers.add(self)
         self._seats: dict[str, Seat] = {}
         """The places that the connection has, by session."""
-        self._loading: dict[asyncio.Task[wire.LoadSessionResponse], str] = {}
+        self._loading: dict[asyncio.Task[wire.LoadSessionResponse | Answered], str] = {}
         """The ids of sessions that are being loaded."""
         self._methods: dict[str, Callable[..., object]] = {
             "session/new": self._new,
@@ -50,13 +61,19 @@ class Sessions:
             "session/list": self._list,
             "session/close": self._close,
             "session/delete": self._delete,
+            "session/status": self._status,
             "session/prompt": self._prompt,
             "session/set_mode": self._set_mode,
             "session/set_config_option": self._set_option,
         }
 
-    def initialize(self, client: wire.InitializeRequest) -> None:
+    def initialize(self, client: wire.InitializeRequest, greeting: bytes) -> None:
         """What the client says that it can do counts for the sessions that are opened from now on."""
+        self._greeting = greeting
+        self._is_relay = wire.relay_facts(client.meta).attach > 0
+        """The client is another Crow that passes its editor's messages on."""
+        if self._relay is not None:
+            self._relay.greeting = greeting
         self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
@@ -84,6 +101,9 @@ class Sessions:
 
     async def end(self) -> None:
         """The connection is gone: its faces leave. What nobody watches any longer is ended."""
+        self._host.ownership.watchers.discard(self)
+        if self._relay is not None:
+            await self._relay.close()
         seats = list(self._seats.values())
         self._seats.clear()
         last = [seat.session for seat in seats if self._host.leave(seat)]
@@ -98,34 +118,78 @@ class Sessions:
 
     def _load(
         self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
-    ) -> Awaitable[wire.LoadSessionResponse]:
+    ) -> Awaitable[wire.LoadSessionResponse | Answered]:
         """Goes on with a session, wherever it was last open. `replay`: the client is shown all of it first.
 
         Until that is answered, whatever comes for the session is refused: it would reach the one that is put away.
         """
-        loading = asyncio.get_running_loop().create_task(self._load_or_join(request, pending, replay=replay))
+        params = bytes(pending.params)
+        loading = asyncio.get_running_loop().create_task(self._load_or_attach(request, pending, params, replay=replay))
         self._loading[loading] = request.session_id
         loading.add_done_callback(self._loading.pop)
         return loading
 
-    async def _load_or_join(
-        self, request: wire.LoadSessionRequest, pending: PendingRequest, *, replay: bool
-    ) -> wire.LoadSessionResponse:
+    async def _load_or_attach(
+        self, request: wire.LoadSessionRequest, pending: PendingRequest, params: bytes, *, replay: bool
+    ) -> wire.LoadSessionResponse | Answered:
         session_id = request.session_id
+
+        async def load() -> Loaded:
+            seat = self._seat(session_id)
+            return await self._host.load(request, self._client, seat, replay=replay, seen=self._seen(request))
+
         async with self._host.open_close_lock(session_id):
+            if self._is_relay and self._host.find(session_id) is None:
+                raise released(session_id)
             with errors_as_answers(session_id):
-                loaded = await self._host.load(request, self._client, self._seat(session_id), replay=replay)
+                try:
+                    loaded = await load()
+                except SessionElsewhere as there:
+                    method = "session/load" if replay else "session/resume"
+                    loaded = await self._get_relay().attach(there, method, params, pending, load)
+            if isinstance(loaded, Answered):
+                return loaded
             seat = self._seats[session_id] = loaded.seat
-        try:
-            await loaded.show()
-        except BaseException:
-            del self._seats[session_id]
-            await self._host.left(seat)
-            raise
+        await self._show(loaded)
         pending.afterwards(lambda: seat.sink.send_title(loaded.entry))
         self._announce(seat, pending)
         modes, options = seat.sink.state(seat.session.options.all())
-        return wire.LoadSessionResponse(modes=modes, config_options=options)
+        return wire.LoadSessionResponse(modes=modes, config_options=options, meta=self._opened_meta(seat))
+
+    async def _show(self, loaded: Loaded) -> None:
+        """Without the session's lock: a client may take its time to read."""
+        try:
+            await loaded.show()
+        except BaseException:
+            del self._seats[loaded.seat.session.id]
+            await self._host.left(loaded.seat)
+            raise
+
+    def _seen(self, request: wire.LoadSessionRequest) -> Seen | None:
+        """How much of a session the client of a relay was shown, before the session's process ended."""
+        seen = wire.load_facts(request.meta).seen if self._is_relay else None
+        return None if seen is None else Seen(seen.turn, seen.ended)
+
+    def _opened_meta(self, seat: Seat) -> wire.OpenedMeta | None:
+        return wire.OpenedMeta(crow=wire.OpenedFacts(turn=seat.session.last_turn)) if self._is_relay else None
+
+    def _get_relay(self) -> "Relay":
+        if self._relay is None:
+            from crow.acp.relay import Relay
+
+            self._relay = Relay(self._connection, self._greeting, self._take_over)
+        return self._relay
+
+    async def _take_over(self, params: bytes, seen: Seen) -> None:
+        """Goes on here with a session whose process has ended. SessionElsewhere if another one was faster."""
+        request = msgspec.json.decode(params, type=wire.LoadSessionRequest)
+        async with self._host.open_close_lock(request.session_id):
+            loaded = await self._host.load(request, self._client, None, replay=False, seen=seen)
+            seat = self._seats[request.session_id] = loaded.seat
+        await self._show(loaded)
+        seat.sink.state(seat.session.options.all())  # which the client knows
+        for action in self._afterwards(seat):
+            action()
 
     async def _fork(self, request: wire.LoadSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
         with errors_as_answers(request.session_id):
@@ -136,18 +200,29 @@ class Sessions:
         self._seats[seat.session.id] = seat
         self._announce(seat, pending)
         modes, options = seat.sink.state(seat.session.options.all())
-        return wire.NewSessionResponse(session_id=seat.session.id, modes=modes, config_options=options)
+        return wire.NewSessionResponse(
+            session_id=seat.session.id, modes=modes, config_options=options, meta=self._opened_meta(seat)
+        )
 
     def _announce(self, seat: Seat, pending: PendingRequest) -> None:
         """What the client can only understand once it has the answer."""
-        pending.afterwards(lambda: seat.session.welcome(seat.face))
-        pending.afterwards(seat.sink.send_usage)
-        pending.afterwards(self._host.sweep)
+        for action in self._afterwards(seat):
+            pending.afterwards(action)
+
+    def _afterwards(self, seat: Seat) -> Sequence[Callable[[], None]]:
+        host = self._host
+        return (
+            lambda: seat.session.welcome(seat.face),
+            seat.sink.send_usage,
+            host.sweep,
+            host.ownership.open_socket,
+        )
 
     # --- working in a session
 
     def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
         seat = self._find(request.session_id)
+        self._host.ownership.check_accepts_turns()
         sent = translate.sent_by(request.prompt)
         if not sent:
             raise invalid_params("the prompt is empty")
@@ -183,7 +258,33 @@ class Sessions:
                 await self._host.drop(session)
                 raise
 
+    # --- others that go on with it
+
+    @property
+    def watches(self) -> bool:
+        return bool(self._seats)
+
+    def released(self, session_id: str) -> None:
+        """The session is no longer ours; a relay goes on with it elsewhere."""
+        if self._seats.pop(session_id, None) is not None and self._is_relay:
+            self._connection.notify("_crow/released", wire.ReleasedNotification(session_id=session_id))
+
     # --- listing and ending
+
+    async def _status(self, request: wire.SessionRequest, pending: PendingRequest) -> wire.SessionStatusResponse:
+        """Without effect on the session. Of one that lives elsewhere its process is asked, if that answers."""
+        session = self._host.find(request.session_id)
+        if session is not None:
+            clients = [face.name for face in session.faces.present]
+            return translate_session.status(session.faces.state, os.getpid(), clients)
+        with errors_as_answers(request.session_id):
+            await self._host.store.find(request.session_id)
+            there = (await self._host.store.living()).get(request.session_id)
+        if there is None:
+            return translate_session.status("saved")
+        from crow.acp.owner_link import status_at
+
+        return await status_at(there, request.session_id)
 
     async def _list(self, request: wire.ListSessionsRequest, pending: PendingRequest) -> wire.ListSessionsResponse:
         cwd = None if request.cwd is None else os.path.normpath(absolute("cwd", request.cwd))

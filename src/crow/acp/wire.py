@@ -92,6 +92,14 @@ class RelayMeta(Wire, frozen=True):
     crow: RelayFacts = RelayFacts()
 
 
+def relay_facts(meta: object) -> RelayFacts:
+    """What a client's `_meta` says of it as a relay; nothing of one that is none."""
+    try:
+        return msgspec.convert(meta, RelayMeta).crow
+    except msgspec.ValidationError:
+        return RelayFacts()
+
+
 class PromptCapabilities(Wire, frozen=True):
     image: bool = False
     audio: bool = False
@@ -104,6 +112,7 @@ class SessionCapabilities(Wire, frozen=True):
     fork: Empty | None = None
     close: Empty | None = None
     delete: Empty | None = None
+    status: Empty | None = None
     additional_directories: Empty | None = None
 
 
@@ -232,18 +241,58 @@ class NewSessionRequest(Wire, frozen=True):
     additional_directories: list[str] | None = None
 
 
+class OpenedFacts(Wire, frozen=True):
+    turn: str = ""
+    """The last turn that began."""
+
+
+class OpenedMeta(Wire, frozen=True):
+    """What a relay is told of a session that it has attached."""
+
+    crow: OpenedFacts = OpenedFacts()
+
+
 class NewSessionResponse(Wire, frozen=True):
     """Also the answer to `session/fork`."""
 
     session_id: str
     modes: SessionModes | None = None
     config_options: list[ConfigOption] | None = None
+    meta: OpenedMeta | None = msgspec.field(name="_meta", default=None)
+
+
+class SeenTurn(Wire, frozen=True):
+    """How much of a session a client was shown when the process in which it lived ended."""
+
+    turn: str = ""
+    """The last turn that began."""
+    ended: bool = False
+    """The client knows how that turn ended: it has seen all of it."""
+
+
+class LoadFacts(Wire, frozen=True):
+    seen: SeenTurn | None = None
+
+
+class LoadMeta(Wire, frozen=True):
+    """What a relay says of a session that it goes on with."""
+
+    crow: LoadFacts = LoadFacts()
+
+
+def load_facts(meta: object) -> LoadFacts:
+    try:
+        return msgspec.convert(meta, LoadMeta).crow
+    except msgspec.ValidationError:
+        return LoadFacts()
 
 
 class LoadSessionRequest(NewSessionRequest, frozen=True, kw_only=True):
     """Also of `session/resume` and `session/fork`, where it names the source."""
 
     session_id: str
+    meta: Any = msgspec.field(name="_meta", default=None)
+    """`LoadMeta` from a relay; anything from others."""
 
 
 class LoadSessionResponse(Wire, frozen=True):
@@ -251,6 +300,31 @@ class LoadSessionResponse(Wire, frozen=True):
 
     modes: SessionModes | None = None
     config_options: list[ConfigOption] | None = None
+    meta: OpenedMeta | None = msgspec.field(name="_meta", default=None)
+
+
+class ReleasedNotification(Wire, frozen=True):
+    """`_crow/released`, for relays: the process lets go of a session, and whoever watches may go on with it."""
+
+    session_id: str
+
+
+class StatusFacts(Wire, frozen=True):
+    state: str
+    """running, asks, idle or saved."""
+    process: int | None = None
+    """The one in which the session lives."""
+    clients: list[str] | None = None
+    """The names of those that watch it."""
+
+
+class StatusMeta(Wire, frozen=True):
+    crow: StatusFacts
+
+
+class SessionStatusResponse(Wire, frozen=True):
+    status: Literal["open", "saved"]
+    meta: StatusMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class ListSessionsRequest(Wire, frozen=True):

@@ -41,7 +41,7 @@ def _run(reader: int, writer: int) -> int:
             await host.end()
             await connection.close()
 
-        status = await serve_until_shutdown(connection.run(), close)
+        status = await serve_until_shutdown(connection.run(), close, lambda: host.finish(agent))
         if connection.failure is not None:
             status = report(output_failed(connection.failure))
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.

@@ -135,22 +135,38 @@ SHUTDOWN = 1.5
 """Seconds that turns, calls and commands get to end; clients give up after two."""
 
 
-async def serve_until_shutdown(serving: Coroutine[Any, Any, None], close: Callable[[], Awaitable[None]]) -> int:
-    """Serves until the client leaves or a signal asks for the shutdown, then closes.
+FINISH = 600.0
+"""Seconds that work gets that others still wait for, when the program is asked to end."""
+
+
+async def serve_until_shutdown(
+    serving: Coroutine[Any, Any, None],
+    close: Callable[[], Awaitable[None]],
+    finish: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> int:
+    """Serves until the client leaves or a signal asks for the shutdown, then finishes and closes.
+
+    `finish` does what others still wait for. A second signal cuts it short; one that comes after the client has left is
+    the first: editors close the program's input and send a signal soon after.
 
     The exit status is 0 when the client left, 128 + n after signal n, 1 if serving failed, which is said or logged.
     """
     loop = asyncio.get_running_loop()
     shutdown: asyncio.Future[int] = loop.create_future()
+    hurry = asyncio.Event()
 
     def shut_down(number: int) -> None:
-        if not shutdown.done():
+        if shutdown.done():
+            hurry.set()
+        else:
             shutdown.set_result(128 + number)
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         loop.add_signal_handler(number, shut_down, number)
     task = loop.create_task(serving)
     await asyncio.wait([task, shutdown], return_when=asyncio.FIRST_COMPLETED)
+    if finish is not None:
+        await _finish(finish(), hurry)
     try:
         async with timeout(SHUTDOWN):
             await close()
@@ -165,6 +181,18 @@ async def serve_until_shutdown(serving: Coroutine[Any, Any, None], close: Callab
         logger.error("serving ended", exc_info=error)
         return 1
     return 0
+
+
+async def _finish(work: Coroutine[Any, Any, None], hurry: asyncio.Event) -> None:
+    """Does the work until it is done, time is up, or somebody will not wait."""
+    finishing = asyncio.ensure_future(work)
+    hurrying = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait([finishing, hurrying], timeout=FINISH, return_when=asyncio.FIRST_COMPLETED)
+    hurrying.cancel()
+    finishing.cancel()
+    await asyncio.wait([finishing])
+    if not finishing.cancelled() and (error := finishing.exception()) is not None:
+        logger.error("finishing failed", exc_info=error)
 
 
 # --- failures

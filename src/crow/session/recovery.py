@@ -21,6 +21,7 @@ from crow.store.base import EventLog
 from crow.turn.subagent.steps import CutOff
 
 STOPPED = "Crow was stopped before it ended."
+CUT_OFF = f"The turn was cut off: {STOPPED}"
 INTERRUPTED = ToolResult.failed(
     f"The call was interrupted: {STOPPED} What it had done by then is done.", f"Interrupted: {STOPPED}"
 )
@@ -63,7 +64,7 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
                 _needs_no_end(event)
     ends: list[Event] = [CallSettled(call_id, subagents.told(call_id, result)) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
-    ends += [TurnEnded(turn, None, f"The turn was cut off: {STOPPED}")] if turn else []
+    ends += [TurnEnded(turn, None, CUT_OFF)] if turn else []
     ends += [BackgroundEnded(call_id, _no_longer_running(result)) for call_id, result in background.items()]
     return ends
 
@@ -81,8 +82,12 @@ def _no_longer_running(result: ToolResult) -> ToolResult:
 
 def last_turn_number(events: Iterable[Event]) -> int:
     """The number of the last turn that began; 0 if none did."""
-    ids = (event.turn_id for event in events if isinstance(event, TurnStarted))
-    return max((int(id[1:]) for id in ids if id[1:].isdecimal()), default=0)
+    return max((turn_number(event.turn_id) for event in events if isinstance(event, TurnStarted)), default=0)
+
+
+def turn_number(turn_id: str) -> int:
+    """The number in a turn's id; 0 if it is none of ours."""
+    return int(turn_id[1:]) if turn_id[1:].isdecimal() else 0
 
 
 async def recover(log: EventLog, past: list[Event]) -> list[Event]:

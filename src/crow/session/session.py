@@ -208,7 +208,7 @@ class Session:
             self._journal.append(remark)
         self._commands.watch()
         self._looking = asyncio.get_running_loop().create_task(self._look_for_commands())
-        self.options.look_for_models(self._until_idle)
+        self.options.look_for_models(self.until_idle)
         self._servers.start()
         self.options.warm_up()
         asyncio.get_running_loop().run_in_executor(None, _import_turn)
@@ -242,6 +242,11 @@ class Session:
     def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
         elsewhere = turn.begun_at if face is not None and turn.begun_at != face.name else ""
         return f"A turn is already running in this session{f', begun in {elsewhere}' if elsewhere else ''}."
+
+    @property
+    def last_turn(self) -> str:
+        """The id of the last turn that began; one that no turn has if none did."""
+        return f"t{self._turns}"
 
     def cancel(self) -> None:
         """Ends the running turn, if there is one. Twice is as good as once."""
@@ -279,7 +284,8 @@ class Session:
         if self._turn is not None:
             await self._turn.ended()
 
-    async def _until_idle(self) -> None:
+    async def until_idle(self) -> None:
+        """Waits for the end of the running turn, and of one that follows it at once."""
         while self._turn is not None and not self._turn.over:
             await self._turn.ended()
 
@@ -357,7 +363,7 @@ class Session:
     async def _look_for_commands(self) -> None:
         """Also between turns: a command that was just written can be completed where the person types it."""
         while True:
-            await self._until_idle()
+            await self.until_idle()
             await self._tell_commands()
             await self._commands.due()
 

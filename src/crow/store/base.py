@@ -72,6 +72,8 @@ class Mark:
 class Living(msgspec.Struct, frozen=True):
     """In which process a session lives."""
 
+    owner: str
+    """What names it among the owners of sessions."""
     process: str
     """Its number, for a person to read."""
     socket: str
@@ -184,12 +186,17 @@ class SessionStore(Protocol):
         before the store is used; without effect but in the program's main thread."""
         ...
 
-    async def owner_token(self) -> str:
-        """What names this process among the owners of sessions; it becomes one by this."""
+    def allow_attaching(self) -> None:
+        """Other processes are told to attach to this one instead of claiming its sessions. To be called before the
+        store is used; this process has to listen at `socket` from its first session on."""
         ...
 
-    async def publish_socket(self, path: str) -> None:
-        """From now on other processes are told to attach to this one at that path, instead of claiming its sessions."""
+    async def socket(self) -> str:
+        """The path at which this process has to listen; empty if there is no place for a socket."""
+        ...
+
+    async def withdraw_socket(self) -> None:
+        """This process cannot listen: others do as if it were not to be attached to."""
         ...
 
     async def living(self) -> Mapping[str, Living]:

@@ -6,8 +6,9 @@ that the owner is gone.
 The file is also where an owner that is stoppable gets requests to stop a turn. Its first line names the machine; each
 further one is the id of a session. A signal tells the owner to read them, so that nobody has to poll.
 
-An owner that can be attached to adds a line with the machine and the path of its socket. A Crow that knows of no
-sockets never reads that far.
+An owner that can be attached to adds a line with the machine and the path of its socket, from the beginning: whoever
+finds one of its sessions before it listens there has to wait a moment. A Crow that knows of no sockets never reads that
+far.
 """
 
 import contextlib
@@ -31,16 +32,20 @@ _SOCKET = b"socket "
 class Owner:
     """This process, or rather this store of it. The token names it in the rows of its sessions.
 
-    `stoppable`: it has a handler for the signal, which reads its requests.
+    `stoppable`: it has a handler for the signal, which reads its requests. `attachable`: it will listen at `socket`.
     """
 
-    def __init__(self, folder: str, *, stoppable: bool = False) -> None:
+    def __init__(self, folder: str, *, stoppable: bool = False, attachable: bool = False) -> None:
         self._folder = folder
         create_folder(folder)
         sweep(folder)
         self.token, self._descriptor = _new_lock(folder)
         if stoppable:
             os.write(self._descriptor, _machine() + b"\n")
+        self.socket = socket_path(self.token) if attachable else ""
+        """Where this process can be attached to; empty if it cannot, or there is no place for a socket."""
+        if self.socket:
+            os.write(self._descriptor, _socket_line(self.socket))
         self._seen = os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
     def lives_elsewhere(self, token: str) -> bool:
@@ -55,11 +60,12 @@ class Owner:
         lines = whole.decode("utf-8", "replace").splitlines()
         return [line for line in lines if line and not line.startswith(_SOCKET.decode())]
 
-    def publish_socket(self, path: str) -> None:
-        """From now on others find in the lock's file where this process can be attached to."""
+    def withdraw_socket(self) -> None:
+        """Nobody will listen at the socket: others do as if there were none."""
+        self.socket = ""
         descriptor = os.open(os.path.join(self._folder, self.token), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            os.write(descriptor, _SOCKET + _machine() + b" " + os.fsencode(path) + b"\n")
+            os.write(descriptor, _socket_line(""))
         finally:
             os.close(descriptor)
 
@@ -125,9 +131,13 @@ def _machine() -> bytes:
         return os.uname().nodename.encode()
 
 
+def _socket_line(path: str) -> bytes:
+    return _SOCKET + _machine() + b" " + os.fsencode(path) + b"\n"
+
+
 def _published(descriptor: int) -> tuple[bytes, str]:
-    """The machine and the path of the socket that a lock's file names; both empty if it names none."""
-    for line in os.pread(descriptor, _MOST_REQUESTS, 0).split(b"\n"):
+    """The machine and the path of the socket that a lock's file names last; both empty if it names none."""
+    for line in reversed(os.pread(descriptor, _MOST_REQUESTS, 0).split(b"\n")):
         if line.startswith(_SOCKET):
             machine, _, path = line.removeprefix(_SOCKET).partition(b" ")
             return machine, os.fsdecode(path)
@@ -177,3 +187,36 @@ def _remove_socket(path: str, token: str) -> None:
     with contextlib.suppress(OSError):
         if os.path.basename(path) == os.path.basename(token) and stat.S_ISSOCK(os.lstat(path).st_mode):
             os.unlink(path)
+
+
+# --- where sockets lie
+
+LONGEST_PATH = 107
+"""Bytes that the path of a unix socket may have."""
+
+
+def socket_path(token: str) -> str:
+    """The path for an owner's socket, in a folder that only this user can enter; empty if there is no such folder."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    folders = [os.path.join(runtime, "crow")] if os.path.isabs(runtime) and _is_private(runtime) else []
+    for folder in (*folders, shared_folder()):
+        path = os.path.join(folder, token)
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            if _is_private(folder) and len(os.fsencode(path)) <= LONGEST_PATH:
+                return path
+    return ""
+
+
+def shared_folder() -> str:
+    return f"/tmp/crow-{os.geteuid()}"  # noqa: S108 -- TMPDIR may be too long a path; whose this one is, is looked at
+
+
+def _is_private(folder: str) -> bool:
+    """Whether it is a folder, not a link to one, of this user's, that nobody else can enter."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -33,9 +33,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 1)
 
 
 class SessionRows:
-    def __init__(self, home: str, *, max_pages: int | None = None, stoppable: bool = False) -> None:
-        """`stoppable`: this process has a handler for the signal, which reads `requests`."""
+    def __init__(
+        self, home: str, *, max_pages: int | None = None, stoppable: bool = False, attachable: bool = False
+    ) -> None:
+        """`stoppable`: this process has a handler for the signal, which reads `requests`. `attachable`: it will listen
+        at `socket`."""
         self._stoppable = stoppable
+        self._attachable = attachable
         self._database = Database(os.path.join(home, FILE_NAME), max_pages=max_pages)
         self._owners = os.path.join(home, OWNERS_NAME)
         self._owner: Owner | None = None
@@ -134,12 +138,12 @@ class SessionRows:
 
     # --- being attached to
 
-    def owner_token(self) -> str:
-        return self._this_owner().token
+    def socket(self) -> str:
+        return self._this_owner().socket
 
-    def publish_socket(self, path: str) -> None:
+    def withdraw_socket(self) -> None:
         with self._database.translated_errors():
-            self._this_owner().publish_socket(path)
+            self._this_owner().withdraw_socket()
 
     # --- writing
 
@@ -179,7 +183,7 @@ class SessionRows:
     def _this_owner(self) -> Owner:
         if self._owner is None:
             with self._database.translated_errors():
-                self._owner = Owner(self._owners, stoppable=self._stoppable)
+                self._owner = Owner(self._owners, stoppable=self._stoppable, attachable=self._attachable)
             self.files_cut_off = self._files_cut_off(self._owner)
             self._purge(self._owner)
         return self._owner

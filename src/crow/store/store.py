@@ -124,7 +124,7 @@ class _Store:
         self._handles: dict[str, _Handle] = {}
         self._unstored: set[_Handle] = set()
         self._flush_timer: asyncio.TimerHandle | None = None
-        self._stoppable = False
+        self._stoppable = self._attachable = False
         self._remarked = False
         self._stops: set[asyncio.Task[None]] = set()
 
@@ -226,22 +226,24 @@ class _Store:
             asyncio.get_running_loop().add_signal_handler(STOP, on_signal)
             self._stoppable = True
 
-    async def owner_token(self) -> str:
-        return await self._run(lambda sessions: sessions.owner_token())
+    def allow_attaching(self) -> None:
+        self._attachable = True
 
-    async def publish_socket(self, path: str) -> None:
-        await self._run(lambda sessions: sessions.publish_socket(path))
+    async def socket(self) -> str:
+        return await self._run(lambda sessions: sessions.socket())
+
+    async def withdraw_socket(self) -> None:
+        await self._run(lambda sessions: sessions.withdraw_socket())
 
     async def living(self) -> Mapping[str, Living]:
         folder = os.path.join(self._home, OWNERS_NAME)
 
         def find(queries: "Queries") -> dict[str, Living]:
             claimed = queries.owners()
-            sockets = {
-                token: socket_of(folder, token) for token in {t for t, _ in claimed.values()} if lives(folder, token)
-            }
+            owners = {token for token, _ in claimed.values()}
+            sockets = {token: socket_of(folder, token) for token in owners if lives(folder, token)}
             return {
-                id: Living(process_of(token), sockets[token], running)
+                id: Living(token, process_of(token), sockets[token], running)
                 for id, (token, running) in claimed.items()
                 if token in sockets
             }
@@ -353,7 +355,9 @@ class _Store:
         if self._sessions is None:
             from crow.store.sessions import SessionRows
 
-            self._sessions = SessionRows(self._home, max_pages=self._max_pages, stoppable=self._stoppable)
+            self._sessions = SessionRows(
+                self._home, max_pages=self._max_pages, stoppable=self._stoppable, attachable=self._attachable
+            )
         return self._sessions
 
     def _close(self, storings: "list[Job[None]]") -> None:

@@ -9,6 +9,7 @@ from crow.session.faces.commands import FacesCommands
 from crow.session.faces.face import Face
 from crow.session.faces.feed import Feed, SessionStream
 from crow.session.faces.files import FacesWorkspace
+from crow.session.faces.missed import Seen, show_missed
 from crow.session.faces.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.workspace.base import Commands, Workspace
@@ -58,8 +59,11 @@ class Faces:
         self._enter(face)
         self._joining.add(face)
 
-    async def show(self, face: Face, *, replay: bool, past: Sequence[Event] | None = None) -> None:
-        """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on.
+    async def show(
+        self, face: Face, *, replay: bool, seen: Seen | None = None, past: Sequence[Event] | None = None
+    ) -> None:
+        """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on, or what
+        it has missed since it has `seen` the session elsewhere.
 
         `past` is what was, if it is known; else it is read. Whatever is asked is put to the face by `welcome`, once the
         client knows of the session. If this fails or is cancelled, the face has left.
@@ -67,6 +71,9 @@ class Faces:
         feed = self._feeds[face]
 
         async def show(past: Sequence[Event]) -> None:
+            if seen is not None:
+                await show_missed(face.sink, past, seen)
+                return
             face.sink.remember(past)
             items: Sequence[PastItem] = list(replayed(past))
             if not replay:

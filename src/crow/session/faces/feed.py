@@ -124,19 +124,11 @@ class Feed:
             until = self._stream.journal.mark()
             self._subscription = self._subscribe()
             passing = self._stream.journal.passing.events()
-            await self._play(await self._stream.archive.section(since, until))
+            await play(self._sink, await self._stream.archive.section(since, until))
             since = until
         for event in passing:
             self._sink.take(event)
         self._subscription.open()
-
-    async def _play(self, events: Sequence[Event]) -> None:
-        for number, event in enumerate(events, 1):
-            self._sink.take(event)
-            if not self._sink.has_room:
-                await self._sink.room()
-            elif number % BREATH == 0:
-                await asyncio.sleep(0)
 
     # --- a face that does not keep up
 
@@ -163,10 +155,20 @@ class Feed:
         self._subscription = self._subscribe()
         passing = self._stream.journal.passing.events()
         try:
-            await self._play(await self._stream.archive.section(since, until))
+            await play(self._sink, await self._stream.archive.section(since, until))
             await self._go_on(until, passing)
         except CrowError as error:
             logger.warning("a face that fell behind could not be shown what it missed: %s", error)
             self._sink.take(Notice("warning", f"Some of what happened is not shown here. {error}"))
             with contextlib.suppress(CrowError):
                 self._subscription.open()
+
+
+async def play(sink: FaceSink, events: Sequence[Event]) -> None:
+    """Has a sink take events of the past, at the client's pace."""
+    for number, event in enumerate(events, 1):
+        sink.take(event)
+        if not sink.has_room:
+            await sink.room()
+        elif number % BREATH == 0:
+            await asyncio.sleep(0)

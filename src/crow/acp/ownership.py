@@ -1,0 +1,137 @@
+"""This process as the owner of sessions: others attach to it, and go on with its sessions when it ends.
+
+Its socket is opened once the first session is there, so that nobody waits for it who opens one.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from crow.acp import wire
+from crow.acp.connection import Connection
+from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.errors import CrowError
+from crow.session.session import Session
+from crow.store.base import SessionStore
+
+logger = logging.getLogger(__name__)
+
+
+class AttachedAgent(Protocol):
+    """What serves one connection of another process: an agent with the sessions of this one."""
+
+    def connect(self, reader: int, writer: int) -> Connection: ...
+
+    async def close(self) -> None:
+        """The connection is over: what belonged to it is let go of."""
+        ...
+
+
+Greeting = Callable[[wire.InitializeRequest], object]
+"""Called with `initialize`: gives the `_meta` of its answer, or raises RpcError."""
+
+
+class LiveSessions(Protocol):
+    """The sessions of this process, as far as handing them over goes."""
+
+    store: SessionStore
+
+    @property
+    def live(self) -> Sequence[Session]: ...
+
+    def open_close_lock(self, session_id: str) -> asyncio.Lock: ...
+
+    async def release(self, session: Session) -> None: ...
+
+
+class Watcher(Protocol):
+    """A connection that may have places in sessions."""
+
+    @property
+    def watches(self) -> bool:
+        """Whether it has any."""
+        ...
+
+    def released(self, session_id: str) -> None:
+        """The session no longer lives here."""
+        ...
+
+
+class Ownership:
+    """`serve` makes the agents of connections from other processes; without it there are none."""
+
+    def __init__(self, sessions: LiveSessions, serve: Callable[[Greeting], AttachedAgent] | None) -> None:
+        self._sessions = sessions
+        self._serve = serve
+        self._socket: Closable | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self.watchers: set[Watcher] = set()
+        self._is_ending = False
+        # Where the system does not say who connects, nobody may.
+        if serve is not None and hasattr(socket, "SO_PEERCRED"):
+            sessions.store.allow_attaching()
+        else:
+            self._serve = None
+
+    def open_socket(self) -> None:
+        """Once, beside everything else. A process without one works, and nobody can attach to it."""
+        if self._opening is None and self._serve is not None:
+            self._opening = asyncio.ensure_future(self._open(self._serve))
+
+    async def _open(self, serve: Callable[[Greeting], AttachedAgent]) -> None:
+        from crow.acp.attach_socket import AttachSocket
+
+        store = self._sessions.store
+        try:
+            path = await store.socket()
+            if not path:
+                logger.warning("nobody can attach: there is no folder for a socket that is this user's alone")
+                return
+            try:
+                self._socket = AttachSocket(path, serve)
+            except OSError as error:
+                logger.warning("nobody can attach: %s", error)
+                await store.withdraw_socket()
+        except CrowError as error:
+            logger.warning("nobody can attach: %s", error)
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._socket is not None:
+            await self._socket.close()
+
+    # --- the end
+
+    def has_others(self, own: Watcher | None) -> bool:
+        """Whether somebody else watches a session."""
+        return any(watcher.watches for watcher in self.watchers if watcher is not own)
+
+    def check_accepts_turns(self) -> None:
+        if self._is_ending:
+            said = f"This Crow (process {os.getpid()}) is ending. Another one goes on with the session: send it again."
+            raise RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said})
+
+    async def hand_over(self) -> None:
+        """Finishes the turns that run, and begins none. Each session is let go of when it is idle, and whoever watches
+        it is told: another process goes on with it then."""
+        self._is_ending = True
+        await asyncio.gather(*(self._release(session) for session in self._sessions.live), return_exceptions=True)
+
+    async def _release(self, session: Session) -> None:
+        await session.until_idle()
+        async with self._sessions.open_close_lock(session.id):
+            try:
+                await self._sessions.release(session)
+            except CrowError as error:
+                logger.warning("%s was not stored to its end: %s", session.id, error)
+        for watcher in list(self.watchers):
+            watcher.released(session.id)
+
+
+class Closable(Protocol):
+    def close(self) -> Awaitable[None]: ...
