@@ -1,15 +1,11 @@
 """Sessions that live in one process and are joined from others: real processes, each with its own editor."""
 
-import json
 import os
 import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +20,10 @@ from tests.support.scripts import DONE, call, reply, run, say
 
 GATE = "touch began; while [ ! -e go ]; do sleep 0.02; done; echo passed"
 """A command that waits until the test lets it go."""
+
+
+BUSY = reply(say("Begun. "), run(GATE), when="begin") + reply(say("Ended."), when="begin") + DONE
+"""A turn with such a command. Whichever process plays the script, only a prompt that says so begins it."""
 
 
 class Editors:
@@ -60,8 +60,7 @@ def has_begun(editor: Editor) -> None:
 
 def row(editor: Editor, session: str) -> tuple[str, int, int]:
     with sqlite3.connect(editor.home / "sessions.db") as connection:
-        found = connection.execute("SELECT owner, epoch, running FROM sessions WHERE id = ?", (session,)).fetchone()
-    return found
+        return connection.execute("SELECT owner, epoch, running FROM sessions WHERE id = ?", (session,)).fetchone()
 
 
 def socket_at(editor: Editor, session: str) -> str:
@@ -110,3 +109,251 @@ def test_a_question_is_answered_where_it_was_not_asked_first(editors):
     release.set()
     second.close()
     first.close()
+
+
+def test_another_client_joins_a_running_turn_and_the_first_one_leaves(editors):
+    first = editors.start("first", BUSY, permit=once)
+    session = first.new_session()
+    turn = first.start_prompt("begin")
+    has_begun(first)
+    second = editors.start("second")
+    second.load_session(session)
+    assert second.the_call()["status"] == "in_progress"
+    first.kill()
+    assert turn.message is None
+    go(second)
+    assert second.close() == 0
+
+
+# --- the end of an owner
+
+
+def notices_of(editor: Editor, words: str) -> list[str]:
+    return [notice for notice in editor.notices if words in notice]
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if parent == pid:
+                found += [int(entry.name), *children_of(int(entry.name))]
+    return found
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def history(editor: Editor, session: str) -> list[Json]:
+    """What a load shows of a session."""
+    at = len(editor.updates_of(session))
+    editor.load_session(session)
+    return [update for update in editor.updates_of(session)[at:] if "usage" not in update["sessionUpdate"]]
+
+
+def test_an_owner_that_is_killed_in_a_command_is_taken_over_by_one_of_those_that_watch(editors):
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    watchers = [editors.start(name) for name in ("one", "two")]
+    for watcher in watchers:
+        watcher.load_session(session)
+    turn = watchers[0].start_prompt("begin")
+    has_begun(owner)
+    for watcher in watchers:
+        watcher.wait_until(lambda w=watcher: w.tool_calls() != {}, "the call")
+        watcher.wait_until(lambda w=watcher: w.the_call()["status"] == "in_progress", "its start")
+    epoch = row(owner, session)[1]
+    below = children_of(owner.process.pid)
+    assert below
+    path = socket_at(owner, session)
+    owner.kill()
+
+    error = turn.error()
+    assert "cut off" in error.message
+    assert f"process {owner.process.pid}" in error.message
+    for watcher in watchers:
+        watcher.wait_until(lambda w=watcher: bool(notices_of(w, "cut off")), "the notice")
+        watcher.wait_until(lambda w=watcher: w.the_call()["status"] == "failed", "the call's end")
+        assert watcher.text() == "Begun. "
+    token, after, running = row(owner, session)
+    assert (after, running) == (epoch + 1, 0)
+    [winner] = [watcher for watcher in watchers if token.startswith(f"{watcher.process.pid}-")]
+    [other] = [watcher for watcher in watchers if watcher is not winner]
+    eventually(lambda: not any(map(lives, below)), "the end of all that the owner had started")
+    assert not os.path.exists(path)
+
+    (owner.workspace / "go").touch()
+    assert other.prompt("go on") == {"stopReason": "end_turn"}
+    winner.wait_for_text("Done.")
+    for watcher in watchers:
+        assert watcher.text() == "Begun. Done."
+        assert len(notices_of(watcher, "cut off")) == 1
+    assert history(winner, session) == history(other, session)
+    for watcher in watchers:
+        watcher.close()
+
+
+def test_an_owner_that_is_told_to_end_finishes_the_turn_that_others_watch(editors):
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    watchers = [editors.start(name, permit=once) for name in ("one", "two")]
+    for watcher in watchers:
+        watcher.load_session(session)
+    turn = watchers[0].start_prompt("begin")
+    has_begun(owner)
+    owner.hang_up()
+    owner.signal(signal.SIGTERM)  # as editors do a moment later
+    refused = watchers[1].start_prompt("meanwhile").error()
+    assert refused.code == -32600
+    assert owner.process.poll() is None
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    assert owner.exit_status() == 128 + signal.SIGTERM
+    eventually(lambda: row(owner, session)[1] == 2, "the take-over")
+    assert watchers[1].prompt("and now?") == {"stopReason": "end_turn"}
+    watchers[0].wait_for_text("Done.")
+    for watcher in watchers:
+        assert watcher.text() == "Begun. \n\nEnded.Done."
+        assert not notices_of(watcher, "cut off")
+        assert watcher.the_call()["status"] == "completed"
+    assert row(owner, session)[1] == 2
+    for watcher in watchers:
+        watcher.close()
+
+
+def test_an_idle_owner_ends_at_once_and_its_session_goes_on_elsewhere(editors):
+    owner = editors.start("owner", reply(say("One."), when="hello") + reply(say("Two."), when="now") + DONE)
+    session = owner.new_session()
+    owner.prompt("hello")
+    watcher = editors.start("watcher")
+    watcher.load_session(session)
+    assert owner.close() == 0
+    assert watcher.prompt("and now?") == {"stopReason": "end_turn"}
+    assert watcher.text() == "One.Two."
+    assert row(watcher, session)[0].startswith(f"{watcher.process.pid}-")
+    watcher.close()
+
+
+def test_a_second_signal_ends_an_owner_that_would_finish(editors):
+    owner = editors.start("owner", reply(run(GATE), when="begin") + DONE, permit=once)
+    session = owner.new_session()
+    watcher = editors.start("watcher")
+    watcher.load_session(session)
+    turn = watcher.start_prompt("begin")
+    has_begun(owner)
+    owner.signal(signal.SIGTERM)
+    owner.wait_until_it_rests()
+    assert owner.process.poll() is None
+    owner.signal(signal.SIGTERM)
+    assert owner.exit_status() == 128 + signal.SIGTERM
+    assert turn.answer() == {"stopReason": "cancelled"}
+    go(owner)
+    assert watcher.prompt("go on") == {"stopReason": "end_turn"}
+    watcher.close()
+
+
+# --- who gets in, and where
+
+
+def test_a_command_of_the_session_cannot_answer_its_own_question(editors, tmp_path):
+    attempt = """
+        import glob, json, os, socket, sys
+        token = os.path.basename(glob.glob(sys.argv[1] + "/owners/*")[0])
+        at = open(sys.argv[1] + "/owners/" + token).read().splitlines()[1].split(" ", 2)[2]
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(at)
+        peer.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
+        print(peer.makefile().readline())
+    """
+    program = tmp_path / "attempt.py"
+    program.write_text(textwrap.dedent(attempt))
+    command = f"setsid --wait {sys.executable} {program} {tmp_path / 'home'}"
+    crow = editors.start("editor", reply(run(command)) + DONE, permit=once)
+    crow.new_session()
+    crow.prompt("try it")
+    assert "cannot attach" in str(crow.the_call()["content"])
+    crow.close()
+
+
+def test_a_long_home_is_no_hindrance(tmp_path):
+    folder = tmp_path / ("a-rather-long-name" * 12)
+    with ExitStack() as stack:
+        editors = Editors(folder, stack)
+        first = editors.start("first", reply(say("One.")) + DONE)
+        session = first.new_session()
+        first.prompt("hello")
+        second = editors.start("second")
+        second.load_session(session)
+        assert second.text() == "One."
+        assert row(first, session)[1] == 1
+        second.close()
+        first.close()
+
+
+def test_an_owner_that_does_not_answer_is_named_and_left_alone(editors):
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    turn = owner.start_prompt("begin")
+    has_begun(owner)
+    other = editors.start("other")
+    owner.signal(signal.SIGSTOP)
+    load = other.start("session/load", {"sessionId": session, "cwd": str(other.workspace), "mcpServers": []})
+    assert f"process {owner.process.pid}" in load.error().message
+    owner.signal(signal.SIGCONT)
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    assert row(owner, session)[1] == 1
+    other.load_session(session)
+    assert "Ended." in other.text()
+    other.close()
+    owner.close()
+
+
+def test_processes_that_load_at_the_same_moment_share_one_session(editors):
+    maker = editors.start("maker", reply(say("One."), when="hello") + DONE)
+    session = maker.new_session()
+    maker.prompt("hello")
+    maker.close()
+    for _ in range(3):
+        loaders = [editors.start(f"loader {number}") for number in range(3)]
+        params = {"sessionId": session, "cwd": str(maker.workspace), "mcpServers": []}
+        before = row(maker, session)[1]
+        loads = [loader.start("session/load", params) for loader in loaders]
+        for load in loads:
+            load.answer()
+        assert row(maker, session)[1] == before + 1
+        for loader in loaders:
+            loader.session_id = session
+        assert loaders[0].prompt("and now?") == {"stopReason": "end_turn"}
+        for loader in loaders:
+            loader.wait_until(lambda one=loader: one.text().endswith("Done."), "the text")
+        ends = [threading.Thread(target=loader.close) for loader in loaders]
+        for end in ends:
+            end.start()
+        for end in ends:
+            end.join(DEADLINE)
+
+
+def test_a_session_is_loaded_while_its_owner_closes_it(editors):
+    owner = editors.start("owner", reply(say("One.")) + DONE)
+    other = editors.start("other")
+    session = owner.new_session()
+    owner.prompt("hello")
+    params = {"sessionId": session, "cwd": str(owner.workspace), "mcpServers": []}
+    for number in range(6):
+        one, two = (owner, other) if number % 2 == 0 else (other, owner)
+        closing = one.start("session/close", {"sessionId": session})
+        loading = two.start("session/load", params)
+        assert closing.answer() == {}
+        loading.answer()
+        assert two.request("session/set_mode", {"sessionId": session, "modeId": "plan"}) == {}
+    owner.close()
+    other.close()

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from crow.acp import attach_socket, wire
-from crow.acp.attach_socket import LONGEST_PATH, AttachSocket, socket_path
+from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.owner_link import _connected
-from crow.errors import CrowError
-from crow.store.owners import Owner, socket_of, sweep
+from crow.acp.ownership import Greeting
+from crow.store import owners as owners_module
+from crow.store.owners import LONGEST_PATH, Owner, socket_of, socket_path, sweep
 from crow.timeouts import timeout
 from crow.workspace import keeper
 from crow.workspace.processes import MARK, Keeper, is_command
@@ -71,7 +72,7 @@ os.setuid(65534)
 class Agent:
     """What is behind the socket: it knows `initialize` and nothing else."""
 
-    def __init__(self, greet: attach_socket.Greeting) -> None:
+    def __init__(self, greet: Greeting) -> None:
         self._greet = greet
 
     def connect(self, reader: int, writer: int) -> Connection:
@@ -89,7 +90,7 @@ def with_socket(folder: Path, talk: Callable[[AttachSocket], Coroutine[Any, Any,
 
     async def run() -> None:
         async with timeout(DEADLINE):
-            attach = AttachSocket("1-token", Agent, {"XDG_RUNTIME_DIR": str(folder / "run")})
+            attach = AttachSocket(str(folder / "run" / "1-token"), Agent)
             try:
                 await talk(attach)
             finally:
@@ -115,7 +116,7 @@ async def start(arguments: Sequence[str], environ: Mapping[str, str] = os.enviro
 @pytest.mark.parametrize("program", [PEER, IN_BACKGROUND % PEER], ids=["a child", "a process in the background"])
 def test_another_program_of_the_same_person_may_attach(tmp_path, program):
     async def talk(attach: AttachSocket) -> None:
-        await start([program, attach.path, str(tmp_path / "answer")])
+        await start([program, attach._path, str(tmp_path / "answer")])
         assert "welcome" in json.loads(await told(tmp_path / "answer"))["result"]
 
     with_socket(tmp_path, talk)
@@ -126,7 +127,7 @@ def test_another_program_of_the_same_person_may_attach(tmp_path, program):
 def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
     async def talk(attach: AttachSocket) -> None:
         with (tmp_path / "output").open("wb") as output:
-            arguments = [sys.executable, "-c", program, attach.path, str(tmp_path / "answer")]
+            arguments = [sys.executable, "-c", program, attach._path, str(tmp_path / "answer")]
             request = keeper.Request(
                 os.fsencode(os.path.realpath(tmp_path)),
                 [os.fsencode(word) for word in arguments],
@@ -147,7 +148,7 @@ def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
 
 def test_a_command_in_a_clients_terminal_is_refused_by_its_mark(tmp_path):
     async def talk(attach: AttachSocket) -> None:
-        await start([IN_BACKGROUND % PEER, attach.path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
+        await start([IN_BACKGROUND % PEER, attach._path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
         assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
 
     with_socket(tmp_path, talk)
@@ -161,7 +162,7 @@ def test_what_a_marked_process_starts_is_refused_even_if_nobody_can_read_its_own
     """
 
     async def talk(attach: AttachSocket) -> None:
-        await start([textwrap.dedent(starts), attach.path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
+        await start([textwrap.dedent(starts), attach._path, str(tmp_path / "answer")], {**os.environ, MARK: "0123"})
         assert json.loads(await told(tmp_path / "answer"))["error"]["message"] == attach_socket.COMMANDS_REFUSED
 
     with_socket(tmp_path, talk)
@@ -169,7 +170,7 @@ def test_what_a_marked_process_starts_is_refused_even_if_nobody_can_read_its_own
 
 def test_a_relay_that_says_that_a_command_runs_it_is_refused(tmp_path):
     async def talk(attach: AttachSocket) -> None:
-        reader, writer = await asyncio.open_unix_connection(attach.path)
+        reader, writer = await asyncio.open_unix_connection(attach._path)
         params = {"protocolVersion": 1, "_meta": {"crow": {"attach": 1, "mark": "0123"}}}
         writer.write(json.dumps({**INITIALIZE, "params": params}).encode() + b"\n")
         assert json.loads(await reader.readline())["error"]["message"] == attach_socket.COMMANDS_REFUSED
@@ -203,12 +204,11 @@ def test_another_user_is_refused_even_where_the_folder_lets_them_in(tmp_path):
         answers = tmp_path / "answers"
         answers.mkdir()
         answers.chmod(0o777)
-        await start([AS_NOBODY + PEER, attach.path, str(answers / "closed folder")])
+        await start([AS_NOBODY + PEER, attach._path, str(answers / "closed folder")])
         assert await told(answers / "closed folder") == "PermissionError"
-        for folder in (tmp_path / "run", tmp_path / "run" / "crow"):
-            folder.chmod(0o755)
-        os.chmod(attach.path, 0o777)
-        await start([AS_NOBODY + PEER, attach.path, str(answers / "open folder")])
+        (tmp_path / "run").chmod(0o755)
+        os.chmod(attach._path, 0o777)
+        await start([AS_NOBODY + PEER, attach._path, str(answers / "open folder")])
         assert "same user" in json.loads(await told(answers / "open folder"))["error"]["message"]
 
     with_socket(tmp_path, talk)
@@ -219,7 +219,7 @@ def test_another_user_is_refused_even_where_the_folder_lets_them_in(tmp_path):
 
 async def greeted(attach: AttachSocket) -> asyncio.StreamWriter:
     # Not `open_unix_connection`: asyncio takes a queue that is full for a connection that is being made.
-    reader, writer = await asyncio.open_connection(sock=await _connected(attach.path))
+    reader, writer = await asyncio.open_connection(sock=await _connected(attach._path))
     writer.write(json.dumps(INITIALIZE).encode() + b"\n")
     assert "welcome" in json.loads(await reader.readline())["result"]
     return writer
@@ -230,8 +230,8 @@ def test_whoever_says_nothing_is_dropped_and_whoever_has_greeted_stays(tmp_path,
 
     async def talk(attach: AttachSocket) -> None:
         writer = await greeted(attach)
-        silent, silent_writer = await asyncio.open_unix_connection(attach.path)
-        half, half_writer = await asyncio.open_unix_connection(attach.path)
+        silent, silent_writer = await asyncio.open_unix_connection(attach._path)
+        half, half_writer = await asyncio.open_unix_connection(attach._path)
         half_writer.write(json.dumps(INITIALIZE).encode())  # and no end of the line
         assert await silent.read() == b""
         assert await half.read() == b""
@@ -246,7 +246,7 @@ def test_a_first_line_that_never_ends_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(attach_socket, "LONGEST_GREETING", 1000)
 
     async def talk(attach: AttachSocket) -> None:
-        reader, writer = await asyncio.open_unix_connection(attach.path)
+        reader, writer = await asyncio.open_unix_connection(attach._path)
         writer.write(b"x" * 100_000)
         error = json.loads(await reader.readline())
         assert error["id"] is None
@@ -271,7 +271,7 @@ def test_silent_connections_keep_nobody_out(tmp_path):
                 silent.append(peer)
                 while True:
                     try:
-                        peer.connect(attach.path)
+                        peer.connect(attach._path)
                         break
                     except BlockingIOError:
                         await asyncio.sleep(0)
@@ -291,7 +291,7 @@ def test_there_is_a_limit_for_those_that_stay_too(tmp_path, monkeypatch):
 
     async def talk(attach: AttachSocket) -> None:
         writers = [await greeted(attach), await greeted(attach)]
-        reader, writer = await asyncio.open_unix_connection(attach.path)
+        reader, writer = await asyncio.open_unix_connection(attach._path)
         assert f"process {os.getpid()}" in json.loads(await reader.readline())["error"]["message"]
         writers.pop().close()
         while len(attach._attached) == 2:  # noqa: ASYNC110 -- nobody tells
@@ -307,20 +307,16 @@ def test_there_is_a_limit_for_those_that_stay_too(tmp_path, monkeypatch):
 
 
 def test_the_socket_is_for_its_owner_alone_and_goes_with_it(tmp_path):
-    paths: list[Path] = []
+    path = tmp_path / "run" / "1-token"
 
     async def talk(attach: AttachSocket) -> None:
-        path = Path(attach.path)
-        paths.append(path)
-        assert path.parent == tmp_path / "run" / "crow"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
     with_socket(tmp_path, talk)
-    assert not paths[0].exists()
+    assert not path.exists()
 
 
-def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(tmp_path):
+def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(tmp_path, monkeypatch):
     shared = f"/tmp/crow-{os.geteuid()}"
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "private").mkdir(mode=0o700)
@@ -331,18 +327,23 @@ def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(
     taken.mkdir(mode=0o700)
     (taken / "crow").symlink_to(tmp_path / "private")
     for runtime in ("", "relative", "open", "link", "missing", "taken", long.name):
-        path = socket_path("1-token", {"XDG_RUNTIME_DIR": runtime and str(tmp_path / runtime)})
+        monkeypatch.setenv(
+            "XDG_RUNTIME_DIR", runtime and (runtime if runtime == "relative" else str(tmp_path / runtime))
+        )
+        path = socket_path("1-token")
         assert os.path.dirname(path) == shared, runtime
         assert len(os.fsencode(path)) <= LONGEST_PATH
-    assert socket_path("1-t", {"XDG_RUNTIME_DIR": str(tmp_path / "private")}) == str(tmp_path / "private/crow/1-t")
-    with pytest.raises(FileNotFoundError):
-        os.stat("relative")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "private"))
+    assert socket_path("1-t") == str(tmp_path / "private/crow/1-t")
+    assert stat.S_IMODE((tmp_path / "private" / "crow").stat().st_mode) == 0o700
+    assert not os.path.lexists("relative")
 
 
 @pytest.mark.parametrize("planted", ["a link", "a file", "open to all", "another user's"])
 def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch, planted):
     folder = tmp_path / "shared"
-    monkeypatch.setattr(attach_socket, "_shared_folder", lambda: str(folder))
+    monkeypatch.setattr(owners_module, "shared_folder", lambda: str(folder))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     match planted:
         case "a link":
             (tmp_path / "elsewhere").mkdir(mode=0o700)
@@ -357,41 +358,47 @@ def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch
                 pytest.skip("only root can give a folder away")
             folder.mkdir(mode=0o700)
             os.chown(folder, 65534, 65534)
-    with pytest.raises(CrowError, match=str(folder)):
-        socket_path("1-token", {})
+    assert socket_path("1-token") == ""
 
 
 # --- how others find it, and what a crash leaves
 
 
-def test_others_find_the_socket_in_the_lock_and_requests_to_stop_are_not_mistaken_for_it(tmp_path):
-    owner = Owner(str(tmp_path), stoppable=True)
-    assert socket_of(str(tmp_path), owner.token) == ""
-    with open(tmp_path / owner.token, "ab") as file:
-        file.write(b"before\n")
-    owner.publish_socket("/run/user/1 2/crow/token")
-    with open(tmp_path / owner.token, "ab") as file:
-        file.write(b"after\n")
-    assert socket_of(str(tmp_path), owner.token) == "/run/user/1 2/crow/token"
-    assert owner.requests() == ["before", "after"]
-    assert socket_of(str(tmp_path), "1-nobody") == ""
-    text = (tmp_path / owner.token).read_bytes()
-    (tmp_path / owner.token).write_bytes(text.replace(b"socket ", b"socket another-machine-", 1))
-    assert socket_of(str(tmp_path), owner.token) == "", "it leads nowhere from here"
+def test_others_find_the_socket_in_the_lock_and_requests_to_stop_are_not_mistaken_for_it(tmp_path, monkeypatch):
+    runtime = tmp_path / "run time"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    folder = str(tmp_path / "owners")
+    assert Owner(folder, stoppable=True).socket == ""
+    owner = Owner(folder, stoppable=True, attachable=True)
+    assert owner.socket == str(runtime / "crow" / owner.token)
+    assert socket_of(folder, owner.token) == owner.socket
+    lock = tmp_path / "owners" / owner.token
+    with lock.open("ab") as file:
+        file.write(b"stop-this\n")
+    assert owner.requests() == ["stop-this"]
+    assert socket_of(folder, "1-nobody") == ""
+    text = lock.read_bytes()
+    lock.write_bytes(text.replace(b"socket ", b"socket another-machine-", 1))
+    assert socket_of(folder, owner.token) == "", "it leads nowhere from here"
+    lock.write_bytes(text)
+    owner.withdraw_socket()
+    assert socket_of(folder, owner.token) == ""
+    assert owner.requests() == []
     owner.close()
 
 
-def test_the_socket_of_a_process_that_was_killed_is_swept_and_nothing_else_is(tmp_path):
+def test_the_socket_of_a_process_that_was_killed_is_swept_and_nothing_else_is(tmp_path, monkeypatch):
     owners, sockets = tmp_path / "owners", tmp_path / "sockets"
     owners.mkdir()
     sockets.mkdir()
-    living = Owner(str(owners))
+    monkeypatch.setattr(owners_module, "socket_path", lambda token: str(sockets / token))
+    living = Owner(str(owners), attachable=True)
     with contextlib.ExitStack() as stack:
         for name in ("1-dead", "another", living.token):
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
             listener.bind(str(sockets / name))
     (sockets / "3-dead").touch()
-    living.publish_socket(str(sockets / living.token))
     for dead, path in (("1-dead", "1-dead"), ("2-dead", "another"), ("3-dead", "3-dead")):
         (owners / dead).write_text(f"socket machine {sockets / path}\n")
     sweep(str(owners))

@@ -19,10 +19,12 @@ from crow.acp import attach_socket, owner_link, wire
 from crow.acp import relay as relay_module
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
-from crow.acp.jsonrpc import RpcError
+from crow.acp.jsonrpc import RELEASED, RpcError
+from crow.acp.ownership import Greeting
 from crow.acp.relay import Relay
 from crow.errors import SessionElsewhere, SessionUnknown
 from crow.lines import LONGEST_LINE
+from crow.session.faces.missed import Seen
 from crow.timeouts import timeout
 from tests.support.patience import DEADLINE
 
@@ -80,10 +82,10 @@ class Owner:
         self.connections: list[Connection] = []
         self.answers: dict[str, Callable[[Json, PendingRequest], Any]] = {}
         self.notified = asyncio.Event()
-        self._socket = AttachSocket(self.token, self._serve, {"XDG_RUNTIME_DIR": str(stage.runtime)})
-        self.there = SessionElsewhere(self.token, "1", self._socket.path)
+        self._socket = AttachSocket(str(stage.runtime / name), self._serve)
+        self.there = SessionElsewhere(self.token, "1", str(stage.runtime / name))
 
-    def _serve(self, greet: attach_socket.Greeting) -> "Owner._Agent":
+    def _serve(self, greet: Greeting) -> "Owner._Agent":
         return Owner._Agent(self, greet)
 
     async def close(self) -> None:
@@ -106,7 +108,7 @@ class Owner:
         return found[method]
 
     class _Agent:
-        def __init__(self, owner: "Owner", greet: attach_socket.Greeting) -> None:
+        def __init__(self, owner: "Owner", greet: Greeting) -> None:
             self._owner = owner
             self._greet = greet
 
@@ -150,7 +152,7 @@ class Stage:
         self._owners: list[Owner] = []
         self.where: list[Owner | Exception | str] = []
         """What each look for the session finds, the last one again and again."""
-        self.reopened: list[Json] = []
+        self.taken_over: list[tuple[Json, Seen]] = []
 
     async def begin(self, *where: "Owner | Exception | str") -> None:
         ours, theirs = socket.socketpair()
@@ -163,7 +165,7 @@ class Stage:
             {"session/load": Route(msgspec.Raw, self._load), "session/list": Route(dict, lambda *_: {"here": True})},
             {},
         )
-        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._reopen)
+        self.relay = Relay(self.agent, json.dumps(HELLO).encode(), self._take_over)
         self._serving = asyncio.ensure_future(self.agent.run())
         self.editor = await Lines(theirs).open()
 
@@ -199,15 +201,15 @@ class Stage:
             raise found
         return {"claimed": found}
 
-    async def _reopen(self, params: bytes) -> None:
-        self.reopened.append(json.loads(params))
+    async def _take_over(self, params: bytes, seen: Seen) -> None:
+        self.taken_over.append((json.loads(params), seen))
         await self._claim()
 
     async def attached(self, owner: Owner) -> None:
         """The editor has the session "s" of that owner."""
         await self.begin(owner)
         self.editor.call(1, "session/load", sessionId="s", cwd="/p")
-        assert (await self.editor.answer_to(1))["result"] == {"from": owner.token}
+        assert (await self.editor.answer_to(1))["result"]["from"] == owner.token
 
 
 def test_an_editor_is_introduced_to_the_owner_as_it_introduced_itself(tmp_path):
@@ -220,8 +222,7 @@ def test_an_editor_is_introduced_to_the_owner_as_it_introduced_itself(tmp_path):
         crow = hello["_meta"]["crow"]
         assert crow["choices"] is True
         assert (crow["attach"], crow["process"]) == (wire.ATTACH_VERSION, os.getpid())
-        load = await owner.heard("session/load")
-        assert load == {"sessionId": "s", "cwd": "/p", "_meta": {"crow": {"attach": True}}}
+        assert await owner.heard("session/load") == {"sessionId": "s", "cwd": "/p"}
 
     played(talk, tmp_path)
 
@@ -259,8 +260,8 @@ def test_updates_arrive_as_the_bytes_that_were_sent(tmp_path):
         owner.connections[0].send(line.encode())
         await stage.editor.next()
         assert stage.editor.lines[-1] == line.encode()
-        owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": "running"})
-        assert (await stage.editor.next())["method"] == "_crow/state"
+        owner.connections[0].notify("_crow/other", {"sessionId": "s"})
+        assert (await stage.editor.next())["method"] == "_crow/other"
 
     played(talk, tmp_path)
 
@@ -393,7 +394,7 @@ def test_a_session_that_is_released_meanwhile_is_claimed(tmp_path):
         owner, other = stage.owner("a"), stage.owner("b")
 
         def released(params: Json, pending: PendingRequest) -> Any:
-            raise RpcError(-32002, "There is no session 's'", {"crow": "released"})
+            raise RpcError(-32002, "The session 's' was released", RELEASED)
 
         owner.answers["session/load"] = released
         await stage.begin(owner, owner, other, other)
@@ -521,7 +522,7 @@ def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
         error = await ended(owner, stage, prompt="p")
         assert "cut off" in error["message"]
         assert "process 1" in error["message"]
-        assert stage.reopened == [{"sessionId": "s", "cwd": "/p"}] * 3
+        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("", ended=True))] * 3
         stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
         assert (await stage.editor.answer_to(2))["error"]["code"] == -32601, "it is served here now"
 
@@ -531,11 +532,13 @@ def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
 def test_a_session_goes_on_at_whoever_was_first(tmp_path):
     async def talk(stage: Stage) -> None:
         owner, next_owner = stage.owner("a"), stage.owner("b")
+        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": {"turn": "t3"}}}
         owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
         await stage.attached(owner)
         question = asyncio.ensure_future(owner.connections[0].request("session/request_permission", {}, dict))
         asked = await stage.editor.next()
         stage.editor.call("p", "session/prompt", sessionId="s", prompt=[])
+        owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": "running", "turn": "t4"})
         stage.where = [next_owner]
         await owner.heard("session/prompt")
         await owner.die()
@@ -545,10 +548,43 @@ def test_a_session_goes_on_at_whoever_was_first(tmp_path):
         assert "cut off" in (await stage.editor.answer_to("p"))["error"]["message"]
         assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
         resumed = await next_owner.heard("session/resume")
-        assert resumed == {"sessionId": "s", "cwd": "/p", "_meta": {"crow": {"attach": True, "catchUp": True}}}
+        assert resumed == {"sessionId": "s", "cwd": "/p", "_meta": {"crow": {"seen": {"turn": "t4", "ended": False}}}}
         next_owner.update("it goes on")
         assert (await stage.editor.next())["params"]["text"] == "it goes on"
         question.cancel()
+
+    played(talk, tmp_path)
+
+
+def test_a_session_that_its_owner_lets_go_of_goes_on_elsewhere_while_others_stay(tmp_path):
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        owner.answers["session/load"] = lambda *_: {"from": owner.token, "_meta": {"crow": {"turn": "t3"}}}
+        await stage.attached(owner)
+        stage.editor.call(2, "session/load", sessionId="s2", cwd="/p")
+        await stage.editor.answer_to(2)
+        for state, turn in (("running", "t4"), ("idle", None)):
+            owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": state, "turn": turn})
+        stage.where = ["here"]
+        owner.connections[0].notify("_crow/released", {"sessionId": "s"})
+        while not stage.taken_over:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0)
+        assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("t4", ended=True))]
+        stage.editor.call(3, "session/set_mode", sessionId="s2", modeId="ask")
+        answer = await stage.editor.next()
+        assert (answer["id"], answer["result"]) == (3, {"from": owner.token}), "the editor was told of none of it"
+
+    played(talk, tmp_path)
+
+
+def test_a_client_that_wants_to_know_states_is_told_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(HELLO, "_meta", {"crow": {"state": True}})
+
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        await stage.attached(owner)
+        owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": "idle"})
+        assert (await stage.editor.next())["params"] == {"sessionId": "s", "state": "idle"}
 
     played(talk, tmp_path)
 

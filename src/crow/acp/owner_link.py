@@ -6,6 +6,7 @@ says so. Nothing is changed by then.
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ from crow.errors import SessionElsewhere
 from crow.store.base import Living
 from crow.timeouts import timeout_at
 from crow.workspace.processes import own_mark
+
+logger = logging.getLogger(__name__)
 
 TRY_AGAIN = 0.05
 """Seconds between two tries at a process that begins or ends at this moment."""
@@ -86,7 +89,10 @@ class OwnerLink(Connection):
             self.send(jsonrpc.write_response(id, response))
 
     def _hand_over(self, message: Request | Notification) -> bool:
-        self._user.take(self, message)
+        try:
+            self._user.take(self, message)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            logger.warning("%s of another Crow could not be read: %s", message.method[:200], error)
         return True
 
     def _settle(self, response: Response) -> None:

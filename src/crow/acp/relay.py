@@ -48,7 +48,7 @@ class _State(msgspec.Struct, frozen=True, rename="camel"):
 
     session_id: str = ""
     state: str = ""
-    turn: str = ""
+    turn: str | None = None
 
 
 class _Opened(msgspec.Struct, frozen=True):
