@@ -99,6 +99,8 @@ LATE_IMPORTS = {
     "__main__": "each command is loaded only when it is called",
     "cli": "a command loads what it needs when it needs it",
     "acp.agent": "sessions, and all that is behind them, are loaded while the client reads the first answer",
+    "acp.ownership": "so is the socket, once the first session is there",
+    "acp.sessions": "a relay is loaded for the first session that lives in another process",
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "web.pages": "the HTTP library is loaded with the first page",
     "tools.web": "the HTTP library is loaded with the first search",

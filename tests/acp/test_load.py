@@ -399,15 +399,20 @@ def test_loads_of_one_session_at_once_are_all_answered(open_editor):
 
 
 @pytest.mark.rule("R45")
-def test_a_session_whose_turn_runs_in_another_process_is_busy(open_editor):
+def test_a_session_whose_turn_runs_in_a_process_that_cannot_be_joined_is_busy(open_editor):
+    """Such as an older Crow, or one on another machine: its lock names no socket."""
     crow = open_editor(script=HANGING)
     session = crow.new_session()
     prompt = crow.start_prompt("go")
     crow.wait_for_text("Once")
+    [lock] = (crow.home / "owners").iterdir()
+    named = lock.read_bytes()
+    lock.write_bytes(named.splitlines(keepends=True)[0])
     other = again(open_editor, crow)
     params = {"sessionId": session, "cwd": str(crow.workspace), "mcpServers": []}
     error = other.start("session/load", params).error()
     assert error.code == -32600
+    assert f"process {crow.process.pid}" in error.message
     assert error.data == {"details": error.message}
     crow.cancel()
     assert prompt.answer() == {"stopReason": "cancelled"}
@@ -416,12 +421,12 @@ def test_a_session_whose_turn_runs_in_another_process_is_busy(open_editor):
 
 @pytest.mark.rule("R45")
 def test_a_session_that_went_on_elsewhere_says_so_and_can_be_fetched_back(open_editor):
+    """An older Crow claims what is idle, and knows of nobody who could be joined."""
     crow = open_editor(script=HELLO)
     session = crow.new_session()
     crow.prompt("one")
-    other = again(open_editor, crow)
-    other.load_session(session)
-    other.prompt("two")
+    with sqlite3.connect(crow.home / "sessions.db") as database:
+        database.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
     error = crow.start_prompt("three").error()
     assert error.code == -32603
     assert error.data == {"details": error.message}
@@ -429,7 +434,7 @@ def test_a_session_that_went_on_elsewhere_says_so_and_can_be_fetched_back(open_e
     assert crow.start_prompt("three").error().code == -32002
     crow.load_session(session)
     crow.prompt("three")
-    assert said(crow.model_requests()[-1]["messages"], "user") == ["one", "two", "three"]
+    assert said(crow.model_requests()[-1]["messages"], "user") == ["one", "three"]
 
 
 # --- what cannot be loaded
