@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -13,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from crow.cli.sessions import short_ids, table
-from crow.store.base import SessionEntry
+from crow.cli.sessions import ListedSession, short_ids, table
 from tests.config.support import CROW, Terminal, crow
 from tests.support.editor import SILENCE, Editor, ErrorAnswer, chose
 from tests.support.patience import DEADLINE
@@ -128,6 +128,57 @@ def test_a_line_fits_the_terminal(tmp_path):
         [line] = terminal.output.splitlines()
     assert len(line) <= 60
     assert line.endswith("…")
+
+
+def test_the_list_says_what_each_session_does_and_where(tmp_path):
+    with conversation(tmp_path, reply(run("true"), when="ask") + DONE) as editor:
+        editor.permit = lambda request: SILENCE
+        saved, idle, asks = (editor.new_session() for _ in range(3))
+        for session, prompt in ((saved, "a saved one"), (idle, "an idle one")):
+            editor.prompt(prompt, session=session)
+        editor.request("session/close", {"sessionId": saved})
+        editor.start_prompt("ask me", session=asks)
+        editor.wait_for_call("session/request_permission")
+        other = Editor(tmp_path, client_info={"name": "other", "version": "1"})
+        other.load_session(idle)
+        try:
+            lines = said(sessions(tmp_path, COLUMNS="200")).splitlines()
+            states = {line.split("  ")[-1].strip(): line.split("  ")[2] for line in lines}
+            process = f"process {editor.process.pid})"
+            assert states == {
+                "ask me": f"asks (test-editor, {process}",
+                "an idle one": f"idle (test-editor, other, {process}",
+                "a saved one": "saved",
+            }
+            for one in (editor, other):
+                told = {
+                    session: one.request("session/status", {"sessionId": session}) for session in (saved, idle, asks)
+                }
+                assert {
+                    session: (answer["status"], answer["_meta"]["crow"]["state"]) for session, answer in told.items()
+                } == {
+                    saved: ("saved", "saved"),
+                    idle: ("open", "idle"),
+                    asks: ("open", "asks"),
+                }
+                assert told[asks]["_meta"]["crow"] == {
+                    "state": "asks",
+                    "process": editor.process.pid,
+                    "clients": ["test-editor"],
+                }
+            listed = {entry["id"]: entry for entry in json.loads(said(sessions(tmp_path, "--json")))}
+            assert [listed[id]["state"] for id in (saved, idle, asks)] == ["saved", "idle", "asks"]
+            assert [listed[id]["process"] for id in (saved, idle)] == [None, editor.process.pid]
+            assert listed[idle]["clients"] == ["test-editor", "other"]
+            assert other.start("session/status", {"sessionId": "none"}).error().code == -32002
+            editor.signal(signal.SIGSTOP)
+            lines = said(sessions(tmp_path)).splitlines()
+            assert any(f"running (process {editor.process.pid})" in line for line in lines), "as the store knows it"
+        finally:
+            editor.signal(signal.SIGCONT)
+            other.close()
+            other.kill()
+            editor.cancel(asks)
 
 
 # --- show, export
@@ -330,6 +381,8 @@ def test_a_turn_that_nobody_answers_any_more_can_be_stopped_from_elsewhere(tmp_p
         prompt = editor.start_prompt("change it")
         editor.wait_for_call("session/request_permission")
         editor.stop_reading()
+        [lock] = [path for path in (editor.home / "owners").iterdir() if path.name.startswith(str(editor.process.pid))]
+        lock.write_bytes(lock.read_bytes().replace(b"socket ", b"no-sock"))  # it cannot be joined, as an older Crow
         with pytest.raises(ErrorAnswer, match=f"`crow sessions stop {session}`"):
             other.load_session(session)
         assert said(sessions(tmp_path, "stop", session[:16])) == f"Stopped {session} (change it).\n"
@@ -385,7 +438,7 @@ def test_doctor_says_that_the_store_is_sound(tmp_path):
 
 @pytest.mark.parametrize(("room", "folder"), [(100, "/a/long/way/to/the/project"), (60, "/a/long/…"), (40, "")])
 def test_a_narrow_terminal_cuts_the_folder_before_the_title(room, folder):
-    entry = SessionEntry("0123456789", "/a/long/way/to/the/project", (), "Mend the nest", 0, 0)
+    entry = ListedSession("0123456789", "/a/long/way/to/the/project", (), "Mend the nest", 0, 0)
     [line] = table([entry], {entry.id: "012345678"}, room)
     assert line.endswith("  Mend the nest" if room > 40 else "  Mend the n…")
     assert len(line) <= room

@@ -206,3 +206,34 @@ def _credentials(peer: socket.socket) -> tuple[int, int]:
         "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     )
     return process, user
+
+
+def remove_dead_sockets(folder: str) -> None:
+    """Removes what killed processes have left, whose locks nobody sweeps as their home is gone too. Never fails."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError, ValueError):
+                if not _process_lives(int(name.partition("-")[0])) and _nobody_listens(path):
+                    os.unlink(path)
+
+
+def _process_lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _nobody_listens(path: str) -> bool:
+    """Also asked, as the process may live where we cannot see it, such as in a container with the same folder."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.setblocking(False)  # noqa: FBT003 -- the method takes it so
+        try:
+            peer.connect(path)
+        except ConnectionRefusedError:
+            return True
+    return False

@@ -18,7 +18,6 @@ from crow import __version__
 from crow.acp import jsonrpc, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
-from crow.acp.translate_session import status
 from crow.errors import SessionElsewhere
 from crow.store.base import Living
 from crow.timeouts import timeout_at
@@ -214,18 +213,28 @@ STATUS_TIMEOUT = 1.0
 _ASKING = b'{"protocolVersion":1,"clientInfo":{"name":"crow"}}'
 
 
-async def status_at(there: Living, session_id: str) -> wire.SessionStatusResponse:
-    """What a session does that lives in another process; as far as the store knows if that does not answer."""
-    asked = await statuses_at(there, [session_id])
-    return asked.get(session_id) or status("running" if there.running_since else "idle", int(there.process))
+async def statuses_of(living: Mapping[str, Living]) -> dict[str, wire.StatusFacts]:
+    """What sessions do that live in other processes, by id: as those say, or else as far as the store knows."""
+    by_owner: dict[str, list[str]] = {}
+    for id, there in living.items():
+        by_owner.setdefault(there.owner, []).append(id)
+    answers = await asyncio.gather(*(_ask(living[ids[0]], ids) for ids in by_owner.values()))
+    found = {id: _stored_facts(there) for id, there in living.items()}
+    for answer in answers:
+        found |= answer
+    return found
 
 
-async def statuses_at(there: Living, session_ids: Iterable[str]) -> dict[str, wire.SessionStatusResponse]:
-    """What sessions do that live in another process, by id. Those that it does not tell of in time are left out."""
-    found: dict[str, wire.SessionStatusResponse] = {}
-    deadline = asyncio.get_running_loop().time() + STATUS_TIMEOUT
+def _stored_facts(there: Living) -> wire.StatusFacts:
+    return wire.StatusFacts(state="running" if there.running_since else "idle", process=int(there.process))
+
+
+async def _ask(there: Living, session_ids: Iterable[str]) -> dict[str, wire.StatusFacts]:
+    """What a process says of its sessions. Those that it does not tell of in time are left out."""
+    found: dict[str, wire.StatusFacts] = {}
     if not there.socket:
         return found
+    deadline = asyncio.get_running_loop().time() + STATUS_TIMEOUT
     with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
         owner = SessionElsewhere(there.owner, there.process, there.socket)
         link = await connect(owner, _ASKING, _Nobody(), deadline)
@@ -233,7 +242,9 @@ async def statuses_at(there: Living, session_ids: Iterable[str]) -> dict[str, wi
             async with timeout_at(deadline):
                 for session_id in session_ids:
                     params = wire.SessionRequest(session_id=session_id)
-                    found[session_id] = await link.request("session/status", params, wire.SessionStatusResponse)
+                    answer = await link.request("session/status", params, wire.SessionStatusResponse)
+                    if answer.meta is not None:
+                        found[session_id] = answer.meta.crow
         finally:
             await link.close()
     return found

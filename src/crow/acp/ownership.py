@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -82,7 +83,7 @@ class Ownership:
             self._opening = asyncio.ensure_future(self._open(self._serve))
 
     async def _open(self, serve: Callable[[Greeting], AttachedAgent]) -> None:
-        from crow.acp.attach_socket import AttachSocket
+        from crow.acp.attach_socket import AttachSocket, remove_dead_sockets
 
         store = self._sessions.store
         try:
@@ -95,6 +96,8 @@ class Ownership:
             except OSError as error:
                 logger.warning("nobody can attach: %s", error)
                 await store.withdraw_socket()
+            # A thread of its own that nobody waits for.
+            threading.Thread(target=remove_dead_sockets, args=(os.path.dirname(path),), daemon=True).start()
         except CrowError as error:
             logger.warning("nobody can attach: %s", error)
 

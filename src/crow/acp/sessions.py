@@ -276,15 +276,18 @@ class Sessions:
         session = self._host.find(request.session_id)
         if session is not None:
             clients = [face.name for face in session.faces.present]
-            return translate_session.status(session.faces.state, os.getpid(), clients)
+            facts = wire.StatusFacts(state=session.faces.state, process=os.getpid(), clients=clients)
+            return wire.SessionStatusResponse(status="open", meta=wire.StatusMeta(crow=facts))
         with errors_as_answers(request.session_id):
             await self._host.store.find(request.session_id)
             there = (await self._host.store.living()).get(request.session_id)
         if there is None:
-            return translate_session.status("saved")
-        from crow.acp.owner_link import status_at
+            saved = wire.StatusMeta(crow=wire.StatusFacts(state="saved"))
+            return wire.SessionStatusResponse(status="saved", meta=saved)
+        from crow.acp.owner_link import statuses_of
 
-        return await status_at(there, request.session_id)
+        facts = (await statuses_of({request.session_id: there}))[request.session_id]
+        return wire.SessionStatusResponse(status="open", meta=wire.StatusMeta(crow=facts))
 
     async def _list(self, request: wire.ListSessionsRequest, pending: PendingRequest) -> wire.ListSessionsResponse:
         cwd = None if request.cwd is None else os.path.normpath(absolute("cwd", request.cwd))

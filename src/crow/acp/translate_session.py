@@ -105,11 +105,6 @@ def state(session_id: str, event: events.StateChanged) -> wire.StateNotification
     )
 
 
-def status(state: str, process: int | None = None, clients: Sequence[str] | None = None) -> wire.SessionStatusResponse:
-    facts = wire.StatusFacts(state=state, process=process, clients=None if clients is None else list(clients))
-    return wire.SessionStatusResponse(status="saved" if state == "saved" else "open", meta=wire.StatusMeta(crow=facts))
-
-
 # --- what happened before
 
 LARGEST_REPLAYED = 64 * 1024

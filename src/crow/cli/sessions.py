@@ -1,4 +1,5 @@
-"""`crow sessions`: the stored conversations, listed, shown, exported, deleted and stopped, while agents use them."""
+"""`crow sessions`: the stored conversations, and those that live in some process just now, listed, shown, exported,
+deleted and stopped, while agents use them."""
 
 import argparse
 import asyncio
@@ -7,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -25,19 +26,34 @@ from crow.store.store import open_store
 from crow.visible import one_line
 from crow.workspace.terminals import remove_outputs
 
+if TYPE_CHECKING:
+    from crow.acp.wire import StatusFacts
+
 MOST_LISTED = 20
 """Sessions that are listed if nothing else is said."""
 PAGE = 1000
 SHORTEST_ID = 8
 SHORTEST_FOLDER, LONGEST_FOLDER = 8, 40
 SHORTEST_TITLE = 20
-"""Columns of the list."""
+ROOM_FOR_SAVED, ROOM_FOR_PLACES = 80, 100
+"""Columns of the list, and how many there must be for it to say of what does not live that it is saved, and of what
+does where it lives."""
 LONGEST_LINE = 200
 """Where there is no terminal to say how much fits on one."""
 MOST_NAMED = 5
 """Sessions that are named when an id could be any of several."""
 
 Given = TypeVar("Given")
+
+
+class ListedSession(SessionEntry, frozen=True):
+    """A session as the list has it: with what it does, and where."""
+
+    state: str = "saved"
+    """running, asks, idle or saved."""
+    process: int | None = None
+    clients: tuple[str, ...] = ()
+    """The programs in which somebody watches it."""
 
 
 class NoSession(CrowError):
@@ -99,7 +115,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.cwd is not None:
         folder = os.path.realpath(arguments.cwd)
         entries = [entry for entry in entries if os.path.realpath(entry.cwd) == folder]
-    listed = entries if arguments.all else entries[: arguments.limit]
+    listed = _with_states(entries if arguments.all else entries[: arguments.limit])
     if arguments.json:
         _write(msgspec.json.format(msgspec.json.encode(listed), indent=2) + b"\n")
     elif not entries:
@@ -109,6 +125,28 @@ def _list(arguments: argparse.Namespace) -> int:
     if len(listed) < len(entries):
         print(f"{len(entries) - len(listed)} more: crow sessions list --all", file=sys.stderr)
     return 0
+
+
+def _with_states(entries: Sequence[SessionEntry]) -> list[ListedSession]:
+    """What each of them does, as the processes say in which they live, or else the store."""
+
+    async def ask(store: SessionStore) -> Mapping[str, "StatusFacts"]:
+        wanted = {entry.id for entry in entries}
+        living = {id: there for id, there in (await store.living()).items() if id in wanted}
+        if not living:
+            return {}
+        from crow.acp.owner_link import statuses_of
+
+        return await statuses_of(living)
+
+    found = _with_store(ask, {})
+    listed: list[ListedSession] = []
+    for entry in entries:
+        fields = msgspec.structs.asdict(entry)
+        if (facts := found.get(entry.id)) is not None:
+            fields |= {"state": facts.state, "process": facts.process, "clients": tuple(facts.clients or ())}
+        listed.append(ListedSession(**fields))
+    return listed
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -262,22 +300,40 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 # --- writing
 
 
-def _print_table(entries: Sequence[SessionEntry], ids: Mapping[str, str]) -> None:
+def _print_table(entries: Sequence[ListedSession], ids: Mapping[str, str]) -> None:
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else LONGEST_LINE
     for line in table(entries, ids, room):
         print(line)
 
 
-def table(entries: Sequence[SessionEntry], ids: Mapping[str, str], room: int) -> Iterator[str]:
+def table(entries: Sequence[ListedSession], ids: Mapping[str, str], room: int) -> Iterator[str]:
     """A line for each, of so many columns. Where they are few, the folders give way: a title says more."""
-    id_width = max(len(ids[entry.id]) for entry in entries)
-    begun = [f"{ids[entry.id]:<{id_width}}  {moment(entry.updated_at)}  " for entry in entries]
-    for_folder = min(LONGEST_FOLDER, room - cells(begun[0]) - SHORTEST_TITLE - 2)
+    begun = _columns(
+        [ids[entry.id] for entry in entries],
+        [moment(entry.updated_at) for entry in entries],
+        [_state(entry, room) for entry in entries],
+    )
+    for_folder = min(LONGEST_FOLDER, room - cells(begun[0]) - SHORTEST_TITLE - 4)
     folders = [cut(_short_folder(entry.cwd), for_folder) if for_folder >= SHORTEST_FOLDER else "" for entry in entries]
-    width = max(map(cells, folders))
-    for entry, start, folder in zip(entries, begun, folders, strict=True):
-        shown = f"{folder}{' ' * (width - cells(folder))}  " if width else ""
-        yield cut(f"{start}{shown}{one_line(entry.title)}", room).rstrip()
+    for start, entry in zip(_columns(begun, folders), entries, strict=True):
+        yield cut(f"{start}  {one_line(entry.title)}", room).rstrip()
+
+
+def _columns(*columns: Sequence[str]) -> list[str]:
+    """The rows of a table, each cell as wide as the widest of its column; a column with nothing in it is left out."""
+    shown = [(column, width) for column in columns if (width := max(map(cells, column)))]
+    padded = [[cell + " " * (width - cells(cell)) for cell in column] for column, width in shown]
+    return ["  ".join(row) for row in zip(*padded, strict=True)]
+
+
+def _state(entry: ListedSession, room: int) -> str:
+    """What a session does, and where there is room for it, in which process and for whom."""
+    if entry.state == "saved":
+        return entry.state if room >= ROOM_FOR_SAVED else ""
+    if entry.process is None or room < ROOM_FOR_PLACES:
+        return entry.state
+    clients = f"{', '.join(map(one_line, entry.clients))}, " if entry.clients else ""
+    return f"{entry.state} ({clients}process {entry.process})"
 
 
 def _short_folder(path: str) -> str:
