@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 LONGEST_LINE = 64 * 1024 * 1024
+LONG_LINE = 1024 * 1024
 CHUNK = 256 * 1024
 ROOM = 256 * 1024
 """Unsent bytes above which producers of updates have to wait."""
@@ -38,7 +39,7 @@ class LineReader:
         """Bytes of the longest line that is handed on; may change at any time."""
         self.drops_partial_line = False
         """Whether what comes after the last line end counts for nothing: its peer was killed while it wrote."""
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._length = 0
         self._skipping = False
         self._paused = False
@@ -104,12 +105,22 @@ class LineReader:
                 self._take(line)
             self._length = 0
         if rest and not self._skipping:
-            self._parts.append(rest)
-            self._length += len(rest)
+            self._keep(rest)
             if self._length > self.longest:
                 self._parts.clear()
                 self._skipping = True
                 self._receive(None)
+
+    def _keep(self, piece: bytes) -> None:
+        """A long line is kept in one piece of memory, which the system gets back as a whole: hundreds of smaller ones
+        would lie between things that stay."""
+        self._length += len(piece)
+        if self._length > LONG_LINE and self._parts:
+            if not isinstance(self._parts[0], bytearray):
+                self._parts[:] = [bytearray().join(self._parts)]
+            self._parts[0] += piece
+        else:
+            self._parts.append(piece)
 
     def _take(self, line: bytes) -> None:
         if len(line) > self.longest:

@@ -1,8 +1,10 @@
 """Sessions that live in one process and are joined from others: real processes, each with its own editor."""
 
+import json
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 import textwrap
 import threading
@@ -357,3 +359,157 @@ def test_a_session_is_loaded_while_its_owner_closes_it(editors):
         assert two.request("session/set_mode", {"sessionId": session, "modeId": "plan"}) == {}
     owner.close()
     other.close()
+
+
+# --- clients at the socket itself
+
+RAW = """
+import json, socket, sys
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(sys.argv[1])
+lines = peer.makefile("rb")
+def call(id, method, **params):
+    peer.sendall(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\\n")
+def answer(id):
+    while True:
+        message = json.loads(lines.readline())
+        if message.get("id") == id:
+            return message["result"]
+call(1, "initialize", protocolVersion=1, clientInfo={"name": "raw", "version": "1"})
+answer(1)
+call(2, "session/load", sessionId=sys.argv[2], cwd=sys.argv[3], mcpServers=[])
+answer(2)
+print("joined", flush=True)
+"""
+"""A program that joins a session by itself, and then does what is written below it."""
+
+SENDS_HALF = """
+prompt = json.dumps({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"sessionId": sys.argv[2],
+    "prompt": [{"type": "text", "text": "x" * 30_000_000}]}}).encode()
+peer.sendall(prompt[:20_000_000])
+print("half", flush=True)
+sys.stdin.read()
+"""
+STOPS_READING = """
+sys.stdin.read()
+"""
+
+
+def raw_client(editor: Editor, session: str, more: str) -> subprocess.Popen[bytes]:
+    arguments = [sys.executable, "-c", RAW + more, socket_at(editor, session), session, str(editor.workspace)]
+    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+MUCH = 16 * 1024 * 1024
+"""Bytes that are a good part of a long line, and more than a session needs for anything else."""
+
+
+def test_a_client_that_is_killed_in_the_middle_of_a_long_line_is_not_noticed(editors):
+    owner = editors.start("owner", DONE, cold=True)
+    session = owner.new_session()
+    owner.prompt("hello")
+    before = owner.memory()
+    client = raw_client(owner, session, SENDS_HALF)
+    assert client.stdout is not None
+    with client:
+        assert client.stdout.readline() == b"joined\n"
+        assert client.stdout.readline() == b"half\n"
+        eventually(lambda: owner.memory() > before + MUCH, "half of the line is there")
+        assert owner.prompt("meanwhile") == {"stopReason": "end_turn"}
+        client.kill()
+    eventually(lambda: owner.memory() < before + MUCH, "the memory is given back")
+    assert owner.prompt("after it") == {"stopReason": "end_turn"}
+    assert "x" * 100 not in str(owner.model_requests()[-1]), "half a line is no message"
+    assert owner.close() == 0
+
+
+def test_a_client_that_is_killed_while_a_long_line_is_sent_to_it_is_not_noticed(editors):
+    owner = editors.start("owner", DONE, cold=True)
+    session = owner.new_session()
+    owner.prompt("hello")
+    client = raw_client(owner, session, STOPS_READING)
+    assert client.stdout is not None
+    with client:
+        assert client.stdout.readline() == b"joined\n"
+        owner.prompt("y" * 30_000_000)  # which every other client is shown
+        unsent = owner.memory()
+        client.kill()
+    eventually(lambda: owner.memory() < unsent - MUCH, "the memory is given back")
+    assert owner.prompt("after it") == {"stopReason": "end_turn"}
+    assert owner.close() == 0
+
+
+# --- versions
+
+OTHER_VERSION = """
+import sys
+from crow.acp import wire
+wire.ATTACH_VERSION = {version}
+sys.argv = ["crow", "acp"]
+from crow.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("version", "word"), [(2, "newer"), (0, "older")])
+def test_an_owner_of_another_version_is_left_alone(editors, version, word):
+    """Whichever of the two is the older one says so."""
+    here = editors.start("here", BUSY)
+    code = OTHER_VERSION.format(version=version)
+    environment = {"PATH": os.defpath, "HOME": str(here.folder), "CROW_HOME": str(here.home), "CROW_MODE": "auto"}
+    there = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    assert there.stdin is not None
+    assert there.stdout is not None
+    with there:
+
+        def ask(id: int, method: str, **params: Any) -> None:
+            assert there.stdin is not None
+            there.stdin.write(
+                json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
+            )
+            there.stdin.flush()
+
+        def answer(id: int) -> Json:
+            assert there.stdout is not None
+            while (message := json.loads(there.stdout.readline())).get("id") != id:
+                pass
+            return message["result"]
+
+        ask(1, "initialize", protocolVersion=1)
+        answer(1)
+        ask(2, "session/new", cwd=str(here.workspace), mcpServers=[])
+        session = answer(2)["sessionId"]
+        ask(3, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": "begin"}])
+        has_begun(here)
+        params = {"sessionId": session, "cwd": str(here.workspace), "mcpServers": []}
+        said = here.start("session/load", params).error().message
+        assert word in said
+        assert f"process {there.pid}" in said
+        assert said.count(". ") == 0
+        go(here)
+        assert answer(3) == {"stopReason": "end_turn"}
+        assert row(here, session)[1] == 1
+        there.stdin.close()
+        assert there.wait(DEADLINE) == 0
+    here.close()
+
+
+def test_an_older_crow_finds_a_session_busy_or_claims_it_as_ever(editors):
+    """It reads no further than the first line of a lock. What it claims is told to who had it."""
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    turn = owner.start_prompt("begin")
+    has_begun(owner)
+    token = row(owner, session)[0]
+    lock = (owner.home / "owners" / token).read_text().splitlines()
+    assert len(lock[0].split()) == 1, "the machine, to the letter"
+    assert lock[1].startswith("socket ")
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    with sqlite3.connect(owner.home / "sessions.db") as database:
+        database.execute("UPDATE sessions SET owner = '1-older', epoch = epoch + 1 WHERE id = ?", (session,))
+    assert "load" in owner.start_prompt("more").error().message.lower()
+    owner.load_session(session)
+    owner.close()
