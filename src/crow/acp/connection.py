@@ -164,6 +164,11 @@ class Connection:
         self._output.send(data)
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the peer is gone, so that nothing it was asked will be answered."""
+        return self._ended.is_set()
+
+    @property
     def failure(self) -> OSError | None:
         """Why nothing can be sent to the peer, if it is not that it has left."""
         return self._output.failure

@@ -171,13 +171,18 @@ class ClientTerminal:
     async def output(self, since: int = 0) -> TerminalOutput:
         answer = await self._fetch()
         if answer is None:
-            return TerminalOutput("[… the editor did not hand over the output …]\n", truncated=True, exit=self._known())
+            return TerminalOutput(f"[… {self._why_silent()} …]\n", truncated=True, exit=self._known())
         beginning = self._beginning if since == 0 else ""
         readable = partial(_readable, answer, since, self._limit, beginning)
         is_short = len(answer.output) <= texts.SLICE
         ending = _as_exit(answer.exit_status) if answer.exit_status is not None else self._known()
         text, truncated = readable() if is_short else await asyncio.to_thread(readable)
         return TerminalOutput(text, truncated, ending, len(answer.output))
+
+    def _why_silent(self) -> str:
+        if self._connection.is_lost:
+            return "the editor is gone, and its terminal with it"
+        return "the editor did not hand over the output"
 
     async def kill(self) -> None:
         if self._may_run and self._releasing is None:
