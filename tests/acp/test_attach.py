@@ -118,7 +118,7 @@ def test_another_client_joins_a_running_turn_and_the_first_one_leaves(editors):
     session = first.new_session()
     turn = first.start_prompt("begin")
     has_begun(first)
-    second = editors.start("second")
+    second = editors.start("second", permit=once)
     second.load_session(session)
     assert second.the_call()["status"] == "in_progress"
     first.kill()
@@ -164,7 +164,7 @@ def history(editor: Editor, session: str) -> list[Json]:
 def test_an_owner_that_is_killed_in_a_command_is_taken_over_by_one_of_those_that_watch(editors):
     owner = editors.start("owner", BUSY, permit=once)
     session = owner.new_session()
-    watchers = [editors.start(name) for name in ("one", "two")]
+    watchers = [editors.start(name, permit=once) for name in ("one", "two")]
     for watcher in watchers:
         watcher.load_session(session)
     turn = watchers[0].start_prompt("begin")
@@ -247,7 +247,7 @@ def test_an_idle_owner_ends_at_once_and_its_session_goes_on_elsewhere(editors):
 def test_a_second_signal_ends_an_owner_that_would_finish(editors):
     owner = editors.start("owner", reply(run(GATE), when="begin") + DONE, permit=once)
     session = owner.new_session()
-    watcher = editors.start("watcher")
+    watcher = editors.start("watcher", permit=once)
     watcher.load_session(session)
     turn = watcher.start_prompt("begin")
     has_begun(owner)
@@ -305,7 +305,7 @@ def test_an_owner_that_does_not_answer_is_named_and_left_alone(editors):
     session = owner.new_session()
     turn = owner.start_prompt("begin")
     has_begun(owner)
-    other = editors.start("other")
+    other = editors.start("other", permit=once)
     owner.signal(signal.SIGSTOP)
     load = other.start("session/load", {"sessionId": session, "cwd": str(other.workspace), "mcpServers": []})
     assert f"process {owner.process.pid}" in load.error().message
