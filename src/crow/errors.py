@@ -11,6 +11,7 @@ CrowError                      a sentence for a person, and what to do about it
 ├── SessionBusy                a turn of it is running in another process
 │   └── SessionElsewhere       it lives in another process, which can be attached to
 ├── TurnRunning                a turn of it is running here, and a session has only one at a time
+├── NothingToSteer             no turn runs that would take a message now
 ├── OptionUnknown              there is no such option of a session, or it has no such value
 ├── BadCursor                  a place in a list that we never gave out
 ├── WebError                   a page or a search service cannot be used, said in words
@@ -94,6 +95,10 @@ class SessionElsewhere(SessionBusy):
 
 
 class TurnRunning(CrowError):
+    pass
+
+
+class NothingToSteer(CrowError):
     pass
 
 

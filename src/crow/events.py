@@ -4,8 +4,8 @@ A session's journal is a sequence of these. The model's history (`crow.turn.hist
 (`crow.acp.translate`) are two folds of it, so neither can know something that the other does not. No protocol
 type appears here: a second protocol version is a second translator.
 
-Ids: a turn is `t1`, its messages `t1-m1`, its tool calls `t1-c1`; unique in the session and stable on replay. What a
-subagent does for that call is below `t1-c1_t1`.
+Ids: a turn is `t1`, its messages `t1-m1`, those that were sent into it while it ran `t1-s1`, its tool calls `t1-c1`;
+unique in the session and stable on replay. What a subagent does for that call is below `t1-c1_t1`.
 """
 
 import time
@@ -34,6 +34,10 @@ class SentMedia(msgspec.Struct, frozen=True, tag="media", tag_field="sent"):
     mime_type: str
     uri: str = ""
 
+    @property
+    def label(self) -> str:
+        return self.uri or self.mime_type
+
 
 class SentResource(msgspec.Struct, frozen=True, tag="resource", tag_field="sent"):
     """Content that came with the prompt, such as the unsaved text of an editor's buffer."""
@@ -42,6 +46,10 @@ class SentResource(msgspec.Struct, frozen=True, tag="resource", tag_field="sent"
     text: str | None
     blob: str | None = None
     mime_type: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.uri or self.mime_type
 
 
 class SentLink(msgspec.Struct, frozen=True, tag="link", tag_field="sent"):
@@ -53,6 +61,10 @@ class SentLink(msgspec.Struct, frozen=True, tag="link", tag_field="sent"):
     title: str = ""
     description: str = ""
     size: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name
 
 
 Sent = SentText | SentMedia | SentResource | SentLink
@@ -68,6 +80,14 @@ class UserSaid(_Event, frozen=True, tag="user_said"):
     """As it came, for replay."""
     parts: tuple[UserPart, ...]
     """As the model gets it: links read, attachments fenced, what cannot be used named."""
+
+
+class SteeringReceived(_Event, frozen=True, tag="steering_received"):
+    """A message was accepted into the running turn. The model has yet to get it: a UserSaid with the same id says that
+    it did, a SteeringLeftOver that it will not."""
+
+    message_id: str
+    sent: tuple[Sent, ...]
 
 
 class ModeTold(_Event, frozen=True, tag="mode_told"):
@@ -469,6 +489,12 @@ class Remark(Notice, frozen=True, tag="remark"):
     """It says why the turn stops, so that nothing else needs to be said of its end."""
 
 
+class SteeringLeftOver(Remark, frozen=True, tag="steering_left_over"):
+    """A message was accepted into a turn that ended before the model got it. Its words are the description."""
+
+    message_id: str = ""
+
+
 class TurnEnded(_Event, frozen=True, tag="turn_ended"):
     """Either a stop reason or, if the turn failed, what went wrong."""
 
@@ -518,6 +544,7 @@ class SubagentDid(_Event, frozen=True, tag="subagent_did"):
 Event = (
     SubagentEvent
     | SubagentDid
+    | SteeringReceived
     | ArgumentsGrew
     | CallPreviewed
     | PermissionAsked
@@ -542,6 +569,7 @@ Event = (
     | Notice
     | Retrying
     | Remark
+    | SteeringLeftOver
 )
 """Every event there is. Whoever has to handle each of them matches over this, closed with `assert_never`."""
 

@@ -30,6 +30,7 @@ def test_a_version_that_is_no_whole_number_is_refused_and_can_be_mended(open_edi
 @pytest.mark.rule("R17", "R18", "R19", "R22", "R150")
 def test_the_answer_says_who_we_are_and_offers_only_what_works(open_editor):
     answer = open_editor(script=HELLO).initialized
+    steering = {"steering": {"supported": True, "idleBehavior": "promptRequired"}}
     assert answer["agentInfo"]["name"] == "crow"
     assert answer["agentInfo"]["version"]
     assert answer["agentCapabilities"] == {
@@ -40,8 +41,10 @@ def test_the_answer_says_who_we_are_and_offers_only_what_works(open_editor):
         },
         "mcpCapabilities": {"http": True, "sse": True},
         "auth": {"logout": {}},
+        "_meta": steering,
     }
-    assert set(answer) == {"protocolVersion", "agentCapabilities", "authMethods", "agentInfo"}
+    assert answer["_meta"] == steering
+    assert set(answer) == {"protocolVersion", "agentCapabilities", "authMethods", "agentInfo", "_meta"}
 
 
 @pytest.mark.rule("R19")

@@ -252,6 +252,10 @@ class Editor:
         blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in content]
         return {"sessionId": session or self.session_id, "prompt": blocks}
 
+    def steer(self, *content: str | Json, session: str = "") -> Pending:
+        """Says something into the turn that runs."""
+        return self.start("_session/steering", self.prompt_params(*content, session=session))
+
     def cancel(self, session: str = "") -> None:
         self.notify("session/cancel", {"sessionId": session or self.session_id})
 

@@ -74,6 +74,9 @@ def is_aside(message: Json) -> bool:
 def _without_choices(message: Json) -> Json:
     message.get("params", {}).pop("clientInfo", None)
     result = message.get("result")
+    if isinstance(result, dict) and "agentCapabilities" in result:  # extensions: test_handshake.py has them
+        result.pop("_meta", None)
+        result["agentCapabilities"].pop("_meta", None)
     if isinstance(result, dict) and "configOptions" in result:
         message["result"] = {key: value for key, value in result.items() if key not in ("modes", "configOptions")}
     return message

@@ -67,10 +67,22 @@ def complaint_about_call(method: str, params: dict[str, Any]) -> str | None:
     return _complaint(PARAMS[method], params)
 
 
+EXTENSIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "_session/steering": (
+        {"outcome": "injected", "_meta": {"steering": {"messageId": ""}}},
+        {"outcome": "promptRequired", "reason": "noRunningTurn", "_meta": {"steering": {"message": ""}}},
+    )
+}
+"""The results of methods that are not the protocol's own: each shape, with an empty text for any text that is not."""
+
+
 def complaint_about_result(method: str, result: Any) -> str | None:
     if method == "session/status":  # newer than this SDK
         known = result.get("status") in ("open", "saved") and set(result) <= {"status", "_meta"}
         return None if known else f"{method}: {result}"
+    if method in EXTENSIONS:
+        shapes = EXTENSIONS[method]
+        return None if any(_fits(result, shape) for shape in shapes) else f"{method}: {result} is none of {shapes}"
     if method not in RESULTS:
         return f"{method} should not have had a result"
     if method == "initialize":  # so is that it can be asked for
@@ -87,6 +99,12 @@ def _without(value: dict[str, Any], key: str, *further: str) -> dict[str, Any]:
     if not further:
         return {name: inner for name, inner in value.items() if name != key}
     return value | ({key: _without(value[key], *further)} if key in value else {})
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return set(value) == set(shape) and all(_fits(value[key], shape[key]) for key in shape)
+    return isinstance(value, str) and bool(value) if shape == "" else value == shape
 
 
 def _complaint(model: str, value: Any) -> str | None:

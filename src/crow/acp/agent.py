@@ -43,6 +43,7 @@ SESSION_METHODS = {
     "session/delete": wire.SessionRequest,
     "session/status": wire.SessionRequest,
     "session/prompt": wire.PromptRequest,
+    "_session/steering": wire.PromptRequest,
     "session/set_mode": wire.SetModeRequest,
     "session/set_config_option": wire.SetConfigOptionRequest,
 }
@@ -126,7 +127,8 @@ class Agent:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
-        meta = self._greet(request)
+        greeting = self._greet(request)
+        relay = greeting.crow if isinstance(greeting, wire.RelayMeta) else msgspec.UNSET
         self._greeting = bytes(pending.params)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
@@ -134,7 +136,7 @@ class Agent:
             pending.afterwards(self._load_sessions)
         else:
             self._sessions.initialize(request, self._greeting)
-        here = wire.Empty()
+        here, extensions = wire.Empty(), wire.CapabilityMeta()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
             agent_capabilities=wire.AgentCapabilities(
@@ -153,10 +155,12 @@ class Agent:
                 ),
                 mcp_capabilities=wire.McpCapabilities(http=True, sse=True),
                 auth=wire.AgentAuthCapabilities(logout=here),
+                meta=extensions,
             ),
             auth_methods=_auth_methods(client),
             agent_info=wire.Implementation(name="crow", title="Crow", version=__version__),
-            meta=meta,
+            # Most clients look for steering here, some among the capabilities.
+            meta=wire.InitializeMeta(crow=relay),
         )
 
     def _authenticate(self, request: wire.AuthenticateRequest, pending: PendingRequest) -> object:

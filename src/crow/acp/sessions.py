@@ -12,8 +12,9 @@ from crow.acp import translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
 from crow.acp.connection import Answered, Connection, PendingRequest
 from crow.acp.host import Client, Host, Loaded, Seat, absolute
-from crow.acp.jsonrpc import being_loaded, errors_as_answers, invalid_params, released, unknown_session
-from crow.errors import SessionElsewhere, SessionTaken
+from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
+from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
+from crow.events import Sent
 from crow.messages import StopReason
 from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
@@ -63,6 +64,7 @@ class Sessions:
             "session/delete": self._delete,
             "session/status": self._status,
             "session/prompt": self._prompt,
+            "_session/steering": self._steer,
             "session/set_mode": self._set_mode,
             "session/set_config_option": self._set_option,
         }
@@ -223,19 +225,25 @@ class Sessions:
     def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
         seat = self._find(request.session_id)
         self._host.ownership.check_accepts_turns()
-        sent = translate.sent_by(request.prompt)
-        if not sent:
-            raise invalid_params("the prompt is empty")
+        sent = _sent_by(request)
         with errors_as_answers():
             turn = seat.session.start_turn(sent, seat.face)
         pending.on_cancel = turn.cancel
         return self._outcome(seat.session, turn)
 
     async def _outcome(self, session: Session, turn: RunningTurn) -> wire.PromptResponse:
-        stop_reason = await self._while_ours(session, turn.outcome())
+        try:
+            stop_reason = await self._while_ours(session, turn.outcome())
+        except RpcError as error:
+            if turn.left_over:
+                error.data = {"details": error.message, "steering": translate.left_over(turn.left_over)}
+            raise
         left_open = "" if stop_reason is StopReason.CANCELLED else session.left_open
-        meta = wire.PromptMeta(crow=wire.PromptFacts(left_open=left_open)) if left_open else None
-        return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
+        return wire.PromptResponse(stop_reason=stop_reason.value, meta=translate.prompt_meta(left_open, turn.left_over))
+
+    def _steer(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.SteeringResponse]:
+        seat = self._find(request.session_id)
+        return self._while_ours(seat.session, _steered(seat, _sent_by(request)))
 
     async def _set_mode(self, request: wire.SetModeRequest, pending: PendingRequest) -> wire.Empty:
         session = self._find(request.session_id).session
@@ -325,3 +333,19 @@ class Sessions:
             with errors_as_answers(session_id):
                 await self._host.delete(session_id, session)
         return wire.Empty()
+
+
+async def _steered(seat: Seat, sent: Sequence[Sent]) -> wire.SteeringResponse:
+    try:
+        facts = wire.SteeringFacts(message_id=await seat.session.steer(sent, seat.face))
+    except NothingToSteer as refused:
+        meta = wire.SteeringMeta(steering=wire.SteeringFacts(message=str(refused)))
+        return wire.SteeringResponse(outcome="promptRequired", reason="noRunningTurn", meta=meta)
+    return wire.SteeringResponse(outcome="injected", meta=wire.SteeringMeta(steering=facts))
+
+
+def _sent_by(request: wire.PromptRequest) -> list[Sent]:
+    sent = translate.sent_by(request.prompt)
+    if not sent:
+        raise invalid_params("the prompt is empty")
+    return sent

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from crow import events
 from crow.acp import wire
@@ -167,17 +168,34 @@ def is_large(display: Iterable[DisplayBlock]) -> bool:
 
 
 def notice(event: events.Notice) -> wire.Update:
-    facts = wire.NoticeFacts(retry_in=event.seconds) if isinstance(event, events.Retrying) else None
-    return _notice(event, facts)
+    match event:
+        case events.Retrying():
+            return _notice(event, wire.NoticeMeta(crow=wire.NoticeFacts(retry_in=event.seconds)))
+        case events.SteeringLeftOver():
+            return _notice(event, wire.NoticeMeta(steering=left_over([event])))
+        case _:
+            return _notice(event)
 
 
-def _notice(event: events.Notice, facts: wire.NoticeFacts | None) -> wire.Update:
-    return wire.Notice(
-        severity=event.severity,
-        title=event.title,
-        description=event.description or None,
-        meta=None if facts is None else wire.NoticeMeta(crow=facts),
+def prompt_meta(left_open: str, messages: Sequence[events.SteeringLeftOver]) -> wire.PromptMeta | None:
+    """What a program can use of how a turn ended; None if there is nothing."""
+    meta = wire.PromptMeta(steering=left_over(messages) if messages else None)
+    if left_open:
+        return replace(meta, crow=wire.PromptFacts(left_open=left_open))
+    return meta if messages else None
+
+
+def left_over(messages: Iterable[events.SteeringLeftOver]) -> wire.LeftOver:
+    """The messages that a turn did not take in, so that a client can offer them again."""
+    return wire.LeftOver(
+        left_over=[
+            wire.LeftOverMessage(message_id=message.message_id, text=message.description) for message in messages
+        ]
     )
+
+
+def _notice(event: events.Notice, meta: wire.NoticeMeta | None = None) -> wire.Update:
+    return wire.Notice(severity=event.severity, title=event.title, description=event.description or None, meta=meta)
 
 
 def notice_as_message(event: events.Notice, message_id: str, *, new_line: bool = False) -> wire.Update:
@@ -192,7 +210,7 @@ def quoted(words: str) -> str:
 
 
 def wait(event: events.StillWaiting) -> wire.Update:
-    return _notice(events.Notice("info", _waiting(event)), wire.NoticeFacts(is_wait=True))
+    return _notice(events.Notice("info", _waiting(event)), wire.NoticeMeta(crow=wire.NoticeFacts(is_wait=True)))
 
 
 def wait_in_call(event: events.StillWaiting) -> DisplayBlock:

@@ -127,12 +127,29 @@ class McpCapabilities(Wire, frozen=True):
     sse: bool = False
 
 
+class SteeringCapability(Wire, frozen=True, omit_defaults=False):
+    """That messages are taken while a turn runs, and what becomes of one that comes while none does."""
+
+    supported: bool = True
+    idle_behavior: Literal["promptRequired"] = "promptRequired"
+
+
+class CapabilityMeta(Wire, frozen=True, omit_defaults=False):
+    steering: SteeringCapability = SteeringCapability()
+
+
+class InitializeMeta(CapabilityMeta, frozen=True, omit_defaults=False):
+    crow: RelayFacts | msgspec.UnsetType = msgspec.UNSET
+    """What this process says of itself on its own socket."""
+
+
 class AgentCapabilities(Wire, frozen=True):
     load_session: bool = False
     prompt_capabilities: PromptCapabilities = PromptCapabilities()
     session_capabilities: SessionCapabilities = SessionCapabilities()
     mcp_capabilities: McpCapabilities = McpCapabilities()
     auth: AgentAuthCapabilities = AgentAuthCapabilities()
+    meta: CapabilityMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class AuthMethod(Wire, frozen=True):
@@ -148,8 +165,7 @@ class InitializeResponse(Wire, frozen=True, omit_defaults=False):
     agent_capabilities: AgentCapabilities
     auth_methods: list[AuthMethod]
     agent_info: Implementation
-    meta: Any = msgspec.field(name="_meta", default=msgspec.UNSET)
-    """`RelayMeta` on the socket of this process."""
+    meta: InitializeMeta = msgspec.field(name="_meta")
 
 
 class AuthenticateRequest(Wire, frozen=True):
@@ -419,13 +435,46 @@ class PromptFacts(Wire, frozen=True):
     broken off because a call was made again and again, "budget" if it was because no money or tokens are left."""
 
 
+class LeftOverMessage(Wire, frozen=True):
+    message_id: str
+    text: str
+
+
+class LeftOver(Wire, frozen=True):
+    left_over: list[LeftOverMessage]
+    """The messages that were accepted into a turn and that the model did not get."""
+
+
 class PromptMeta(Wire, frozen=True):
     crow: PromptFacts = PromptFacts()
+    steering: LeftOver | None = None
 
 
 class PromptResponse(Wire, frozen=True):
     stop_reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
     meta: PromptMeta | None = msgspec.field(name="_meta", default=None)
+
+
+class SteeringFacts(Wire, frozen=True):
+    """What a program can use beside the outcome of a steering request."""
+
+    message_id: str | None = None
+    """The id of the message that was accepted."""
+    message: str | None = None
+    """Why none was, in a sentence."""
+
+
+class SteeringMeta(Wire, frozen=True):
+    steering: SteeringFacts
+
+
+class SteeringResponse(Wire, frozen=True):
+    """The answer to `_session/steering`, an extension that several agents and clients have in common."""
+
+    outcome: Literal["injected", "promptRequired"]
+    meta: SteeringMeta = msgspec.field(name="_meta")
+    reason: Literal["noRunningTurn"] | None = None
+    """Some clients take no other."""
 
 
 class CancelNotification(Wire, frozen=True):
@@ -584,6 +633,7 @@ class NoticeFacts(Wire, frozen=True):
 
 class NoticeMeta(Wire, frozen=True):
     crow: NoticeFacts = NoticeFacts()
+    steering: LeftOver | None = None
 
 
 class Notice(Wire, frozen=True, tag_field="sessionUpdate", tag="notice"):

@@ -13,11 +13,15 @@ from crow.events import (
     CompactionEnded,
     CompactionStarted,
     Event,
+    SteeringLeftOver,
+    SteeringReceived,
     TurnEnded,
     TurnStarted,
+    UserSaid,
 )
 from crow.results import HiddenOutput, TextBlock, ToolResult
 from crow.store.base import EventLog
+from crow.turn.steering import left_over
 from crow.turn.subagent.steps import CutOff
 
 STOPPED = "Crow was stopped before it ended."
@@ -33,14 +37,16 @@ NOT_BEGUN = ToolResult.failed(
 
 
 def missing_ends(events: Iterable[Event]) -> list[Event]:
-    """The events that end what began and never ended: calls, a compaction, the turn. Empty if nothing was cut off."""
+    """The events that end what began and never ended: calls, a compaction, messages into the turn, the turn itself.
+    Empty if nothing was cut off."""
     calls: dict[str, ToolResult] = {}
     compactions: dict[str, None] = {}
     background: dict[str, ToolResult] = {}
     turn = ""
-    subagents = CutOff()
+    subagents, steering = CutOff(), _Steering()
     for event in events:
         subagents.apply(event)
+        steering.apply(event)
         match event:
             case CallOpened():
                 calls[event.call_id] = NOT_BEGUN
@@ -64,13 +70,33 @@ def missing_ends(events: Iterable[Event]) -> list[Event]:
                 _needs_no_end(event)
     ends: list[Event] = [CallSettled(call_id, subagents.told(call_id, result)) for call_id, result in calls.items()]
     ends += [CompactionEnded(id, "failed", error=STOPPED) for id in compactions]
+    ends += [left_over(message.message_id, message.sent) for message in steering.waiting.values()]
     ends += [TurnEnded(turn, None, CUT_OFF)] if turn else []
     ends += [BackgroundEnded(call_id, _no_longer_running(result)) for call_id, result in background.items()]
     return ends
 
 
-def _needs_no_end(_: CallStarted | BeginsAndEndsNothing) -> None:
-    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so."""
+def _needs_no_end(_: CallStarted | SteeringReceived | BeginsAndEndsNothing) -> None:
+    """Takes what is passed over: the type checker refuses a kind of event of which nobody has said so. `_Steering`
+    follows messages into the turn."""
+
+
+class _Steering:
+    """The messages that were accepted into the turn and that the model has not got, by id."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, SteeringReceived] = {}
+
+    def apply(self, event: Event) -> None:
+        match event:
+            case SteeringReceived():
+                self.waiting[event.message_id] = event
+            case UserSaid() | SteeringLeftOver():
+                self.waiting.pop(event.message_id, None)
+            case TurnEnded():
+                self.waiting.clear()
+            case _:
+                pass
 
 
 def _no_longer_running(result: ToolResult) -> ToolResult:

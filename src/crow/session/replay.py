@@ -185,6 +185,7 @@ class _Fold:
                 | events.FileBackedUp()
                 | events.FileWritten()
                 | events.ProviderDataKept()
+                | events.SteeringReceived()
                 | events.ModeTold()
                 | events.HistoryCleared()
                 | events.TurnUndone()

@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
-from crow.errors import CrowError, ModelRejected, StorageFailed, TurnCancelled, TurnRunning
+from crow.errors import CrowError, ModelRejected, NothingToSteer, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     BackgroundEnded,
     CommandGiven,
@@ -23,6 +24,8 @@ from crow.events import (
     OptionChosen,
     Remark,
     Sent,
+    SteeringLeftOver,
+    SteeringReceived,
     TurnEnded,
     TurnIds,
     TurnStarted,
@@ -37,6 +40,7 @@ from crow.session.recovery import last_turn_number
 from crow.session.servers import Servers
 from crow.tools.background import end_of, shown_at_end
 from crow.turn.context import TurnContext
+from crow.turn.steering import ENDING, SEND_AS_PROMPT, Steering
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     from crow.turn.loop import Outcome
 
 logger = logging.getLogger(__name__)
+
+NO_TURN = "No turn is running in this session."
+COMMAND = "What is running is a command of Crow's own, which takes no messages."
 
 
 class RunningTurn:
@@ -71,6 +78,11 @@ class RunningTurn:
         self._work: asyncio.Task[StopReason] | None = None
         """The work, from its first step on: a task that is cancelled before it would never run, and lose the prompt."""
         self.cancelling = False
+        self.steering = Steering(turn_id)
+        self.left_over: list[SteeringLeftOver] = []
+        """The messages that were accepted into the turn and that the model did not get, once it is over."""
+        self._unacknowledged: set[asyncio.Future[None]] = set()
+        """One for each message that was accepted and whose sender does not know it yet."""
 
     def start(self, after: "RunningTurn | None", when_over: Callable[[], None] = lambda: None) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(after))
@@ -81,6 +93,37 @@ class RunningTurn:
             self._journal.hurry()
             self._work.cancel()
         self.cancelling = True
+
+    async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
+        """Puts a message into the turn. Its id, once it is stored; NothingToSteer if the turn does not take it."""
+        await self.steering.decided()
+        if self.cancelling:
+            self.steering.refuse(ENDING)
+        message = self.steering.accept(sent)
+        if face is not None:
+            face.known.messages.add(message.message_id)
+        self._journal.append(SteeringReceived(message.message_id, message.sent))
+        try:
+            await self._stored_or_over()
+        except (StorageFailed, asyncio.CancelledError):
+            if self.steering.withdraw(message):
+                raise
+        return message.message_id
+
+    async def _stored_or_over(self) -> None:
+        """Waits until everything so far is stored, but no longer than for the turn's end, whatever its disk does: from
+        then on it is known what became of a message."""
+        stored = asyncio.ensure_future(self._journal.store_all())
+        acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        acknowledged.add_done_callback(self._unacknowledged.discard)
+        self._unacknowledged.add(acknowledged)
+        try:
+            await asyncio.wait(filter(None, (stored, self._task)), return_when=asyncio.FIRST_COMPLETED)
+            if stored.done():
+                stored.result()
+        finally:
+            stored.cancel()
+            acknowledged.set_result(None)
 
     @property
     def over(self) -> bool:
@@ -96,6 +139,8 @@ class RunningTurn:
         await self.ended()
         if self._task is None:
             raise RuntimeError("the turn was never started")
+        if self._unacknowledged:  # a message is answered before the prompt that it was said into
+            await asyncio.wait(self._unacknowledged)
         return self._task.result()
 
     async def _run(self, after: "RunningTurn | None") -> StopReason:
@@ -112,6 +157,7 @@ class RunningTurn:
         """Does the turn's work and records how it ended. What the work raised is raised, unless it was cancelled."""
         work = asyncio.get_running_loop().create_task(self._begin())
         await asyncio.wait([work])
+        self.left_over = self.steering.close()
         try:
             stop_reason = work.result()
         except asyncio.CancelledError:
@@ -131,17 +177,18 @@ class RunningTurn:
     async def _fail(self, error: Exception) -> None:
         ended = TurnEnded(self._id, None, str(error), rejected=isinstance(error, ModelRejected))
         if isinstance(error, StorageFailed):  # the same wait once more would tell nothing new
-            self._journal.append(ended)
+            for event in (*self.left_over, ended):
+                self._journal.append(event)
             return
         try:
-            await self._journal.record(ended)
+            await self._journal.record(*self.left_over, ended)
         except StorageFailed as failed:
             logger.warning("the end of a failed turn is not stored: %s", failed)
 
     async def _end(self, stop_reason: StopReason) -> StopReason:
         """A turn whose end cannot be stored has failed, unless it was cancelled: that is the answer then."""
         try:
-            await self._journal.record(TurnEnded(self._id, stop_reason))
+            await self._journal.record(*self.left_over, TurnEnded(self._id, stop_reason))
         except StorageFailed as failed:
             if stop_reason is not StopReason.CANCELLED:
                 raise
@@ -248,6 +295,16 @@ class Session:
         """The id of the last turn that began; one that no turn has if none did."""
         return f"t{self._turns}"
 
+    async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
+        """Puts a message into the running turn. Its id, once it is stored; NothingToSteer if no turn takes it.
+
+        The model gets it as it is, also if it begins with a slash. All faces but the one that it came from are shown it
+        where the model gets it.
+        """
+        if self._turn is None or self._turn.over:
+            raise NothingToSteer(NO_TURN, remedy=SEND_AS_PROMPT)
+        return await self._turn.steer(sent, face)
+
     def cancel(self) -> None:
         """Ends the running turn, if there is one. Twice is as good as once."""
         if self._turn is not None and not self._turn.over:
@@ -297,9 +354,14 @@ class Session:
         self.left_open = ""
         if found is None:
             self._title.begin_with(sent)
+            turn.steering.open()
+        else:
+            turn.steering.refuse(COMMAND)
         self._journal.append(TurnStarted(ids.turn_id))
         self.faces.turn_began(ids.turn_id, turn.begun_at)
         context = self._turn_context()
+
+        context = replace(self._turn_context(), steering=turn.steering)
         context.purse.begin_turn(context.model.info)
         try:
             if found is not None:
@@ -354,6 +416,7 @@ class Session:
         if isinstance(answer, CommandPrompt):
             # What the person typed is in the journal already; this is what it stands for.
             self._title.begin_with(sent)
+            turn.steering.open()
             from crow.turn.loop import run_turn
 
             return self._ended_with(await run_turn(context, ids, answer.sent, typed=False))

@@ -41,6 +41,8 @@ from crow.events import (
     Remark,
     ReplyEnded,
     SentText,
+    SteeringLeftOver,
+    SteeringReceived,
     SubagentDid,
     TextDelta,
     ThoughtDelta,
@@ -64,12 +66,13 @@ STORED: tuple[type[Event], ...] = (
     *(CommandGiven, CrowSaid, HistoryCleared, TurnUndone, OutputsPruned, CompactionStarted, CompactionEnded),
     *(OptionChosen, TitleChanged, PlanChanged, UsageReported, Remark, SubagentDid),
     *(BackgroundEnded, ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
+    *(SteeringReceived, SteeringLeftOver),
 )
 
 OPTIONAL = frozenset(
     {
         *(CallPreviewed, CallDescribed, PlanChanged, UsageReported, TitleChanged, Remark, SubagentDid, BackgroundEnded),
-        *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised),
+        *(ProviderDataKept, ModeTold, HistorySimplified, BudgetRaised, SteeringReceived, SteeringLeftOver),
     }
 )
 """A Crow that cannot read such a record may leave it out: neither the model's history nor an undo is built from it, but

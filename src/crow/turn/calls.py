@@ -225,6 +225,10 @@ class LoopGuard:
         self._deeds: set[tuple[str, bool, str]] = set()
         """Everything that was done in this turn: only what is not among it is new."""
 
+    def forget(self) -> None:
+        """Something new was said: the same call may be what the person wants."""
+        self._times.clear()
+
     async def check(self, outcomes: list[tuple[ToolCall, ToolResult]]) -> Stop | None:
         """Why the turn has to stop; None if it may go on."""
         for call, result in outcomes:

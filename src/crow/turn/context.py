@@ -13,6 +13,7 @@ from crow.tools.base import Toolbox
 from crow.turn.history import History
 from crow.turn.requests import ContextWindow, Requests
 from crow.turn.spending import Purse
+from crow.turn.steering import Steering
 from crow.turn.waits import PATIENCE, Wait
 from crow.workspace.base import Workspace
 
@@ -21,7 +22,8 @@ class TurnContext(msgspec.Struct, frozen=True):
     """Everything that a turn may know, handed to it whole when it begins.
 
     Its parts are not exchanged while the turn runs. What changes inside of them meanwhile:
-    - by the person: the model and the thought level in `requests.live`, and the mode of the policy;
+    - by the person: the model and the thought level in `requests.live`, the mode of the policy, and what waits in
+      `steering`;
     - by a project that is trusted as the turn begins: tighter limits in `requests.live`, rules of the policy, budgets;
     - by the turn itself: the history (by way of the journal), what `purse` has spent, and `remarks_shown`.
     """
@@ -35,6 +37,8 @@ class TurnContext(msgspec.Struct, frozen=True):
     """What was spent and may be: the session's and its subagents'."""
     dialog: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while the person is being asked: one question at a time, the others queue behind it."""
+    steering: Steering = msgspec.field(default_factory=Steering)
+    """What the person says while the turn runs. Nobody speaks to a subagent, whose own stays empty."""
     prepare: Callable[[TurnIds], Awaitable[None]] | None = None
     """Done after the prompt was taken and before the model is asked, such as asking for trust. Whoever does it names
     the wait."""

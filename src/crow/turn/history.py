@@ -129,6 +129,7 @@ class History:
                 | events.PermissionAsked()
                 | events.PermissionAnswered()
                 | events.FileBackedUp()
+                | events.SteeringReceived()
                 | events.BackgroundEnded()
                 | events.CommandGiven()
                 | events.CrowSaid()

@@ -288,7 +288,8 @@ def pruned(message: Message) -> Message:
 
 class _TurnEssentials(msgspec.Struct):
     turn_id: str
-    prompt: str = ""
+    prompts: list[str] = []
+    """The turn's own, and what was said into it while it ran."""
     files: dict[str, None] = {}
     """Paths, in the order of their first change."""
 
@@ -306,8 +307,8 @@ class Essentials:
         self._turns.append(_TurnEssentials(turn_id))
 
     def add_prompt(self, said: events.UserSaid) -> None:
-        turn = self._current()
-        turn.prompt = without_middle(f"{turn.prompt}\n{_own_words(said)}".strip(), LONGEST_PROMPT)
+        if words := _own_words(said).strip():
+            self._current().prompts.append(without_middle(words, LONGEST_PROMPT))
 
     def add_file(self, path: str) -> None:
         self._current().files[path] = None
@@ -321,12 +322,12 @@ class Essentials:
     @property
     def prompts(self) -> list[str]:
         """Oldest first."""
-        return [turn.prompt for turn in self._turns if turn.prompt]
+        return [prompt for turn in self._turns for prompt in turn.prompts]
 
     @property
     def files(self) -> list[str]:
         """What the model has changed; what a command of the person's own wrote is not among it."""
-        return list(dict.fromkeys(path for turn in self._turns if turn.prompt for path in turn.files))
+        return list(dict.fromkeys(path for turn in self._turns if turn.prompts for path in turn.files))
 
     def _current(self) -> _TurnEssentials:
         if not self._turns:

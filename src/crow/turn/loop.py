@@ -15,7 +15,7 @@ from crow.turn.calls import CallBatch, LoopGuard
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.context import TurnContext
 from crow.turn.history_messages import can_be_flattened, has_thoughts, whole_rounds
-from crow.turn.prompt import take_prompt, unread
+from crow.turn.prompt import take_prompt, take_steering, unread
 from crow.turn.reply import Reply
 from crow.turn.requests import Requests
 from crow.turn.waits import Wait
@@ -52,7 +52,7 @@ async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.S
         if context.prepare is not None:
             await context.prepare(ids)
         for _ in range(context.requests.live.limits.model_calls):
-            if not await _is_ready(context, ids, keeper):
+            if not await _is_ready(context, ids, keeper, guard):
                 return Outcome(StopReason.MAX_TURN_REQUESTS, "budget")
             async with CallBatch(context) as calls:
                 reply = Reply(ids, context.model.info, context.tools)
@@ -66,12 +66,14 @@ async def run_turn(context: TurnContext, ids: TurnIds, prompt: Sequence[events.S
                 pauses = pauses + 1 if reply.paused and not calls else 0
                 if 0 < pauses <= MOST_PAUSES:
                     continue
-                if not calls or reply.stop_reason is not StopReason.END_TURN:
+                if calls and reply.stop_reason is StopReason.END_TURN:
+                    await calls.run()
+                elif context.steering.lets_end(reply.stop_reason):
                     # A reply that was cut or refused may hold half a call: such calls are never run.
                     _mention_end(context, reply)
                     return Outcome(reply.stop_reason)
-                await calls.run()
-            if (outcome := await _ended_by(context, ids, calls, guard)) is not None:
+            outcome = await _ended_by(context, ids, calls, guard)
+            if outcome is not None and context.steering.lets_end(outcome.stop_reason):
                 return outcome
     except TurnCancelled:
         return Outcome(StopReason.CANCELLED)
@@ -106,12 +108,15 @@ async def _follow(
                 context.tell_once(remark)
 
 
-async def _is_ready(context: TurnContext, ids: TurnIds, keeper: RoomKeeper) -> bool:
-    """Whether the next request may be sent: the model knows the mode, the budgets allow it, and it has room."""
+async def _is_ready(context: TurnContext, ids: TurnIds, keeper: RoomKeeper, guard: LoopGuard) -> bool:
+    """Whether the next request may be sent: the model knows the mode, the budgets allow it, it has room, and everything
+    is in it that the person has said by now."""
     if (news := context.requests.mode_to_tell(context.policy.mode)) is not None:
         await context.journal.record(news)
     if not await _may_spend(context, ids):
         return False
+    if await take_steering(context):
+        guard.forget()
     before = context.purse.session.tokens
     await keeper.make_room()
     return context.purse.session.tokens == before or await _may_spend(context, ids)

@@ -1,9 +1,8 @@
 """From what the person sent to what the model gets: links followed, attachments fenced, nothing dropped in silence."""
 
-import asyncio
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from crow.errors import WorkspaceError
@@ -31,22 +30,40 @@ def unread(sent: Sequence[Sent]) -> tuple[UserPart, ...]:
 
 
 def _left_aside(item: SentMedia | SentResource | SentLink) -> Text:
-    name = item.name if isinstance(item, SentLink) else item.uri or item.mime_type
-    return Text(f"[The user attached {one_line(name)}, and interrupted before it was read.]")
+    return Text(f"[The user attached {one_line(item.label)}, and interrupted before it was read.]")
 
 
 async def take_prompt(context: TurnContext, ids: TurnIds, prompt: Sequence[Sent], shown: tuple[Sent, ...]) -> None:
-    """Records what the person said, with its attachments read. `shown` is what a replay shows of it."""
-    journal, message_id = context.journal, ids.message()
+    """Records the prompt of a turn, with its attachments read. `shown` is what a replay shows of it."""
+    await _take(context, ids.message(), prompt, shown, context.news)
+
+
+async def take_steering(context: TurnContext) -> bool:
+    """Records what the person has said into the running turn; false if they have said nothing."""
+    has_spoken = False
+    while (message := context.steering.take()) is not None:
+        await _take(context, message.message_id, message.sent, message.sent)
+        has_spoken = True
+    return has_spoken
+
+
+async def _take(
+    context: TurnContext,
+    message_id: str,
+    sent: Sequence[Sent],
+    shown: tuple[Sent, ...],
+    news: Callable[[], list[str]] = list,
+) -> None:
+    journal = context.journal
     composer = Composer(context.workspace, context.model.info, context.policy)
     try:
         with context.waiting("the prompt's attachments"):
-            parts = await composer.compose(prompt)
-    except asyncio.CancelledError:
-        journal.append(UserSaid(message_id, shown, unread(prompt)))
+            parts = await composer.compose(sent)
+    except BaseException:  # above all a cancel: what was said stays said
+        journal.append(UserSaid(message_id, shown, unread(sent)))
         raise
-    news = tuple(Text(text) for text in context.news())
-    await journal.record(UserSaid(message_id, shown, parts + news))
+    parts += tuple(Text(text) for text in news())
+    await journal.record(UserSaid(message_id, shown, parts))
     for remark in composer.remarks:
         journal.append(Remark("warning", remark))
 

@@ -114,6 +114,7 @@ class SubagentJournal:
                 | events.StateChanged()
                 | events.TerminalSeen()
                 | events.CommandGiven()
+                | events.SteeringReceived()
                 | events.CrowSaid()
                 | events.HistoryCleared()
                 | events.TurnUndone()
