@@ -1,0 +1,248 @@
+"""Messages into a running turn at any moment of it, with a cancel or without: each of them reaches the model once, in
+the order in which they came, or is left over; what was refused is nowhere; and the journal tells the same again.
+
+As in `test_running.py` the moments are steps of the event loop, and a seed is a schedule.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from crow.actions import Deed
+from crow.errors import NothingToSteer
+from crow.events import (
+    Event,
+    SentText,
+    SteeringLeftOver,
+    SteeringReceived,
+    TurnEnded,
+    TurnIds,
+    TurnStarted,
+    UserSaid,
+)
+from crow.messages import Message, StopReason, Text, ToolCall, UserMessage
+from crow.model.scripted import Call, Finish, ScriptedModel, ScriptedReply, reply
+from crow.policy.rules import RulePolicy
+from crow.results import ToolKind
+from crow.session.journal import SessionJournal
+from crow.session.recovery import missing_ends
+from crow.session.replay import PastPrompt, PastRemark, replayed
+from crow.session.session import RunningTurn
+from crow.turn.history import History
+from crow.turn.loop import run_turn, skip_turn
+from crow.workspace.base import Workspace
+from tests.session.test_running import Job, SlowLog, Working, steps
+from tests.support import histories
+from tests.support.recording import RecordingSink
+from tests.turn.talk import Someone, Talk
+
+SEEDS = int(os.environ.get("CROW_STEERING_SEEDS", "60"))
+FIRST = int(os.environ.get("CROW_STEERING_FIRST", "0"))
+
+ROUNDS = (
+    reply("I will.", Call("job", {}), Call("solo", {})),
+    reply("And now", Call("solo", {}), Call("asking", {})),
+    reply(Call("job", {}), Call("job", {})),
+    reply("That was it."),
+)
+MORE = reply("As you say.", Call("solo", {}))
+SCRIPTS: dict[str, tuple[ScriptedReply, ...]] = {
+    "words": (reply("A first word and a second one."), *[reply("As you say.")] * 9),
+    "calls": (*ROUNDS, *[MORE, reply("Well, then.")] * 5),
+    "cut": (*ROUNDS[:2], reply("Cut o", Call("job", {}), Finish(StopReason.MAX_TOKENS)), *[reply("Fine.")] * 9),
+    "refused": (*ROUNDS[:1], reply("No", Finish(StopReason.REFUSAL)), *[reply("Fine.")] * 9),
+}
+
+
+class PolicyOnLoop(RulePolicy):
+    """Judges in a step of the event loop, where others use a thread."""
+
+    async def run_off_loop(self, work: Callable[[], Any]) -> Any:
+        await steps(1)
+        return work()
+
+
+class AskingJob(Job):
+    """Another one, which the person is asked about first."""
+
+    async def prepare(self, call: ToolCall, workspace: Workspace) -> Working:
+        working = Working(self)
+        working.deed = Deed(self.spec.name, ToolKind.READ, reads=("/etc/hostname",))
+        return working
+
+
+class Steered:
+    """One turn into which messages are said after so many steps each, and what came of them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        script: Sequence[ScriptedReply],
+        moments: Sequence[int] = (),
+        cancel: int | None = None,
+    ) -> None:
+        chance = random.Random(seed)
+
+        async def hesitate() -> None:
+            await steps(chance.randrange(4))
+
+        model = ScriptedModel(script, sleep=lambda seconds: steps(1))
+        self.talk = Talk(folder, model, person=Someone(permit=hesitate))
+        self.model = model
+        self.sink = RecordingSink()
+        self.log = SlowLog(chance)
+        self.journal = SessionJournal(self.log)
+        self.journal.subscribe(self.sink)
+        requests = replace(self.talk.context.requests, history=self.journal.history)
+        policy = PolicyOnLoop([str(folder)])
+        self._context = replace(self.talk.context, journal=self.journal, requests=requests, policy=policy)
+        jobs = Job("job", ToolKind.READ, chance), Job("solo", ToolKind.EXECUTE, chance)
+        for job in (*jobs, AskingJob("asking", ToolKind.READ, chance)):
+            self._context.tools.add(job)
+        self._moments = moments
+        self._cancel = cancel
+        self.turn = RunningTurn("t1", self.journal, self._answer)
+        self.accepted: dict[str, str] = {}
+        """The messages that were acknowledged: ids and texts."""
+        self.refused: list[str] = []
+        self.length = 0
+
+    async def run(self) -> StopReason:
+        self.turn.start(None)
+        outcome = asyncio.ensure_future(self._outcome())
+        senders: list[asyncio.Task[None]] = []
+        for self.length in count():
+            for number, moment in enumerate(self._moments):
+                if moment == self.length:
+                    senders.append(asyncio.ensure_future(self._send(f"message {number} of {len(self._moments)}")))
+            if self.length == self._cancel:
+                self.turn.cancel()
+            if outcome.done() and self.length > max(self._moments, default=0):
+                await asyncio.gather(*senders)
+                return outcome.result()
+            await asyncio.sleep(0)
+        raise AssertionError
+
+    async def _outcome(self) -> StopReason:
+        try:
+            return await self.turn.outcome()
+        finally:
+            self.acknowledged_by_then = set(self.accepted)
+
+    async def _send(self, text: str) -> None:
+        try:
+            self.accepted[await self.turn.steer((SentText(text),))] = text
+        except NothingToSteer:
+            self.refused.append(text)
+
+    async def _answer(self, turn: RunningTurn, ids: TurnIds) -> StopReason:
+        with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then
+            await steps(2)
+        turn.steering.open()
+        self.journal.append(TurnStarted(ids.turn_id))
+        context = replace(self._context, steering=turn.steering)
+        sent = (SentText("go"),)
+        return (await (skip_turn if turn.cancelling else run_turn)(context, ids, sent)).stop_reason
+
+    # --- what must be true of it
+
+    def check(self, stop: StopReason) -> None:
+        said = [event for event in self.sink.events if isinstance(event, UserSaid)][1:]
+        left = [event for event in self.sink.events if isinstance(event, SteeringLeftOver)]
+        order = [event.message_id for event in self.sink.events if isinstance(event, SteeringReceived)]
+        assert set(order) == set(self.accepted) == self.acknowledged_by_then, "each was answered before the prompt was"
+        assert [event.message_id for event in (*said, *left)] == order, "each once, in order"
+        assert [event.message_id for event in self.turn.left_over] == [event.message_id for event in left]
+        assert [event.description for event in left] == [self.accepted[event.message_id] for event in left]
+        assert not left or stop is not StopReason.END_TURN, "a turn ends of itself only when it has taken in everything"
+        assert isinstance(self.sink.events[-1], TurnEnded)
+        self._check_requests([self.accepted[event.message_id] for event in said])
+        self._check_journal(said)
+
+    def _check_requests(self, taken: list[str]) -> None:
+        before: list[str] = []
+        for request in self.model.requests:
+            found = said_in(request.messages)
+            assert found[: len(before)] == before, "what was sent once is sent again, in its place"
+            assert found == taken[: len(found)], "each once, in order, and nothing else"
+            before = found
+            histories.assert_valid(msgspec.to_builtins(request.messages))
+
+    def _check_journal(self, said: list[UserSaid]) -> None:
+        past = self.log.added
+        again = History()
+        for event in past:
+            again.apply(event)
+        assert again.messages() == self.journal.history.messages()
+        shown = [item.message_id for item in replayed(past) if isinstance(item, PastPrompt)]
+        assert shown == ["t1-m1", *(event.message_id for event in said)]
+        remarks = "".join(item.text for item in replayed(past) if isinstance(item, PastRemark))
+        assert all(event.description in remarks for event in self.turn.left_over)
+        for cut, event in enumerate(past, start=1):
+            if isinstance(event, UserSaid | SteeringReceived | SteeringLeftOver):
+                check_cut([*past[:cut], *missing_ends(past[:cut])])
+
+
+def check_cut(past: list[Event]) -> None:
+    """Killed at this point and loaded again, each message that was accepted is either in the history or left over."""
+    received = [event.message_id for event in past if isinstance(event, SteeringReceived)]
+    said = [event.message_id for event in past if isinstance(event, UserSaid) and "-s" in event.message_id]
+    left = [event.message_id for event in past if isinstance(event, SteeringLeftOver)]
+    assert said + left == received
+    assert not missing_ends(past)
+
+
+def said_in(messages: Sequence[Message]) -> list[str]:
+    texts = (
+        part.text
+        for message in messages
+        if isinstance(message, UserMessage)
+        for part in message.parts
+        if isinstance(part, Text)
+    )
+    return [text for text in texts if text.startswith("message ")]
+
+
+def length_of(folder: Path, script: str) -> int:
+    """The steps of a turn into which nothing is said."""
+    turn = Steered(folder, 0, SCRIPTS[script])
+    asyncio.run(turn.run())
+    return turn.length
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_message_at_any_moment_is_taken_in_or_left_over(tmp_path, script):
+    last = length_of(tmp_path, script) + 8
+    fates = {"taken": 0, "left over": 0, "refused": 0}
+    for seed in range(FIRST, FIRST + SEEDS):
+        chance = random.Random(f"{script} {seed}")
+        moments = [chance.randrange(last) for _ in range(chance.randrange(1, 5))]
+        cancel = chance.choice([None, None, chance.randrange(last), moments[0]])
+        turn = Steered(tmp_path, seed, SCRIPTS[script], moments, cancel)
+        try:
+            stop = asyncio.run(turn.run())
+            turn.check(stop)
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}, said after {moments}, cancelled after {cancel}: {error!r}") from error
+        fates["refused"] += len(turn.refused)
+        fates["left over"] += len(turn.turn.left_over)
+        fates["taken"] += len(turn.accepted) - len(turn.turn.left_over)
+    assert all(fates.values()), fates
+
+
+def test_at_every_single_step_of_a_turn(tmp_path):
+    """One message, by itself or with a cancel in the same step."""
+    for moment in range(length_of(tmp_path, "calls") + 3):
+        for cancel in (None, moment):
+            turn = Steered(tmp_path, 7, SCRIPTS["calls"], [moment], cancel)
+            turn.check(asyncio.run(turn.run()))
