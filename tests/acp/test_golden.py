@@ -13,12 +13,13 @@ with each of the four kinds of clients, and there are two files for them: one fo
 import json
 import re
 from collections.abc import Callable, Iterator
+from queue import Queue
 from typing import Any
 
 import pytest
 
 from crow.model.scripted import Call
-from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Json, chose
+from tests.support.editor import FILES, NOTICES, TERMINAL, Editor, Json, Later, chose
 from tests.support.golden import (
     assert_golden,
     is_aside,
@@ -28,6 +29,7 @@ from tests.support.golden import (
     transcript,
     whole_transcript,
 )
+from tests.support.patience import DEADLINE
 from tests.support.provider import Provider
 from tests.support.scripts import DONE as ENOUGH
 from tests.support.scripts import call, edit, reply, run, say
@@ -88,6 +90,34 @@ def test_cancel(open_editor):
     crow.cancel()
     prompt.answer()
     assert_golden("cancel", transcript(crow))
+
+
+def test_steering(open_editor):
+    """Two messages into a running turn, which the model gets together with what its call gave; one that comes too late;
+    and one that is left over when the turn is cancelled."""
+    answers = Queue[Json]()
+    waiting = '[[reply]]\nwhen = "story"\nevents = [{ text = "Once" }, { wait = 600 }]\n'
+    script = READ.format("notes.txt") + reply(say("Good to know."), when="tabs") + waiting
+    crow = open_editor(
+        script=script,
+        capabilities=FILES | NOTICES,
+        answers={"fs/read_text_file": lambda params: Later(lambda: answers.get(timeout=DEADLINE))},
+    )
+    (crow.workspace / "notes.txt").write_text("one\n")
+    crow.new_session()
+    prompt = crow.start_prompt("read my notes")
+    crow.wait_for_call("fs/read_text_file")
+    crow.steer("I use tabs.").answer()
+    crow.steer("/and this is no command").answer()
+    answers.put({"content": "one\n"})
+    prompt.answer()
+    crow.steer("Too late.").answer()
+    story = crow.start_prompt("tell me a story")
+    crow.wait_until(lambda: crow.text().endswith("Once"), "the story")
+    crow.steer("A short one.").answer()
+    crow.cancel()
+    story.answer()
+    assert_golden("steering", transcript(crow))
 
 
 @pytest.mark.rule("R62", "R24")

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from crow.actions import Deed
-from crow.errors import NothingToSteer
+from crow.errors import NothingToSteer, StorageFailed, StoreSilent
 from crow.events import (
     Event,
     SentText,
@@ -246,3 +246,94 @@ def test_at_every_single_step_of_a_turn(tmp_path):
         for cancel in (None, moment):
             turn = Steered(tmp_path, 7, SCRIPTS["calls"], [moment], cancel)
             turn.check(asyncio.run(turn.run()))
+
+
+# --- a disk that fails or does not answer
+
+
+class BadLog(SlowLog):
+    """Stores nothing: each wait for it lasts until the test ends it, with an error or without."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(0))
+        self.waits: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
+
+    def store_all(self, *, full: bool = False, within: float | None = None) -> "asyncio.Future[None]":
+        wait: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waits.put_nowait(wait)
+        return wait
+
+
+class Unstored:
+    """A turn that runs until it is cancelled, on such a disk, and a message that is being accepted."""
+
+    def __init__(self) -> None:
+        self.log = BadLog()
+        self.turn = RunningTurn("t1", SessionJournal(self.log), self._answer)
+        self.turn.start(None)
+        self.steer = asyncio.ensure_future(self.turn.steer((SentText("message"),)))
+
+    async def _answer(self, turn: RunningTurn, ids: TurnIds) -> StopReason:
+        turn.steering.open()
+        await asyncio.Event().wait()
+        return StopReason.END_TURN
+
+    async def cancel(self) -> None:
+        self.turn.cancel()
+        (await self.log.waits.get()).set_result(None)
+        await self.turn.ended()
+
+
+def test_what_cannot_be_stored_is_not_accepted():
+    async def play() -> None:
+        it = Unstored()
+        (await it.log.waits.get()).set_exception(StorageFailed("The disk is full."))
+        with pytest.raises(StorageFailed):
+            await it.steer
+        await it.cancel()
+        assert it.turn.left_over == []
+
+    asyncio.run(play())
+
+
+def test_what_the_model_has_got_by_then_is_accepted_all_the_same():
+    async def play() -> None:
+        it = Unstored()
+        stored = await it.log.waits.get()
+        assert it.turn.steering.take() is not None
+        stored.set_exception(StorageFailed("The disk is full."))
+        assert await it.steer == "t1-s1"
+        await it.cancel()
+
+    asyncio.run(play())
+
+
+def test_a_request_that_is_withdrawn_takes_the_message_back():
+    async def play() -> None:
+        it = Unstored()
+        await it.log.waits.get()
+        it.steer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await it.steer
+        await it.cancel()
+        assert it.turn.left_over == []
+
+    asyncio.run(play())
+
+
+def test_a_disk_that_does_not_answer_holds_up_neither_the_cancel_nor_the_order_of_the_answers():
+    """When the turn's end is no longer waited for, nor is the message."""
+
+    async def play() -> None:
+        it = Unstored()
+        await it.log.waits.get()
+        outcome = asyncio.ensure_future(it.turn.outcome())
+        it.turn.cancel()
+        (await it.log.waits.get()).set_exception(StoreSilent("The disk does not answer."))
+        done, _ = await asyncio.wait([outcome, it.steer], return_when=asyncio.FIRST_COMPLETED)
+        assert done == {it.steer}
+        assert await it.steer == "t1-s1"
+        assert await outcome is StopReason.CANCELLED
+        assert [message.message_id for message in it.turn.left_over] == ["t1-s1"]
+
+    asyncio.run(play())

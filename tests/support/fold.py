@@ -88,6 +88,7 @@ class ReadTracker:
 def seen_live(crow: Editor) -> ReadTracker:
     """The session that was opened last, as it was lived through."""
     seen = ReadTracker()
+    taken = _taken_into_turns(crow)
     for entry in crow.conversation:
         message, params = entry.message, entry.message.get("params") or {}
         if (message.get("result") or {}).get("sessionId") == crow.session_id:
@@ -98,9 +99,19 @@ def seen_live(crow: Editor) -> ReadTracker:
             seen.take(params["update"])
         elif message.get("method") == "session/request_permission":
             seen.change(params["toolCall"])
-        elif message.get("method") == "session/prompt":
+        elif message.get("method") == "session/prompt" or (
+            message.get("method") == "_session/steering" and message["id"] in taken
+        ):
             seen.prompts.append(params["prompt"])
     return seen.without_terminals()
+
+
+def _taken_into_turns(crow: Editor) -> set[Any]:
+    """The requests whose message the model got in the turn that ran: accepted, and not left over."""
+    results = {message["id"]: message["result"] or {} for message in crow.received if "result" in message}
+    facts = {id: (result.get("_meta") or {}).get("steering", {}) for id, result in results.items()}
+    left = {message["messageId"] for fact in facts.values() for message in fact.get("leftOver", [])}
+    return {id for id, fact in facts.items() if fact.get("messageId", "") not in {"", *left}}
 
 
 def seen_loaded(crow: Editor, session: str) -> ReadTracker:

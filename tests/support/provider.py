@@ -24,11 +24,11 @@ import trustme
 
 from crow.model.wires.exchange import LEARNED
 from tests.support.provider_anthropic import AnthropicDialect
-from tests.support.provider_dialect import Answer, Cut, Dialect, Pause, Request, Stall
+from tests.support.provider_dialect import Answer, Cut, Dialect, Gate, Pause, Request, Stall
 from tests.support.provider_openai import OpenAIDialect
 from tests.support.provider_responses import ResponsesDialect
 
-__all__ = ["Answer", "Cut", "Pause", "Provider", "Request", "Stall"]
+__all__ = ["Answer", "Cut", "Gate", "Pause", "Provider", "Request", "Stall"]
 
 TLS_HANDSHAKE = b"\x16"
 
@@ -162,6 +162,10 @@ def send_answer(connection: socket.socket, answer: Answer, stopping: threading.E
                 return False
             case Pause(seconds):
                 stopping.wait(seconds)
+            case Gate(opened):
+                while not opened.wait(0.02):
+                    if stopping.is_set():
+                        return False
     if streamed:
         connection.sendall(b"0\r\n\r\n")
     return True

@@ -11,7 +11,7 @@ from crow.config.settings import ModelSettings, ProviderSettings
 from crow.model.scripted import Call, Think
 from tests.support.wire_rules import Refused, insist
 
-__all__ = ["Answer", "Cut", "Dialect", "Pause", "Refused", "Request", "Spoken", "Stall", "Step", "insist"]
+__all__ = ["Answer", "Cut", "Dialect", "Gate", "Pause", "Refused", "Request", "Spoken", "Stall", "Step", "insist"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,17 @@ class Pause:
     seconds: float
 
 
-Step = bytes | Cut | Stall | Pause
+@dataclass(frozen=True)
+class Gate:
+    """Nothing more comes until the test sets this."""
+
+    opened: threading.Event = field(default_factory=threading.Event)
+
+    def open(self) -> None:
+        self.opened.set()
+
+
+Step = bytes | Cut | Stall | Pause | Gate
 Spoken = str | Think | Call
 
 

@@ -23,6 +23,8 @@ from crow.events import (
     ProviderDataKept,
     ReplyEnded,
     SentText,
+    SteeringLeftOver,
+    SteeringReceived,
     SubagentDid,
     TextDelta,
     ThoughtDelta,
@@ -96,7 +98,7 @@ class Story:
         self.vendor = vendor
         self.events: list[Event] = []
         self.fold = History()
-        self._turns = self._messages = self._calls = 0
+        self._turns = self._messages = self._calls = self._steered = 0
         self._turn = ""
 
     def happen(self, *happened: Event) -> None:
@@ -118,9 +120,23 @@ class Story:
     def begin(self, prompt: str, *more: UserPart) -> None:
         self._turns += 1
         self._turn = f"t{self._turns}"
-        self._messages = self._calls = 0
+        self._messages = self._calls = self._steered = 0
         parts = (Text(prompt), *more)
         self.happen(TurnStarted(self._turn), UserSaid(self._id(), (SentText(prompt),), parts))
+
+    def accept(self, text: str) -> str:
+        """A message into the turn, which the model has yet to get."""
+        self._steered += 1
+        id = f"{self._turn}-s{self._steered}"
+        self.happen(SteeringReceived(id, (SentText(text),)))
+        return id
+
+    def steer(self, text: str, *more: UserPart) -> None:
+        """A message into the turn, which the model gets now."""
+        self.happen(UserSaid(self.accept(text), (SentText(text),), (Text(text), *more)))
+
+    def leave_over(self, id: str) -> None:
+        self.happen(SteeringLeftOver("warning", "Left over.", "x", message_id=id))
 
     def end(self, reason: StopReason | None = StopReason.END_TURN, *, rejected: bool = False) -> str:
         self.happen(TurnEnded(self._turn, reason, "" if reason else "It failed.", rejected=rejected))
@@ -322,6 +338,67 @@ def _images(story: Story) -> None:
     story.turn("Well?", "Fine.")
 
 
+def _steered(story: Story) -> None:
+    story.begin("Go.")
+    story.steer("Before anything was said.")
+    story.reply(Think(), Call(), Call())
+    story.steer("After the calls.")
+    story.reply(Think(), "So be it.", Call())
+    story.steer("Again.")
+    story.steer("And again.")
+    story.reply(Think(), "Done.")
+    story.steer("Not yet.")
+    story.reply(Think())
+    story.steer("Say something.")
+    story.reply("Done now.")
+    story.end()
+    story.turn("Thanks.", (Think(), "Fine."))
+
+
+def _steered_and_cut_off(story: Story) -> None:
+    story.begin("Go.")
+    story.reply(Think(), Call(settled=False))
+    story.steer("After a call that was interrupted.")
+    story.reply(Think(closed=False))
+    story.leave_over(story.accept("Too late."))
+    story.end(StopReason.CANCELLED)
+    story.begin("Again.")
+    story.steer("With a picture.", PICTURE)
+    story.end(None, rejected=True)
+    story.begin("Once more.")
+    story.reply(Call(result=ToolResult(ok=False, text="No.", images=(PICTURE,))))
+    story.steer("Look at this.", PICTURE)
+    story.reply(Think(), "I see", Call(requested=False))
+    story.end(StopReason.MAX_TOKENS)
+    story.turn("Well?", "Fine.")
+
+
+def _steered_and_compacted(story: Story) -> None:
+    story.begin("A long task.")
+    for number in range(3):
+        story.reply(Think(), Call(), Call())
+        story.steer(f"Note {number}.")
+        story.compact(number)
+        story.reply(Think(), Call())
+    story.reply(Think(), "Done.")
+    turn = story.end()
+    story.turn("More.", "Fine.")
+    story.happen(events.TurnUndone(turn))
+    story.turn("Without it.", "Fine.")
+
+
+def _steered_and_simplified(story: Story) -> None:
+    story.begin("Look.", PICTURE)
+    story.steer("And here.", PICTURE)
+    story.happen(events.HistorySimplified(thoughts=True, flattened=(0,)))
+    story.reply(Think(), Call())
+    story.steer("Now?", PICTURE)
+    story.happen(events.HistorySimplified(thoughts=True, flattened=(1, 2, 3)), events.OutputsPruned(("t1-c1",)))
+    story.reply("Yes.")
+    story.end()
+    story.turn("Thanks.", "Fine.")
+
+
 def _subagents(story: Story) -> None:
     story.begin("Delegate.")
     story.happen(CallOpened("t1-c1", "task", ToolKind.THINK, "Task"), CallRequested("t1-c1", "task", "{}"))
@@ -411,5 +488,6 @@ SHAPES: dict[str, Callable[[Story], None]] = {
         *(_ends_in_thought, _stopped_in_round, _failed, _unanswered, _undone, _compacted, _compacted_in_turn),
         *(_compacted_after_thought, _pruned, _images, _subagents, _refused, _cleared, _commands, _odd, _modes),
         *(_simplified, _went_on, _switched),
+        *(_steered, _steered_and_cut_off, _steered_and_compacted, _steered_and_simplified),
     )
 }

@@ -472,9 +472,9 @@ class SteeringResponse(Wire, frozen=True):
     """The answer to `_session/steering`, an extension that several agents and clients have in common."""
 
     outcome: Literal["injected", "promptRequired"]
-    meta: SteeringMeta = msgspec.field(name="_meta")
     reason: Literal["noRunningTurn"] | None = None
     """Some clients take no other."""
+    meta: SteeringMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class CancelNotification(Wire, frozen=True):
