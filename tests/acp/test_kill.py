@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from crow.workspace.atomic import temporary_name
-from tests.support.editor import Editor, chose
+from tests.support.editor import Editor, Pending, chose
 from tests.support.fold import ReadTracker
 from tests.support.new_files import watched
 from tests.support.patience import eventually
@@ -66,6 +66,8 @@ class Victim(NamedTuple):
     seen: ReadTracker
     early: ReadTracker
     """The same, a second before."""
+    accepted: list[str]
+    """What was said into its turn and accepted."""
 
 
 def begin(crow: Editor, folder: Path) -> dict[str, Path]:
@@ -79,11 +81,23 @@ def begin(crow: Editor, folder: Path) -> dict[str, Path]:
     return sessions
 
 
-def kill(crow: Editor, sessions: dict[str, Path]) -> list[Victim]:
+def steer(crow: Editor, sessions: dict[str, Path], dice: random.Random) -> dict[str, dict[str, Pending]]:
+    """Says something into some of the turns, and waits for no answer."""
+    texts = {id: [f"note {number}." for number in range(dice.randrange(3))] for id in sessions}
+    return {id: {text: crow.steer(text, session=id) for text in said} for id, said in texts.items()}
+
+
+def kill(crow: Editor, sessions: dict[str, Path], steered: dict[str, dict[str, Pending]]) -> list[Victim]:
     crow.process.kill()
     killed = time.monotonic()
     crow.kill()
-    victims = {id: Victim(id, workspace, ReadTracker(), ReadTracker()) for id, workspace in sessions.items()}
+    accepted = {
+        id: [text for text, pending in said.items() if pending.done and pending.answer()["outcome"] == "injected"]
+        for id, said in steered.items()
+    }
+    victims = {
+        id: Victim(id, workspace, ReadTracker(), ReadTracker(), accepted[id]) for id, workspace in sessions.items()
+    }
     for entry in crow.conversation:
         params = entry.message.get("params") or {}
         if entry.message.get("method") == "session/update" and params["sessionId"] in victims:
@@ -104,9 +118,9 @@ def check(crow: Editor, victim: Victim) -> None:
     for update in crow.updates_of(victim.id)[at:]:
         if update["sessionUpdate"] != "config_option_update":
             loaded.take(update)
-    prompt = [{"type": "text", "text": "go to work"}]
     # A prompt that nothing came of may not have been read yet.
-    assert loaded.prompts == [prompt] or (not victim.seen.order and not loaded.prompts)
+    assert loaded.prompts or not victim.seen.order
+    check_said(crow, victim, [content["text"] for [content] in loaded.prompts])
     for id, message in victim.early.messages.items():
         assert loaded.messages[id]["text"].startswith(message["text"])
     for id, shown in victim.seen.calls.items():
@@ -123,11 +137,20 @@ def check(crow: Editor, victim: Victim) -> None:
     crow.request("session/close", {"sessionId": victim.id})
 
 
+def check_said(crow: Editor, victim: Victim, shown: list[str]) -> None:
+    """What was accepted is in the history, in order, or told as left over: one of the two."""
+    assert shown[:1] in ([], ["go to work"])
+    left = [text for text in victim.accepted if f"> {text}" in crow.text(victim.id)]
+    taken = [text for text in victim.accepted if text in shown]
+    assert taken + left == victim.accepted
+    assert [text for text in shown[1:] if text in victim.accepted] == taken
+
+
 @pytest.mark.timeout(max(600, KILLS * 60))
 def test_sessions_survive_being_killed_at_any_moment(tmp_path: Path):
     dice = random.Random(SEED)
     victims: list[Victim] = []
-    settled = 0
+    settled = accepted = 0
     with Provider() as provider:
         options: dict[str, Any] = {"script": busy(), "config": CONFIG.format(url=f"{provider.url}/v1")}
         for _ in range(KILLS):
@@ -140,12 +163,15 @@ def test_sessions_survive_being_killed_at_any_moment(tmp_path: Path):
                 # The moment is what is tested: how far they have come by then, not how fast this machine is.
                 last = len(crow.lines) + dice.randrange(LAST)
                 crow.wait_until(lambda crow=crow, last=last: len(crow.lines) >= last, "their progress")
+                steered = steer(crow, sessions, dice)
                 time.sleep(dice.uniform(0, 0.02))
-                victims = kill(crow, sessions)
+                victims = kill(crow, sessions, steered)
                 settled += sum(len(victim.seen.calls) for victim in victims)
+                accepted += sum(len(victim.accepted) for victim in victims)
             finally:
                 crow.kill()
     assert settled > KILLS * SESSIONS, "the kills came before anything had happened"
+    assert accepted, "the kills came before anything was said into a turn"
 
 
 def test_the_temporary_file_of_a_killed_write_is_removed_at_the_next_start(open_editor, tmp_path):
