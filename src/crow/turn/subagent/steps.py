@@ -54,6 +54,7 @@ _NoStep = (
     | events.OptionsChanged
     | events.CommandsChanged
     | events.TitleChanged
+    | events.SteeringReceived
     | events.StateChanged
     | events.StillWaiting
     | events.PlanChanged
