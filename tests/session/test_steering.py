@@ -39,7 +39,9 @@ from crow.session.replay import PastPrompt, PastRemark, replayed
 from crow.session.session import RunningTurn
 from crow.turn.history import History
 from crow.turn.loop import run_turn, skip_turn
+from crow.turn.prompt import take_steering
 from crow.workspace.base import Workspace
+from tests.session.test_faces import Pipe, Stage, face
 from tests.session.test_running import Job, SlowLog, Working, steps
 from tests.support import histories
 from tests.support.recording import RecordingSink
@@ -246,6 +248,42 @@ def test_at_every_single_step_of_a_turn(tmp_path):
         for cancel in (None, moment):
             turn = Steered(tmp_path, 7, SCRIPTS["calls"], [moment], cancel)
             turn.check(asyncio.run(turn.run()))
+
+
+# --- several faces
+
+
+def test_all_faces_but_the_one_it_came_from_are_shown_a_message_and_all_are_told_what_is_left_over(tmp_path):
+    async def play() -> None:
+        async with Stage(tmp_path) as stage:
+            (zed, in_zed, _), (phone, on_phone, _) = face("zed"), face("phone")
+            for one in (zed, phone):
+                stage.faces.add(one)
+                stage.faces.welcome(one)
+
+            async def answer(turn: RunningTurn, ids: TurnIds) -> StopReason:
+                turn.steering.open()
+                stage.journal.append(TurnStarted(ids.turn_id))
+                context = replace(Talk(tmp_path, ()).context, journal=stage.journal, steering=turn.steering)
+                await asyncio.gather(*(turn.steer((SentText(text),), phone) for text in ("one", "two")))
+                assert await take_steering(context)
+                await turn.steer((SentText("three"),), zed)
+                return StopReason.MAX_TOKENS
+
+            turn = RunningTurn("t1", stage.journal, answer)
+            turn.start(None)
+            assert await turn.outcome() is StopReason.MAX_TOKENS
+            assert prompts(in_zed) == [("t1-s1", "one"), ("t1-s2", "two")]
+            assert prompts(on_phone) == []
+            for pipe in (in_zed, on_phone):
+                assert "> three" in pipe.updates[-1]["content"]["text"]
+
+    asyncio.run(play())
+
+
+def prompts(pipe: Pipe) -> list[tuple[str, str]]:
+    chunks = [update for update in pipe.updates if update["sessionUpdate"] == "user_message_chunk"]
+    return [(chunk["messageId"], chunk["content"]["text"]) for chunk in chunks]
 
 
 # --- a disk that fails or does not answer

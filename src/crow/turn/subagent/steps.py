@@ -34,6 +34,7 @@ MOST_TOLD = 30
 _NoStep = (
     events.TurnStarted
     | events.UserSaid
+    | events.SteeringReceived
     | events.ModeTold
     | events.ThoughtDelta
     | events.ThoughtSealed
