@@ -1,6 +1,6 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions] [--crow PATH]
+python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach] [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -20,7 +20,7 @@ from acp_client import cpu_seconds
 from stages import Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ("start", "unhurried", "stream", "turns", "memory", "parallel", "stop", "args", "diff", "sessions")
+STAGES = ("start", "unhurried", "stream", "turns", "memory", "parallel", "stop", "args", "diff", "sessions", "attach")
 
 CONFIG = """
 model = "bench/fake"
@@ -124,6 +124,16 @@ ROWS = [
     ("cancel_text_ms", "a cancel in the text → the prompt's answer", "ms", 1000, None),
     ("cancel_command_ms", "a cancel in a running command → the prompt's answer", "ms", 1000, None),
     ("exit_ms", "the end of input → the end of the process", "ms", 2000, None),
+    ("join500_ms", "joining a session of 500 tool rounds that lives in another process", "ms", None, None),
+    ("join500_more_ms", "that, more than loading it where it lives nowhere", "ms", 50, None),
+    (
+        "attached_delta_median_ms",
+        "a slow delta of a session in another process is delayed by, median",
+        "ms",
+        None,
+        None,
+    ),
+    ("attached_delta_more_ms", "that, more than in the process itself", "ms", 1, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
 ]
 

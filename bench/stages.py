@@ -430,6 +430,38 @@ class Bench:
         finally:
             c.close()
 
+    def attach(self, agent, m):
+        """A session that lives in one process, joined from another: the same load, and the same deltas, through it."""
+        owner, other = self.spawn(agent, {}), self.spawn(agent, {})
+        try:
+            sid = self.session(owner)
+            for _ in range(10):
+                owner.prompt(sid, f"bench:turns:50:{self.cwd(agent)}", timeout=LIMIT)
+                owner.prompt(sid, "/clear")
+            load = {"sessionId": sid, "cwd": self.cwd(agent), "mcpServers": []}
+            self.request_list(other)
+            t0, t1, _ = other.request("session/load", load, LIMIT)
+            joined = {x[5]["params"]["update"]["toolCallId"] for x in other.messages if x[4] == "tool_call"}
+            if len(joined) != 500:
+                raise AgentError(f"{len(joined)} of 500 tool calls were replayed")
+            delays = [[], []]
+            for _ in range(
+                2
+            ):  # side by side: what one process sees of a prompt of its own, and the other of one of its own
+                for client, found in zip((owner, other), delays, strict=True):
+                    found += self.paced_delays(client, sid, 60, 20)
+            here, through = map(statistics.median, delays)
+            m["attached_delta_more_ms"] = through - here
+            m["attached_delta_median_ms"] = through
+            other.request("session/close", {"sessionId": sid})
+            owner.request("session/close", {"sessionId": sid})
+            t2, t3, _ = other.request("session/load", load, LIMIT)
+            m["join500_ms"], m["load500_here_ms"] = (t1 - t0) * 1000, (t3 - t2) * 1000
+            m["join500_more_ms"] = m["join500_ms"] - m["load500_here_ms"]
+        finally:
+            other.close()
+            owner.close()
+
     def stop(self, agent, m):
         """From a cancel to the prompt's answer, in the text and in a command; from the end of input to the end."""
         c = self.spawn(agent, m)
