@@ -2,12 +2,14 @@
 
 import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +18,9 @@ from typing import Any
 import pytest
 
 from crow.store.owners import socket_of
-from tests.support.editor import NOTICES, Editor, Json, Later, chose
+from tests.acp.test_kill import KILLS, SEED, busy
+from tests.support.editor import NOTICES, Editor, Json, Later, Pending, chose
+from tests.support.fold import ReadTracker
 from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, call, reply, run, say
 
@@ -513,3 +517,66 @@ def test_an_older_crow_finds_a_session_busy_or_claims_it_as_ever(editors):
     assert "load" in owner.start_prompt("more").error().message.lower()
     owner.load_session(session)
     owner.close()
+
+
+# --- kills at any moment
+
+
+def seen_by(editor: Editor, session: str, *, since: int = 0) -> ReadTracker:
+    tracker = ReadTracker()
+    for update in editor.updates_of(session)[since:]:
+        if update["sessionUpdate"] not in ("config_option_update", "current_mode_update"):
+            tracker.take(update)
+    return tracker
+
+
+def wait_for_progress(editor: Editor, lines: int, prompt: Pending) -> None:
+    last = len(editor.lines) + lines
+    editor.wait_until(lambda: len(editor.lines) >= last or prompt.done, "some progress")
+
+
+@pytest.mark.timeout(max(600, KILLS * 60))
+def test_owners_that_are_killed_at_any_moment_lose_nothing_and_say_nothing_twice(editors):
+    """Three editors share a session that is at work. Its owner is killed, one of the two that are left becomes the
+    owner, and a new editor comes: CROW_KILLS times."""
+    dice = random.Random(SEED)
+    options: dict[str, Any] = {"environment": {"CROW_MODE": "auto"}}
+    crowd = [editors.start("e0", busy(), **options)]
+    session = crowd[0].new_session()
+    for number in range(1, 3):
+        crowd.append(editors.start(f"e{number}", **options))
+        crowd[-1].load_session(session)
+    for number in range(KILLS):
+        token, epoch, _ = row(crowd[0], session)
+        [owner] = [editor for editor in crowd if token.startswith(f"{editor.process.pid}-")]
+        rest = [editor for editor in crowd if editor is not owner]
+        prompter = dice.choice(crowd)
+        prompt = prompter.start_prompt("go to work")
+        wait_for_progress(rest[0], dice.randrange(400), prompt)
+        time.sleep(dice.uniform(0, 0.02))
+        told = {editor: len(notices_of(editor, "cut off")) for editor in rest}
+        below = children_of(owner.process.pid)
+        owner.kill()
+        cut_off = prompter is not owner and "error" in prompt.wait()
+        eventually(lambda: row(rest[0], session)[1] == epoch + 1, "the take-over")  # noqa: B023 -- called at once
+        for editor in rest:
+            # What an editor asks for is answered once it is attached again: by then it has been shown what it missed.
+            assert editor.request("session/set_mode", {"sessionId": session, "modeId": "auto"}) == {}
+            more = len(notices_of(editor, "cut off")) - told[editor]
+            assert more in ((1,) if cut_off else (0, 1) if prompter is owner else (0,))
+        assert row(rest[0], session)[1] == epoch + 1, "one of them, once"
+        eventually(lambda: not any(map(lives, below)), "nothing is left of the owner")  # noqa: B023 -- called at once
+        crowd = [*rest, editors.start(f"e{number + 3}", **options)]
+        crowd[-1].load_session(session)
+        stored = seen_by(crowd[-1], session)
+        for editor in rest:
+            seen = seen_by(editor, session)
+            for id, message in seen.messages.items():
+                known = stored.messages.get(id, {"text": ""})["text"]
+                assert known.startswith(message["text"]) or message["text"].startswith(known), "said twice"
+            for id, shown in seen.calls.items():
+                # Of one that had hardly begun nothing may be stored; it has ended all the same.
+                assert shown["status"] == stored.calls.get(id, {"status": "failed"})["status"]
+            assert set(stored.calls) <= set(seen.calls)
+    for editor in crowd:
+        editor.close()

@@ -589,6 +589,27 @@ def test_a_client_that_wants_to_know_states_is_told_them(tmp_path, monkeypatch):
     played(talk, tmp_path)
 
 
+def test_a_call_that_an_owner_left_open_has_ended(tmp_path):
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        await stage.attached(owner)
+        for kind, id, status in (
+            ("tool_call", "t1-c1", "pending"),
+            ("tool_call", "t1-c2", "pending"),
+            ("tool_call_update", "t1-c1", "completed"),
+            ("tool_call_update", "t1-c2", None),
+        ):
+            update = {"sessionUpdate": kind, "toolCallId": id, "status": status}
+            owner.connections[0].notify("session/update", {"sessionId": "s", "update": update})
+            assert (await stage.editor.next())["params"]["update"] == update
+        stage.where = ["here"]
+        await owner.die()
+        ended = {"sessionUpdate": "tool_call_update", "toolCallId": "t1-c2", "status": "failed"}
+        assert (await stage.editor.next())["params"] == {"sessionId": "s", "update": ended}
+
+    played(talk, tmp_path)
+
+
 def test_a_session_that_cannot_be_continued_is_said_to_be_so(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, cast
 
 import msgspec
@@ -76,11 +76,17 @@ class OwnerLink(Connection):
         self._peer.close()
 
     def receive(self, line: bytes | None) -> None:
-        if line is not None and line.startswith(_UPDATE):
-            self._user.pass_update(line)
-        else:
+        if line is None or not line.startswith(_UPDATE):
             super().receive(line)
+        else:
+            self._read(lambda: self._user.pass_update(line), "an update")
         self._user.throttle(self)
+
+    def _read(self, take: Callable[[], None], what: str) -> None:
+        try:
+            take()
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            logger.warning("%s of another Crow could not be read: %s", what, error)
 
     def answer(self, id: bytes, response: Response | None) -> None:
         """Sends the owner the answer to one of its requests; None if there will be none."""
@@ -88,10 +94,7 @@ class OwnerLink(Connection):
             self.send(jsonrpc.write_response(id, response))
 
     def _hand_over(self, message: Request | Notification) -> bool:
-        try:
-            self._user.take(self, message)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            logger.warning("%s of another Crow could not be read: %s", message.method[:200], error)
+        self._read(lambda: self._user.take(self, message), message.method[:200])
         return True
 
     def _settle(self, response: Response) -> None:

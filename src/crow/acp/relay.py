@@ -29,6 +29,9 @@ Claimed = TypeVar("Claimed")
 
 ANSWER_TIMEOUT = 5.0
 """Seconds that an owner gets to answer the greeting; also how long one that has just ended is looked after."""
+_CALL = b'"sessionUpdate":"tool_call'
+_BEGINNING = 300
+"""In how many bytes of a line that must be for the update to be of a call: the kind is what it begins with."""
 MOST_WAITING = 1000
 """Messages that are kept for a session while it is being attached."""
 
@@ -51,6 +54,22 @@ class _State(msgspec.Struct, frozen=True, rename="camel"):
     turn: str | None = None
 
 
+class _CallUpdate(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a call's update that says whether the call is open."""
+
+    tool_call_id: str = ""
+    status: str | None = None
+
+
+class _CallParams(msgspec.Struct, frozen=True, rename="camel"):
+    session_id: str
+    update: _CallUpdate
+
+
+class _CallLine(msgspec.Struct, frozen=True):
+    params: _CallParams
+
+
 class _Opened(msgspec.Struct, frozen=True):
     meta: wire.OpenedMeta = msgspec.field(name="_meta", default_factory=wire.OpenedMeta)
 
@@ -60,6 +79,7 @@ class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _about = msgspec.json.Decoder(_About)
+_call_line = msgspec.json.Decoder(_CallLine)
 _state = msgspec.json.Decoder(_State)
 _opened = msgspec.json.Decoder(_Opened)
 _withdrawn = msgspec.json.Decoder(_Withdrawn)
@@ -85,6 +105,8 @@ class _AttachedSession:
         """The request that opens it is not answered yet."""
         self.seen = Seen("", ended=True)
         """How far the owner has told of it."""
+        self.open_calls: dict[str, None] = {}
+        """The calls that the editor was shown and whose end it was not."""
         self.waiting: list[Request | Notification] = []
         """What came while it was being attached."""
         self.cut_off: list[Request] = []
@@ -296,7 +318,18 @@ class Relay:
     # --- what an owner sends
 
     def pass_update(self, line: bytes) -> None:
+        if line.find(_CALL, 0, _BEGINNING) >= 0:
+            self._note_call(_call_line.decode(line).params)
         self._editor.send(line + b"\n")
+
+    def _note_call(self, told: _CallParams) -> None:
+        session = self._sessions.get(told.session_id)
+        if session is None:
+            return
+        if told.update.status in ("completed", "failed"):
+            session.open_calls.pop(told.update.tool_call_id, None)
+        else:
+            session.open_calls[told.update.tool_call_id] = None
 
     def take(self, link: OwnerLink, message: Request | Notification) -> None:
         if isinstance(message, Request):
@@ -351,8 +384,16 @@ class Relay:
         session = self._sessions.get(session_id)
         if session is not None and session.link is link:
             session.link = None
+            self._end_calls(session)
             if not session.is_opening:
                 self._run(self._go_on(session, link.there))
+
+    def _end_calls(self, session: _AttachedSession) -> None:
+        """Of a call that had only begun nothing may be stored: nobody else would tell of its end."""
+        for call_id in session.open_calls:
+            update = wire.ToolCallUpdate(tool_call_id=call_id, status="failed")
+            self._editor.notify("session/update", wire.SessionNotification(session_id=session.id, update=update))
+        session.open_calls.clear()
 
     async def _go_on(self, session: _AttachedSession, before: SessionElsewhere) -> None:
         """Goes on with a session whose owner has ended: here, or where somebody else has gone on with it."""
