@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -580,3 +581,28 @@ def test_owners_that_are_killed_at_any_moment_lose_nothing_and_say_nothing_twice
             assert set(stored.calls) <= set(seen.calls)
     for editor in crowd:
         editor.close()
+
+
+def test_a_relay_is_told_what_no_longer_lives_there_and_a_plain_client_may_load_it(editors):
+    """A relay's session would else come to live in a process whose own editor has closed it."""
+    owner = editors.start("owner", reply(say("One."), when="hello") + DONE)
+    session = owner.new_session()
+    owner.prompt("hello")
+    path = socket_at(owner, session)
+    owner.request("session/close", {"sessionId": session})
+    for crow, expected in (({"attach": 1}, "error"), ({}, "result")):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(path)
+            answers = peer.makefile("rb")
+            load = {"sessionId": session, "cwd": str(owner.workspace), "mcpServers": []}
+            hello = {"protocolVersion": 1, "_meta": {"crow": crow}}
+            for id, (method, params) in enumerate([("initialize", hello), ("session/load", load)]):
+                message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+                peer.sendall(json.dumps(message).encode() + b"\n")
+                while (answer := json.loads(answers.readline())).get("id") != id:
+                    pass
+            assert expected in answer
+            if expected == "error":
+                assert answer["error"]["data"] == {"crow": "released"}
+                assert row(owner, session)[0] == ""
+    owner.close()
