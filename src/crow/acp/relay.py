@@ -16,6 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from crow.acp import jsonrpc, wire
+from crow.acp.attached_session import (
+    AttachedSession,
+    call_in,
+    is_released,
+    seen_in,
+    session_in,
+    state_in,
+    with_session,
+    withdrawn_in,
+)
 from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent, takes_state, with_facts
@@ -29,9 +39,6 @@ Claimed = TypeVar("Claimed")
 
 ANSWER_TIMEOUT = 5.0
 """Seconds that an owner gets to answer the greeting; also how long one that has just ended is looked after."""
-_CALL = b'"sessionUpdate":"tool_call'
-_BEGINNING = 300
-"""In how many bytes of a line that must be for the update to be of a call: the kind is what it begins with."""
 MOST_WAITING = 1000
 """Messages that are kept for a session while it is being attached."""
 
@@ -40,77 +47,11 @@ class _Released(Exception):
     """The session no longer lives in that process."""
 
 
-class _About(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a message that says which session it is about."""
-
-    session_id: str = ""
-
-
-class _State(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of `_crow/state` that the relay needs."""
-
-    session_id: str = ""
-    state: str = ""
-    turn: str | None = None
-
-
-class _CallUpdate(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a call's update that says whether the call is open."""
-
-    tool_call_id: str = ""
-    status: str | None = None
-
-
-class _CallParams(msgspec.Struct, frozen=True, rename="camel"):
-    session_id: str
-    update: _CallUpdate
-
-
-class _CallLine(msgspec.Struct, frozen=True):
-    params: _CallParams
-
-
-class _Opened(msgspec.Struct, frozen=True):
-    meta: wire.OpenedMeta = msgspec.field(name="_meta", default_factory=wire.OpenedMeta)
-
-
-class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
-    request_id: msgspec.Raw
-
-
-_about = msgspec.json.Decoder(_About)
-_call_line = msgspec.json.Decoder(_CallLine)
-_state = msgspec.json.Decoder(_State)
-_opened = msgspec.json.Decoder(_Opened)
-_withdrawn = msgspec.json.Decoder(_Withdrawn)
-
-
 class _Asked(NamedTuple):
     """A request of the editor's that an owner has not answered yet: its id there."""
 
     link: OwnerLink
     key: bytes
-
-
-class _AttachedSession:
-    """A session that lives elsewhere."""
-
-    def __init__(self, id: str, params: bytes) -> None:
-        self.id = id
-        self.params = params
-        """Of the request that opened it, to open it again."""
-        self.link: OwnerLink | None = None
-        """None while it is being attached."""
-        self.is_opening = True
-        """The request that opens it is not answered yet."""
-        self.seen = Seen("", ended=True)
-        """How far the owner has told of it."""
-        self.open_calls: dict[str, None] = {}
-        """The calls that the editor was shown and whose end it was not."""
-        self.waiting: list[Request | Notification] = []
-        """What came while it was being attached."""
-        self.cut_off: list[Request] = []
-        """What its owner was asked and had not answered when it ended."""
 
 
 class Relay:
@@ -128,7 +69,7 @@ class Relay:
         self._editor = editor
         self._take_over = take_over
         self._loop = asyncio.get_running_loop()
-        self._sessions: dict[str, _AttachedSession] = {}
+        self._sessions: dict[str, AttachedSession] = {}
         self._links: dict[str, asyncio.Task[OwnerLink]] = {}
         """By the owners' tokens."""
         self._asked: dict[bytes, _Asked] = {}
@@ -163,7 +104,7 @@ class Relay:
         not answer: nothing is changed then.
         """
         deadline = self._loop.time() + ANSWER_TIMEOUT
-        session = _AttachedSession(_session_in(msgspec.Raw(params)), params)
+        session = AttachedSession(session_in(msgspec.Raw(params)), params)
         self._sessions[session.id] = session
         try:
             while True:
@@ -185,7 +126,30 @@ class Relay:
                 self._drop(session)
                 self._serve_here(session)
 
-    async def _open(self, session: _AttachedSession, link: OwnerLink, method: str, pending: PendingRequest) -> None:
+    async def _open(self, session: AttachedSession, link: OwnerLink, method: str, pending: PendingRequest) -> None:
+        def answer(response: Response) -> None:
+            session.is_opening = False
+            if response.error is not None:
+                self._drop(session)
+            self._editor.send(jsonrpc.write_response(pending.id, response))
+
+        def began(key: bytes) -> None:
+            pending.on_cancel = lambda: link.notify("$/cancel_request", {"requestId": int(key)})
+            self._bind(session, link)
+
+        await self._ask_to_open(session, link, method, msgspec.Raw(session.params), answer, began)
+
+    async def _ask_to_open(
+        self,
+        session: AttachedSession,
+        link: OwnerLink,
+        method: str,
+        params: msgspec.Raw,
+        answer: Callable[[Response], None],
+        began: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        """Opens a session at its owner. `answer` is called before anything that comes after the answer is passed on.
+        _Released if the session no longer lives there, ConnectionLost if its owner does not."""
         if link.has_ended:
             raise ConnectionLost
         answered: asyncio.Future[None] = self._loop.create_future()
@@ -193,30 +157,25 @@ class Relay:
         def settle(response: Response | None) -> None:
             if answered.done():
                 return
-            if response is None or _is_released(response):
+            if response is None or is_released(response):
                 answered.set_exception(_Released())
                 return
-            session.is_opening = False
-            if response.error is not None:
-                self._drop(session)
-            else:
-                session.seen = _seen_in(response)
-            self._editor.send(jsonrpc.write_response(pending.id, response))
+            if response.error is None:
+                session.seen = seen_in(response)
+            answer(response)
             answered.set_result(None)
 
-        key = link.pass_on(method, msgspec.Raw(session.params), settle)
-        pending.on_cancel = lambda: link.notify("$/cancel_request", {"requestId": int(key)})
-        self._bind(session, link)
+        began(link.pass_on(method, params, settle))
         await answered
 
-    def _bind(self, session: _AttachedSession, link: OwnerLink) -> None:
+    def _bind(self, session: AttachedSession, link: OwnerLink) -> None:
         """From now on the session's messages go through the link, first those that have waited for it."""
         session.link = link
         waiting, session.waiting = session.waiting, []
         for message in waiting:
             self._pass(session, message)
 
-    def _drop(self, session: _AttachedSession) -> None:
+    def _drop(self, session: AttachedSession) -> None:
         """The session does not live elsewhere, or is no longer of interest to the editor."""
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
@@ -231,7 +190,7 @@ class Relay:
             self._links.pop(link.there.owner, None)
             await link.close()
 
-    def _serve_here(self, session: _AttachedSession) -> None:
+    def _serve_here(self, session: AttachedSession) -> None:
         waiting, session.waiting = session.waiting, []
         for message in waiting:
             self._editor.serve(message)
@@ -241,13 +200,13 @@ class Relay:
     def _divert(self, message: Request | Notification) -> bool:
         if isinstance(message, Notification) and message.method == "$/cancel_request":
             return self._cancel(message)
-        session = self._sessions.get(_session_in(message.params))
+        session = self._sessions.get(session_in(message.params))
         if session is None:
             return False
         self._pass(session, message)
         return True
 
-    def _pass(self, session: _AttachedSession, message: Request | Notification) -> None:
+    def _pass(self, session: AttachedSession, message: Request | Notification) -> None:
         link = session.link
         if link is None:
             self._wait(session, message)
@@ -262,13 +221,13 @@ class Relay:
             if session.link is link:  # it may have ended with this very message
                 self._asked[message.id] = _Asked(link, key)
 
-    def _wait(self, session: _AttachedSession, message: Request | Notification) -> None:
+    def _wait(self, session: AttachedSession, message: Request | Notification) -> None:
         if len(session.waiting) < MOST_WAITING:
             session.waiting.append(message)
         elif isinstance(message, Request):
             self._refuse(message, jsonrpc.being_loaded())
 
-    def _answer(self, session: _AttachedSession, request: Request, response: Response | None) -> None:
+    def _answer(self, session: AttachedSession, request: Request, response: Response | None) -> None:
         asked = self._asked.pop(request.id, None)
         if response is None:
             session.cut_off.append(request)
@@ -279,25 +238,25 @@ class Relay:
         if asked is not None and session.link is None:
             self._run(self._close_if_unused(asked.link))
 
-    def _note(self, session: _AttachedSession, request: Request, response: Response) -> None:
+    def _note(self, session: AttachedSession, request: Request, response: Response) -> None:
         """What a request that was answered means for where sessions live."""
         match request.method:
             case "session/close" | "session/delete":
                 self._drop(session)
             case "session/load" | "session/resume":
                 session.params = bytes(request.params)
-                session.seen = _seen_in(response)
+                session.seen = seen_in(response)
             case "session/fork":
-                copy = _AttachedSession(_session_in(response.result), bytes(request.params))
+                copy = AttachedSession(session_in(response.result), bytes(request.params))
                 copy.link, copy.is_opening = session.link, False
-                copy.params, copy.seen = with_session(copy.params, copy.id), _seen_in(response)
+                copy.params, copy.seen = with_session(copy.params, copy.id), seen_in(response)
                 self._sessions[copy.id] = copy
             case _:
                 pass
 
     def _cancel(self, notification: Notification) -> bool:
         try:
-            id = bytes(_withdrawn.decode(notification.params).request_id)
+            id = withdrawn_in(notification.params)
         except (msgspec.MsgspecError, UnicodeError):
             return False
         asked = self._asked.get(id)
@@ -318,18 +277,9 @@ class Relay:
     # --- what an owner sends
 
     def pass_update(self, line: bytes) -> None:
-        if line.find(_CALL, 0, _BEGINNING) >= 0:
-            self._note_call(_call_line.decode(line).params)
+        if (told := call_in(line)) is not None and (session := self._sessions.get(told.session_id)) is not None:
+            session.note_call(told)
         self._editor.send(line + b"\n")
-
-    def _note_call(self, told: _CallParams) -> None:
-        session = self._sessions.get(told.session_id)
-        if session is None:
-            return
-        if told.update.status in ("completed", "failed"):
-            session.open_calls.pop(told.update.tool_call_id, None)
-        else:
-            session.open_calls[told.update.tool_call_id] = None
 
     def take(self, link: OwnerLink, message: Request | Notification) -> None:
         if isinstance(message, Request):
@@ -338,22 +288,19 @@ class Relay:
                 message.method, message.params, lambda response: link.answer(owners_id, response)
             )
         elif message.method == "$/cancel_request":
-            key = link.questions.pop(bytes(_withdrawn.decode(message.params).request_id), None)
+            key = link.questions.pop(withdrawn_in(message.params), None)
             if key is not None:
                 self._editor.withdraw(key)
         elif message.method == "_crow/state":
-            self._note_state(_state.decode(message.params))
+            told = state_in(message.params)
+            if told.session_id in self._sessions:
+                self._sessions[told.session_id].note_state(told)
             if self._editor_takes_state:
                 self._editor.send(jsonrpc.write_notification(message.method, message.params))
         elif message.method == "_crow/released":
-            self._release(link, _session_in(message.params))
+            self._release(link, session_in(message.params))
         else:
             self._editor.send(jsonrpc.write_notification(message.method, message.params))
-
-    def _note_state(self, told: _State) -> None:
-        session = self._sessions.get(told.session_id)
-        if session is not None:
-            session.seen = Seen(told.turn or session.seen.turn, ended=told.state == "idle")
 
     def throttle(self, link: OwnerLink) -> None:
         """An editor that does not read slows down the owner, which knows what to do about it."""
@@ -388,20 +335,22 @@ class Relay:
             if not session.is_opening:
                 self._run(self._go_on(session, link.there))
 
-    def _end_calls(self, session: _AttachedSession) -> None:
+    def _end_calls(self, session: AttachedSession) -> None:
         """Of a call that had only begun nothing may be stored: nobody else would tell of its end."""
         for call_id in session.open_calls:
             update = wire.ToolCallUpdate(tool_call_id=call_id, status="failed")
             self._editor.notify("session/update", wire.SessionNotification(session_id=session.id, update=update))
         session.open_calls.clear()
 
-    async def _go_on(self, session: _AttachedSession, before: SessionElsewhere) -> None:
+    async def _go_on(self, session: AttachedSession, before: SessionElsewhere) -> None:
         """Goes on with a session whose owner has ended: here, or where somebody else has gone on with it."""
         try:
             link = await self._next_owner(session, before)
-        except (CrowError, RpcError) as error:
-            logger.warning("%s could not be continued: %s", session.id, error)
-            self._answer_cut_off(session, before, f" It could not be continued here: {error}")
+        except Exception as error:
+            known = isinstance(error, CrowError | RpcError)
+            logger.warning("%s could not be continued: %s", session.id, error, exc_info=None if known else error)
+            why = error if known else f"an unforeseen {type(error).__name__}; the log has the details."
+            self._answer_cut_off(session, before, f" It could not be continued here: {why}")
             self._drop(session)
             self._serve_here(session)
             return
@@ -412,7 +361,7 @@ class Relay:
         else:
             self._bind(session, link)
 
-    async def _next_owner(self, session: _AttachedSession, before: SessionElsewhere) -> OwnerLink | None:
+    async def _next_owner(self, session: AttachedSession, before: SessionElsewhere) -> OwnerLink | None:
         """The link to the new owner; None if that is this process."""
         deadline = self._loop.time() + ANSWER_TIMEOUT
         while True:
@@ -427,20 +376,24 @@ class Relay:
                 # Of a process that has just ended the lock is free a moment later than its socket.
                 if there.owner != before.owner:
                     link = await self._link_to(there, deadline)
-                    seen = {"turn": session.seen.turn, "ended": session.seen.ended}
-                    await link.request("session/resume", with_facts(session.params, {"seen": seen}), msgspec.Raw)
+                    await self._resume_at(session, link)
                     if not link.has_ended:
                         return link
-            except (ConnectionLost, NobodyListens):
+            except (ConnectionLost, NobodyListens, _Released):
                 pass
-            except RpcError as error:
-                if not _says_released(error.data):
-                    raise
             if self._loop.time() > deadline:
                 raise silent(there)
             await asyncio.sleep(TRY_AGAIN)
 
-    def _answer_cut_off(self, session: _AttachedSession, before: SessionElsewhere, more: str = "") -> None:
+    async def _resume_at(self, session: AttachedSession, link: OwnerLink) -> None:
+        """Attaches to the new owner of a session, which shows what the editor has missed. RpcError if it refuses."""
+        answers: list[Response] = []
+        facts = {"seen": {"turn": session.seen.turn, "ended": session.seen.ended}}
+        await self._ask_to_open(session, link, "session/resume", with_facts(session.params, facts), answers.append)
+        if (error := answers[0].error) is not None:
+            raise RpcError(error.code, error.message, error.data)
+
+    def _answer_cut_off(self, session: AttachedSession, before: SessionElsewhere, more: str = "") -> None:
         cut_off, session.cut_off = session.cut_off, []
         for request in cut_off:
             if request.method == "session/prompt":
@@ -471,29 +424,3 @@ class Relay:
 
 _OPENS = ("session/load", "session/resume", "session/fork")
 """The requests whose parameters are needed again."""
-
-
-def with_session(params: bytes, session_id: str) -> bytes:
-    fields = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
-    return msgspec.json.encode({**fields, "sessionId": session_id})
-
-
-def _session_in(params: msgspec.Raw) -> str:
-    """The session that a message is about; empty if it is about none."""
-    try:
-        return _about.decode(params).session_id
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ""
-
-
-def _seen_in(response: Response) -> Seen:
-    """What an owner's answer says of how far the session is. Whether a turn runs is told after it."""
-    return Seen(_opened.decode(response.result).meta.crow.turn, ended=True)
-
-
-def _is_released(response: Response) -> bool:
-    return response.error is not None and _says_released(response.error.data)
-
-
-def _says_released(data: object) -> bool:
-    return data == jsonrpc.RELEASED
