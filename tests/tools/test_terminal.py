@@ -225,7 +225,7 @@ def test_a_time_out_that_only_makes_sense_in_milliseconds_is_read_so_and_that_is
 def test_prompts_and_pagers_are_off_and_unknown_arguments_are_named(tmp_path):
     async def story(session: Session) -> None:
         result = await session.run("echo $PAGER $GIT_PAGER $GIT_EDITOR $GIT_TERMINAL_PROMPT $TERM", shell="zsh")
-        assert result.text == "cat cat true 0 dumb\n[exit code 0]\n(ignored unknown arguments: shell)"
+        assert result.text == "cat cat true 0 xterm-256color\n[exit code 0]\n(ignored unknown arguments: shell)"
 
     in_a_session(tmp_path, story)
 

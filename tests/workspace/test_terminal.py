@@ -132,7 +132,7 @@ def test_its_surroundings_are_what_it_was_given(tmp_path):
         await terminal.release()
         assert lines[0] == str(tmp_path / "a folder")
         assert lines[-1] == "2"  # `cat` found its input empty
-        assert {"EXTRA=a", "b", "TERM=dumb", f"HOME={tmp_path}", f"{MARK}={terminal.mark}"} <= set(lines)
+        assert {"EXTRA=a", "b", "TERM=xterm-256color", f"HOME={tmp_path}", f"{MARK}={terminal.mark}"} <= set(lines)
         assert not any(line.startswith(("CROW_HOME=", "VIRTUAL_ENV=", "PYTEST")) for line in lines)
 
     on_this_machine(tmp_path, story)
@@ -248,7 +248,7 @@ def test_a_flood_costs_little_and_holds_nobody_up(tmp_path):
 
 
 def test_the_file_is_bounded_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("crow.workspace.terminal_recording.LARGEST_FILE", 1_000_000)
+    monkeypatch.setattr("crow.workspace.terminal_buffer.LARGEST_FILE", 1_000_000)
 
     async def story(machine: Machine) -> None:
         _, text = await machine.run("head -c 3000000 /dev/zero | tr '\\0' x")

@@ -174,7 +174,7 @@ class ClientTerminal:
             return TerminalOutput(f"[… {self._why_silent()} …]\n", truncated=True, exit=self._known())
         beginning = self._beginning if since == 0 else ""
         readable = partial(_readable, answer, since, self._limit, beginning)
-        is_short = len(answer.output) <= texts.SLICE
+        is_short = len(answer.output) <= texts.QUICK
         ending = _as_exit(answer.exit_status) if answer.exit_status is not None else self._known()
         text, truncated = readable() if is_short else await asyncio.to_thread(readable)
         return TerminalOutput(text, truncated, ending, len(answer.output))

@@ -13,7 +13,7 @@ dies in any way, kill -9 included, then the supervisor ends everything below it,
 killed leaves its processes to the keeper, a subreaper too, which kills them.
 
 With the socket the agent hands over one stream, for both outputs of a command, or three for a program that it will
-talk to: output, input, errors.
+talk to: output, input, errors. An input that is a terminal becomes the command's controlling one.
 
 On the socket the agent sends one request (`encode_request`), and later perhaps `END`. It is told, one a line:
 
@@ -28,10 +28,12 @@ Without /proc (macOS) there is no subreaper either, and the process group is all
 
 import contextlib
 import errno
+import fcntl
 import os
 import select
 import signal
 import socket
+import termios
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
@@ -165,6 +167,8 @@ def _become(request: Request, output: int, entry: int | None = None, errors: int
     os.dup2(os.open(os.devnull, os.O_RDONLY) if entry is None else entry, 0)
     os.dup2(output, 1)
     os.dup2(output if errors is None else errors, 2)
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for number in (*_IGNORED, *_CHANGED_BY_PYTHON):  # what is ignored would stay ignored in the command
         signal.signal(number, signal.SIG_DFL)
     _enter(request.cwd)

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
@@ -17,6 +17,7 @@ from crow.workspace.base import TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
 from crow.workspace.keeper import Request
 from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled, kill_marked
+from crow.workspace.pty import Channel, open_channel
 from crow.workspace.terminal_recording import Recording
 from crow.workspace.terminals import OutputFolder, remove_left_behind
 
@@ -26,18 +27,20 @@ END_TIMEOUT = 0.9
 LOOKUP_TIMEOUT = 5.0
 """Seconds that a disk gets on which something is looked for that a command can do without."""
 
-PLAIN_OUTPUT = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
-"""A pipe is no terminal: no colours, no cursor, and what a program prints should be there when it is asked for.
-
-NO_COLOR is not set: programs see the pipe anyway, and it would change the outcome of people's tests.
-"""
-
 
 class LocalCommands:
-    """`environ` is the whole environment that commands get, without what is none of their business."""
+    """`environ` is the whole environment that commands get, without what is none of their business. `takes_input` is asked
+    as each command starts: whether there is somebody who can type into it."""
 
-    def __init__(self, keeper: Keeper, folder: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        folder: str,
+        environ: Mapping[str, str],
+        takes_input: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._keeper = keeper
+        self._takes_input = takes_input
         self._folder = OutputFolder(folder)
         self._environ = environ
         self._has_looked_round = False
@@ -51,15 +54,13 @@ class LocalCommands:
             with contextlib.suppress(FileSystemSilent):
                 await self._disk.run(lambda: remove_left_behind(os.path.dirname(self._folder.path)), LOOKUP_TIMEOUT)
         mark = os.urandom(8).hex()
-        variables = {**self._environ, **PLAIN_OUTPUT, **environ, "PWD": cwd, MARK: mark}
-        request = Request(
-            os.fsencode(cwd),
-            [os.fsencode(word) for word in (await self._shell(), "-c", command)],
-            [os.fsencode(f"{name}={value}") for name, value in variables.items()],
-        )
+        arguments = [os.fsencode(word) for word in (await self._shell(), "-c", command)]
         try:
-            terminal = LocalTerminal(mark, self._folder, output_limit)
-            await terminal.start(self._keeper, request)
+            channel = open_channel(takes_input=self._takes_input())
+            variables = {**self._seen_on(channel), **environ, "PWD": cwd, MARK: mark}
+            encoded = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
+            terminal = LocalTerminal(mark, channel, self._folder, output_limit)
+            await terminal.start(self._keeper, Request(os.fsencode(cwd), arguments, encoded))
         except SupervisorKilled:
             await asyncio.to_thread(kill_marked, mark)
             raise
@@ -72,6 +73,12 @@ class LocalCommands:
     async def close(self) -> None:
         await asyncio.to_thread(self._folder.remove)
 
+    def _seen_on(self, channel: Channel) -> dict[str, str]:
+        """The environment of a command that writes there. Whatever names a pager names one that waits for no key."""
+        seen = {name: value for name, value in self._environ.items() if name not in channel.withheld}
+        pagers = dict.fromkeys((name for name in seen if name.endswith("PAGER")), "cat")
+        return seen | pagers | dict(channel.variables)
+
     async def _shell(self) -> str:
         """Looked for beside the event loop: a folder of PATH may lie on a disk that hangs."""
         try:
@@ -83,22 +90,36 @@ class LocalCommands:
 class LocalTerminal:
     client_id = ""
 
-    def __init__(self, mark: str, folder: OutputFolder, output_limit: int) -> None:
+    def __init__(self, mark: str, channel: Channel, folder: OutputFolder, output_limit: int) -> None:
         self.mark = mark
         self.remark = ""
         self._news = asyncio.Event()
-        self._recording = Recording(folder, f"{mark}.txt", output_limit, self._news.set)
+        self._channel = channel
+        self._recording = Recording(channel, folder, f"{mark}.txt", output_limit, self._news.set)
         self._process: Supervised | None = None
         self._ended: asyncio.Task[TerminalExit] | None = None
 
     async def start(self, keeper: Keeper, request: Request) -> None:
         try:
-            self._process = await keeper.run(request, self._recording.writer)
+            self._process = await keeper.run(request, *self._channel.given)
         except BaseException:
+            self._channel.close()
             self._recording.stop()
             raise
+        self._channel.start()
         self._recording.start()
         self._ended = asyncio.get_running_loop().create_task(self._follow(self._process))
+
+    async def write_input(self, data: bytes) -> None:
+        """Types into the command, as far as it reads. Raises WorkspaceError if it was started without an input."""
+        try:
+            await self._channel.write_input(data)
+        except OSError as error:
+            raise WorkspaceError(f"Nothing can be typed into the command: {reason(error)}.") from None
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tells the command how much can be seen of its output at once."""
+        self._channel.resize(columns, rows)
 
     async def _follow(self, process: Supervised) -> TerminalExit:
         ending = await process.exited
@@ -110,9 +131,16 @@ class LocalTerminal:
         await self._news.wait()
         if not self._is_over():
             self._news.clear()
+            self._recording.expect_growth()
 
     def glimpse(self) -> str:
         return self._recording.glimpse()
+
+    def raw_growth(self, *, last: bool = False) -> str:
+        return self._recording.raw.growth(last=last)
+
+    def raw_output(self) -> str:
+        return self._recording.raw.so_far()
 
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._running())
@@ -140,6 +168,7 @@ class LocalTerminal:
         finally:
             # Whatever happened before: with its socket closed, the supervisor ends what may be left.
             process.close()
+            self._channel.close()
             self._recording.stop()
         if process.vanished:
             await asyncio.to_thread(kill_marked, self.mark)

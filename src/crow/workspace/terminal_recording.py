@@ -1,8 +1,6 @@
-"""Everything a command writes, kept as far as it is worth keeping.
+"""Everything a command writes, read as it comes, and made readable when somebody asks for it.
 
-In memory the beginning and the end, as bytes; on disk, once there is more than the model gets to see, the whole of
-it up to a bound. Bytes are only looked at when somebody wants to read them, so a flood costs what reading and
-dropping costs.
+What is kept of it is the business of `terminal_buffer.py`. A flood costs what reading and dropping costs.
 """
 
 import asyncio
@@ -16,15 +14,12 @@ from functools import partial
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
-from crow.workspace.failures import reason
+from crow.workspace.pty import Channel, read_some
+from crow.workspace.terminal_buffer import OutputBuffer, OutputFile, RawOutput, View
 from crow.workspace.terminals import OutputFolder
 
-BEGINNING = 64 * 1024
-END = 256 * 1024
-"""More than the model gets: colours and progress bars shrink to a fraction of what was written."""
-LARGEST_FILE = 100_000_000
 CHUNK = 64 * 1024
-"""What a pipe holds."""
+"""What a pipe holds; a terminal holds less."""
 WINDOW = 0.05
 BURST = 4 * 2**20
 """Bytes that are read in one window; a command that writes faster waits for its end. About 80 MB a second."""
@@ -38,24 +33,24 @@ class OutputExcerpt(NamedTuple):
 
 
 class Recording:
-    """Reads a pipe on a thread of its own: neither a flood nor a slow disk can hold up the event loop."""
+    """Reads what a command writes on a thread of its own: neither a flood nor a slow disk can hold up the event loop."""
 
-    def __init__(self, folder: OutputFolder, name: str, limit: int, on_growth: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: Channel, folder: OutputFolder, name: str, limit: int, on_growth: Callable[[], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._limit = limit
         self._on_growth = on_growth
         self._growth_is_told = False
-        self._buffer = OutputBuffer(_File(folder, name, limit))
-        self._output, self.writer = os.pipe()
+        self._buffer = OutputBuffer(OutputFile(folder, name, limit))
+        self.raw = RawOutput(self._buffer)
+        self._output = channel.reader
         self._orders, self._orderer = os.pipe()
         self._drained = asyncio.Event()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="crow-terminal", daemon=True)
 
     def start(self) -> None:
-        """Once the command has the writing end of the pipe: ours is closed, so that its end can be seen."""
-        os.close(self.writer)
-        self.writer = -1
         self._thread.start()
 
     async def drain(self) -> None:
@@ -70,15 +65,19 @@ class Recording:
         self._order(b"s")
         self._stopped = True
         if self._thread.ident is None:
-            for descriptor in (self.writer, self._output, self._orders):
+            for descriptor in (self._output, self._orders):
                 os.close(descriptor)
         os.close(self._orderer)
+
+    def expect_growth(self) -> None:
+        """From now on `on_growth` is called again, once, when there is more."""
+        self._growth_is_told = False
 
     async def excerpt(self, since: int) -> OutputExcerpt:
         """What came after a position, within the limit."""
         view = self._buffer.view(since)
         readable = partial(_readable, view, self._limit, self._buffer.file.where())
-        is_short = len(view.beginning) + len(view.end_part) <= texts.SLICE
+        is_short = len(view.beginning) + len(view.end_part) <= texts.QUICK
         text, truncated = readable() if is_short else await asyncio.to_thread(readable)
         return OutputExcerpt(text, truncated, view.end)
 
@@ -112,20 +111,20 @@ class Recording:
         pace = _Pace()
         undrained = -1  # bytes that may still be from before the order to drain; -1 without such an order
         while True:
-            # While draining, an empty pipe is the answer: others may hold its other end open for ever.
+            # While draining, nothing to be read is the answer: others may hold the other end open for ever.
             ready = {descriptor for descriptor, _ in sources.poll(0 if undrained > 0 else None)}
             if self._orders in ready:
                 if b"s" in os.read(self._orders, 16):
                     return
                 undrained = CHUNK
-            if self._output in ready:
-                data = os.read(self._output, CHUNK)
-                if not data:
-                    return
+            data = read_some(self._output, CHUNK) if self._output in ready else None
+            if data == b"":
+                return
+            if data:
                 self._take(data)
                 pace.keep(len(data))
                 undrained = max(0, undrained - len(data)) if undrained >= 0 else -1
-            if undrained == 0 or (undrained > 0 and self._output not in ready):
+            if undrained == 0 or (undrained > 0 and not data):
                 undrained = -1
                 self._tell(self._drained.set)
 
@@ -133,15 +132,11 @@ class Recording:
         self._buffer.add(data)
         if not self._growth_is_told:
             self._growth_is_told = True
-            self._tell(self._grown)
+            self._tell(self._on_growth)
 
     def _tell(self, callback: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
             self._loop.call_soon_threadsafe(callback)
-
-    def _grown(self) -> None:
-        self._growth_is_told = False
-        self._on_growth()
 
 
 class _Pace:
@@ -156,110 +151,6 @@ class _Pace:
         if self._read >= BURST:
             time.sleep(max(0, self._begun + WINDOW - time.monotonic()))
             self._begun, self._read = time.monotonic(), 0
-
-
-# --- what is kept
-
-
-class View(NamedTuple):
-    beginning: bytes
-    end_part: bytes
-    missing: int
-    """Bytes between the two that are not in memory."""
-    end: int
-    lines: int
-
-
-class OutputBuffer:
-    """Filled by the thread, read by the event loop."""
-
-    def __init__(self, file: "_File") -> None:
-        self.file = file
-        self._lock = threading.Lock()
-        self._beginning = bytearray()
-        self._end = bytearray()
-        self._total = 0
-        self._lines = 0
-
-    def add(self, data: bytes) -> None:
-        with self._lock:
-            self._total += len(data)
-            self._lines += data.count(b"\n")
-            room = BEGINNING - len(self._beginning)
-            self._beginning += data[:room]
-            self._end += data[room:]
-            if len(self._end) > 2 * END:
-                del self._end[:-END]
-        self.file.add(data, self._total, self._beginning)
-
-    def view(self, since: int) -> View:
-        with self._lock:
-            beginning = bytes(self._beginning[since:])
-            in_end = self._total - len(self._end)
-            end_part = bytes(self._end[max(0, since - in_end) :])
-            missing = max(0, self._total - since - len(beginning) - len(end_part))
-            return View(beginning, end_part, missing, self._total, self._lines)
-
-    def newest(self, size: int) -> View:
-        """The last of it, in one piece."""
-        with self._lock:
-            part = bytes(self._end[-size:])
-            if len(part) < size:
-                part = bytes(self._beginning[len(part) - size :]) + part
-            return View(part, b"", self._total - len(part), self._total, self._lines)
-
-
-class _File:
-    """The whole of the output, once there is more than anyone gets to see without it."""
-
-    def __init__(self, folder: OutputFolder, name: str, limit: int) -> None:
-        self._folder = folder
-        self._name = name
-        self._path = ""
-        self._limit = min(limit, BEGINNING)
-        """So that all that came before is still in memory when the file is begun."""
-        self._descriptor = -1
-        self._size = 0
-        self._trouble = ""
-        self._full = False
-
-    def where(self) -> str:
-        """Where the whole output can be read, for a person."""
-        if self._trouble:
-            return f"it could not be kept: {self._trouble}"
-        if not self._size:
-            return ""
-        whole = f"its first {texts.size_text(LARGEST_FILE)} are" if self._full else "all of it is"
-        return f"{whole} in {self._path}"
-
-    def add(self, data: bytes, total: int, beginning: bytearray) -> None:
-        if self._trouble or self._full or total <= self._limit:
-            return
-        try:
-            if self._descriptor < 0:
-                self._open()
-                self._write(bytes(beginning[: total - len(data)]))
-            self._write(data)
-        except OSError as error:
-            self._trouble = reason(error)
-            self.close()
-
-    def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _open(self) -> None:
-        self._path = self._folder.make_for(self._name)
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-
-    def _write(self, data: bytes) -> None:
-        rest = memoryview(data)[: LARGEST_FILE - self._size]
-        self._full = len(rest) < len(data)
-        while rest:
-            written = os.write(self._descriptor, rest)
-            self._size += written
-            rest = rest[written:]
 
 
 def _readable(view: View, limit: int, where: str) -> tuple[str, bool]:

@@ -2,24 +2,30 @@
 
 import codecs
 import re
-from collections.abc import Iterator
 
-_ESCAPES = re.compile(
-    r"""\x1b(?:
-        \[ [0-?]*+ [\x20-/]*+ [@-~]?                        # colours, cursor movements
-        | [\]PX^_] [^\x07\x1b\n]{0,4096}+ (?:\x07|\x1b\\)?  # titles, links and other strings, with their end
+from crow.workspace.terminal_screen import MOVES, final_state, slices
+
+_UNSEEN = re.compile(
+    rf"""\x1b (?!{MOVES}) (?:
+        \[ [0-?]*+ [\x20-/]*+ [@-~]?                        # colours, modes
+        | [\]PX^_] [^\x07\x1b\n]{{0,4096}}+ (?:\x07|\x1b\\)?  # titles, links and other strings, with their end
         | [\x20-/]*+ [0-~]?                                 # the short ones
     )
-    | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]                 # other controls: all but tab, line feed and return
+    | [\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]        # other controls: all but tab, line feed, return, backspace
     """,
     re.VERBOSE,
 )
-_LONGEST_TAKEN_BACK = 16
-"""Characters that a spinner takes back at once, to write others in their place."""
-_OVERSTRUCK = re.compile("[^\n\b]\b")
-SLICE = 32 * 1024
-"""Characters that are looked at in one call, which nothing else can interrupt: a few milliseconds at the worst. What is
-longer is better made readable in a thread."""
+_SEQUENCE = re.compile(
+    rb"\x1b(?:\[[0-?]*+[\x20-/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]{0,4096}+(?:\x07|\x1b\\)?|[\x20-/]*+[0-~]?)"
+)
+_WHOLE_SEQUENCE = re.compile(
+    rb"\x1b(?:\[[0-?]*+[\x20-/]*+[@-~]|[\]PX^_][^\x07\x1b\n]{0,4096}+(?:\x07|\x1b\\)|[\x20-/]*+(?![\[\]PX^_])[0-~])"
+)
+_LONGEST_SEQUENCE = 4100
+_LINE_END = re.compile("(?<!\r)\r++\n")
+"""A return at the end of a line is only the way that terminals end lines."""
+QUICK = 8 * 1024
+"""Characters that are made readable in a few milliseconds at the worst; more of them, in a thread."""
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 Pieces = tuple[str, str]
@@ -27,36 +33,26 @@ Pieces = tuple[str, str]
 
 
 def without_escapes(text: str) -> str:
-    """The text without escape sequences and other controls; of a line that was rewritten, the last state."""
-    text = "".join(map(_without_controls, _slices(text)))
-    if "\r" not in text:
-        return text
-    return "\n".join(_last_state(line) for line in text.split("\n"))
+    """The text without escape sequences and other controls; of what was rewritten, the last state."""
+    text = "".join([_UNSEEN.sub("", part) for part in slices(text)])
+    return final_state(_LINE_END.sub("\n", text) if "\r" in text else text)
 
 
-def _slices(text: str) -> Iterator[str]:
-    """Cut after a line, else before an escape sequence: what is taken out of a text does not reach across either."""
-    start = 0
-    while len(text) - start > SLICE:
-        middle, end = start + SLICE // 2, start + SLICE
-        cut = text.rfind("\n", middle, end) + 1 or text.rfind("\x1b", middle, end)
-        cut = cut if cut > 0 else end
-        yield text[start:cut]
-        start = cut
-    yield text[start:]
+class EscapeFilter:
+    """Takes the escape sequences out of output that comes in pieces, and leaves all else as it is."""
 
+    def __init__(self) -> None:
+        self._rest = b""
 
-def _without_controls(text: str) -> str:
-    for _ in range(_LONGEST_TAKEN_BACK):
-        if "\b" not in text:
-            break
-        text = _OVERSTRUCK.sub("", text)
-    return _ESCAPES.sub("", text)
-
-
-def _last_state(line: str) -> str:
-    """What a progress bar shows at the end. A return at the end of a line is only the way that terminals end lines."""
-    return line.rstrip("\r").rpartition("\r")[2]
+    def feed(self, data: bytes) -> bytes:
+        data = self._rest + data
+        last = data.rfind(b"\x1b")
+        if last < 0:
+            self._rest = b""
+            return data
+        is_cut = len(data) - last < _LONGEST_SEQUENCE and not _WHOLE_SEQUENCE.match(data, last)
+        data, self._rest = (data[:last], data[last:]) if is_cut else (data, b"")
+        return _SEQUENCE.sub(b"", data)
 
 
 def decode_beginning(data: bytes) -> str:

@@ -1,0 +1,163 @@
+"""What a command writes to: a pseudo-terminal, so that it prints as it does for a person: colours, width, progress.
+
+Both of its outputs are the terminal; its input is at its end (`/dev/null`), as nobody can type. Programs find ways round
+that when they want a password or a key, and none of them may wait for ever for one:
+
+- `/dev/tty` is no way: the terminal is not made the command's controlling terminal, so opening it fails at once (ssh,
+  sudo, git, `getpass`). Neither is there a SIGHUP when we close our end: a command lives as long as its supervisor lets it.
+- Reading from the outputs fails: they are open for writing alone, and nobody but root may open the terminal by its
+  name for reading.
+- Whoever gets through, or only waits until there is something to be read, finds the answer of somebody who leaves.
+
+A command that somebody can type into gets the whole terminal instead, as its controlling one: then Ctrl-C is a signal.
+
+Line ends come as they were written: the terminal adds no carriage return to a line feed, which is for whoever shows the
+bytes to do. Where a system has no pseudo-terminals a pipe takes their place.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import termios
+from collections.abc import Mapping, Sequence
+
+COLUMNS, ROWS = 120, 40
+
+ON_A_TERMINAL = {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "BUILDKIT_PROGRESS": "plain"}
+"""Variables of a command that writes to a terminal. Docker's build would show there what each step printed only until the
+step has ended. NO_COLOR is not set: it would change the outcome of people's tests."""
+ON_A_PIPE = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
+OTHER_TERMINALS = ("COLUMNS", "LINES")
+"""Variables that tell the size of the terminal that Crow was started in, and would be taken for that of ours."""
+
+_LEAVES = b"\x04q"
+"""The end of the input for a program that reads lines, and the key by which a pager is left."""
+_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3
+"""Where `tcgetattr` has them."""
+
+
+class Channel:
+    """A pipe: the descriptors that the command is given, and the one from which its output is read."""
+
+    variables: Mapping[str, str] = ON_A_PIPE
+    withheld: Sequence[str] = ()
+    """Variables of ours that the command does not get."""
+
+    def __init__(self, reader: int, given: Sequence[int]) -> None:
+        self.reader = reader
+        """Not blocking. Whoever reads it closes it."""
+        self.given = given
+        """One for both outputs; or output, input and errors. They are ours until `start`."""
+        os.set_blocking(reader, False)  # noqa: FBT003 -- the function takes it so
+
+    def start(self) -> None:
+        """Once the command has its descriptors: ours are closed, so that the end of its output can be seen."""
+        for descriptor in self.given:
+            os.close(descriptor)
+        self.given = ()
+
+    async def write_input(self, data: bytes) -> None:
+        """Types into the command. OSError if it takes no input, or has ended."""
+        raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tells the command how much can be seen of its output at once."""
+
+    def close(self) -> None:
+        """Closes what is left, apart from the reader."""
+        self.start()
+
+
+class Pseudoterminal(Channel):
+    variables = ON_A_TERMINAL
+    withheld = OTHER_TERMINALS
+
+    def __init__(self, reader: int, given: Sequence[int], *, takes_input: bool) -> None:
+        super().__init__(reader, given)
+        self._takes_input = takes_input
+        self._control = os.dup(reader)  # the reader is closed on another thread, at any time
+
+    async def write_input(self, data: bytes) -> None:
+        if not self._takes_input or self._control < 0:
+            raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+        while data:
+            try:
+                data = data[os.write(self._control, data) :]
+            except BlockingIOError:
+                await self._writable()
+
+    async def _writable(self) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_writer(self._control, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_writer(self._control)
+
+    def resize(self, columns: int, rows: int) -> None:
+        if self._control >= 0:
+            termios.tcsetwinsize(self._control, (rows, columns))
+
+    def close(self) -> None:
+        super().close()
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+
+def open_channel(*, takes_input: bool = False) -> Channel:
+    """A pseudo-terminal, or what takes its place. OSError if there are no descriptors left."""
+    try:
+        master, slave = os.openpty()
+    except OSError:
+        reader, writer = os.pipe()
+        return Channel(reader, (writer,))
+    try:
+        termios.tcsetwinsize(slave, (ROWS, COLUMNS))
+        _set_modes(slave, echoes=takes_input)
+        if takes_input:
+            return Pseudoterminal(master, (slave, os.dup(slave), os.dup(slave)), takes_input=True)
+        os.write(master, _LEAVES)
+        return Pseudoterminal(master, (_for_writing(slave),), takes_input=False)
+    except BaseException:
+        os.close(master)
+        os.close(slave)
+        raise
+
+
+def _set_modes(slave: int, *, echoes: bool) -> None:
+    modes = termios.tcgetattr(slave)
+    modes[_OUTPUT_FLAGS] &= ~termios.ONLCR
+    if not echoes:
+        modes[_LOCAL_FLAGS] &= ~termios.ECHO
+    termios.tcsetattr(slave, termios.TCSANOW, modes)
+
+
+def _for_writing(slave: int) -> int:
+    """The terminal, opened for writing alone, and closed to other readers; as it is where that cannot be done."""
+    with contextlib.suppress(OSError):
+        os.fchmod(slave, 0o200)
+        writer = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        os.close(slave)
+        return writer
+    return slave
+
+
+def read_some(reader: int, size: int) -> bytes | None:
+    """What has been written by now, at most so many bytes; empty at the end of the output, None if there is nothing yet."""
+    pieces: list[bytes] = []
+    while size > 0:  # a terminal hands out no more than 4 KiB at once
+        try:
+            piece = os.read(reader, size)
+        except BlockingIOError:
+            return b"".join(pieces) if pieces else None
+        except OSError as error:
+            if error.errno != errno.EIO:  # how a terminal says that nobody can write to it any more
+                raise
+            piece = b""
+        if not piece:
+            break
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
