@@ -229,6 +229,19 @@ class Before(msgspec.Struct, frozen=True):
     mark: bool = False
 
 
+class OutputGrew(_Event, frozen=True, tag="output_grew"):
+    """What a command of Crow's own has written since the last such event, escape sequences and all: for clients that
+    show it in a terminal. The others are shown it as text, by CallProgressed. Passing: not stored."""
+
+    call_id: str
+    data: str
+    """Empty in the first one: the command runs."""
+    cwd: str = ""
+    """The folder that the command runs in, told in the first one."""
+    anew: bool = False
+    """It replaces everything that came before."""
+
+
 class TerminalSeen(_Event, frozen=True, tag="terminal_seen"):
     """What a terminal that one client runs shows by now, for the clients that cannot show it. Passing: not stored."""
 
@@ -550,6 +563,7 @@ Event = (
     | PermissionAsked
     | PermissionAnswered
     | CallProgressed
+    | OutputGrew
     | TerminalSeen
     | FileBackedUp
     | FileWritten

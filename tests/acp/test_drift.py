@@ -104,6 +104,9 @@ OURS_ALONE = {
     "CallFacts": "what we say of a call beside its display",
     "CallMeta": "where that stands",
     "CompactionUpdate": "newer than this SDK",
+    "DisplayTerminal": "an extension of Zed's, in a call's `_meta`",
+    "DisplayTerminalExit": "the same",
+    "DisplayTerminalOutput": "the same",
     "Empty": "any result without content",
     "FormResponse": "the SDK has a class for each action; we read an unknown one as not accepted",
     "MessageChunk": "what the three chunks share",
@@ -113,7 +116,11 @@ OURS_ALONE = {
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
     "PromptFacts": "what we say of a turn's end beside its stop reason",
     "PromptMeta": "where that stands",
+<<<<<<< HEAD
     "StateNotification": "an extension: what a session is doing",
+=======
+    "ToolCallMeta": "where the terminals stand that show what our own commands write",
+>>>>>>> 08c8506 (Show raw output of Crow's own commands to clients that can)
     "Wire": "the base of all",
 }
 KNOWN = {

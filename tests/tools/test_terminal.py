@@ -12,7 +12,7 @@ import pytest
 
 from crow.actions import Deed
 from crow.errors import WorkspaceError
-from crow.events import BackgroundEnded, CallProgressed, Event
+from crow.events import BackgroundEnded, CallProgressed, Event, OutputGrew
 from crow.messages import ToolCall
 from crow.results import TextBlock, ToolKind, ToolResult
 from crow.tools.background import ReadCommand, StopCommand
@@ -37,6 +37,7 @@ class Session(RecordingJournal):
         self.terminals = Terminals(self)
         self.marks: list[str] = []
         self.shown: list[tuple[float, str]] = []
+        self.written: list[OutputGrew] = []
         self.changed = asyncio.Event()
 
     async def open_terminal(self, command: str, **options: Any) -> LocalTerminal:
@@ -49,6 +50,9 @@ class Session(RecordingJournal):
 
     def append(self, event: Event) -> None:
         if isinstance(event, BackgroundEnded):
+            return
+        if isinstance(event, OutputGrew):
+            self.written.append(event)
             return
         assert isinstance(event, CallProgressed)
         assert event.call_id == "c1"

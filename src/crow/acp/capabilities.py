@@ -78,15 +78,16 @@ class Capabilities:
         self._title = _named(request.client_info or {}, "title") or self._name or NAMELESS
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
 
-    def sink(self, session_id: str) -> UpdateSink:
+    def sink(self, ground: SessionGround) -> UpdateSink:
         takes = self._client.session or wire.ClientSessionCapabilities()
         return UpdateSink(
             self._connection,
-            session_id,
+            ground.session_id,
             ClientKnowledge(self._title),
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
             takes_state=self._takes_state,
+            shows_output_in=ground.roots[0] if _shows_raw_output(self._client.meta) else None,
         )
 
     def face(self, ground: SessionGround, sink: UpdateSink, files: Workspace | None) -> Face:
@@ -130,6 +131,14 @@ def _says(meta: object, extension: Literal["choices", "state"]) -> bool:
         case {"crow": {"choices": True}} if extension == "choices":
             return True
         case {"crow": {"state": True}} if extension == "state":
+            return True
+        case _:
+            return False
+
+
+def _shows_raw_output(meta: object) -> bool:
+    match meta:
+        case {"terminal_output": True}:
             return True
         case _:
             return False

@@ -290,7 +290,7 @@ class Host:
 
     async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
         files = await self._on_disk(ground.roots[0], lambda: capabilities.files(ground))
-        sink = capabilities.sink(ground.session_id)
+        sink = capabilities.sink(ground)
         return sink, capabilities.face(ground, sink, files)
 
     # --- leaving and ending

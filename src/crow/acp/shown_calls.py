@@ -3,6 +3,9 @@
 A call is reported once its title says what it is about, since some clients keep the first title for good: as soon as
 the title's argument is there, or all arguments are, and a moment after the call got its name at the latest. From then
 on each update tells what is new.
+
+To a client that shows raw output, the report of a call that runs commands announces a terminal under the call's id. If
+Crow runs the command itself, that terminal is the call's content, and each update brings what was written since.
 """
 
 import asyncio
@@ -25,7 +28,13 @@ _Step = (
 )
 """What happens to a call between its arguments and its end."""
 CallEvent = (
-    events.CallOpened | events.CallPreviewed | _Step | events.TerminalSeen | events.CallSettled | events.BackgroundEnded
+    events.CallOpened
+    | events.CallPreviewed
+    | _Step
+    | events.OutputGrew
+    | events.TerminalSeen
+    | events.CallSettled
+    | events.BackgroundEnded
 )
 
 
@@ -45,6 +54,8 @@ class _Call:
         self.is_shown = False
         self.is_described = False
         self.has_content = False
+        self.is_terminal = False
+        """Its content is a terminal that shows what its command writes."""
         self.asked: tuple[DisplayBlock, ...] = ()
         """The blocks that a question about it has shown."""
 
@@ -64,32 +75,44 @@ class _Call:
 class ShownCalls:
     """The open calls of one session, each as its client has been shown it.
 
-    `terminals` are the ids of those that the client runs. It is shown the text of any other terminal.
+    `terminals` are the ids of those that the client runs. It is shown the text of any other terminal, unless it shows
+    what Crow's own commands write: `shows_output_in` is the session's folder then, as in `UpdateSink`.
     """
 
-    def __init__(self, send: Callable[[wire.Update], None], terminals: Container[str] = ()) -> None:
+    def __init__(
+        self,
+        send: Callable[[wire.Update], None],
+        terminals: Container[str] = (),
+        shows_output_in: str | None = None,
+    ) -> None:
         self._send = send
         self._terminals = terminals
+        self._shows_output_in = shows_output_in
         self._loop = asyncio.get_running_loop()
         self._calls: dict[str, _Call] = {}
         self._held: dict[str, asyncio.TimerHandle] = {}
         """By call id: the timers of calls that wait for their title."""
         self._elsewhere: dict[str, str] = {}
         """The calls whose commands run in another client's terminal, by the terminal's id."""
-        self._left_running: dict[str, str] = {}
-        """The titles of calls that have ended, and left a command running."""
+        self._left_running: dict[str, _Call] = {}
+        """The calls that have ended, and left a command running."""
 
     def adopt(self, past: PastCall) -> None:
         """A call that the client has been shown as what it was when the client joined."""
-        if past.result is not None:
-            if past.result.background:
-                self._left_running[past.call_id] = past.title
+        if past.result is not None and not past.result.background:
             return
         opened = events.CallOpened(past.call_id, past.tool, past.kind, past.title, quiet=past.quiet)
-        call = self._calls[past.call_id] = _Call(opened)
+        call = _Call(opened)
+        (self._calls if past.result is None else self._left_running)[past.call_id] = call
         call.locations, call.arguments = past.locations, past.arguments
         call.is_titled = call.is_described = True
         call.is_shown, call.has_content = not past.quiet, bool(past.display)
+
+    def announced(self, report: wire.Update) -> wire.Update:
+        """The report of a call; if it runs commands and the client shows raw output, with a terminal for that."""
+        if self._shows_output_in is None or not isinstance(report, wire.ToolCall) or report.kind != ToolKind.EXECUTE:
+            return report
+        return replace(report, meta=translate.terminal_announced(report.tool_call_id, self._shows_output_in))
 
     def title_of(self, call_id: str) -> str:
         """The title of a call that is shown; empty if it is not."""
@@ -120,6 +143,8 @@ class ShownCalls:
                 self._end_in_background(event)
             case events.TerminalSeen():
                 self._show_terminal(event)
+            case events.OutputGrew():
+                self._grow(event)
             case _:
                 self._go_on(event)
 
@@ -153,7 +178,7 @@ class ShownCalls:
         self._report(self._calls[first])
 
     def _report(self, call: _Call) -> None:
-        self._send(call.as_update())
+        self._send(self.announced(call.as_update()))
         call.is_shown, call.has_content, call.display = True, bool(call.display), ()
 
     def _preview(self, event: events.CallPreviewed) -> None:
@@ -195,6 +220,8 @@ class ShownCalls:
                 call.asked, call.has_content = event.display, True
             case events.CallStarted():
                 self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, status="in_progress"))
+            case events.CallProgressed() if call.is_terminal:
+                pass  # the same, as text
             case events.CallProgressed():
                 self._show_progress(call, event)
             case _:
@@ -208,6 +235,19 @@ class ShownCalls:
         if visible or not event.display:
             call.has_content = True
             self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=translate.tool_content(visible)))
+
+    def _grow(self, event: events.OutputGrew) -> None:
+        call = self._calls.get(event.call_id) or self._left_running.get(event.call_id)
+        if call is None or self._shows_output_in is None:
+            return
+        if call.is_terminal:
+            if event.data:
+                self._send(translate.terminal_growth(event))
+            return
+        self._show(call)
+        call.is_terminal = call.has_content = True
+        elsewhere = event.cwd not in ("", self._shows_output_in)
+        self._send(translate.terminal_begun(event, (TextBlock(f"in {one_line(event.cwd)}"),) if elsewhere else ()))
 
     def _show_terminal(self, event: events.TerminalSeen) -> None:
         """Shows the text of another client's terminal in the call that it belongs to."""
@@ -243,7 +283,7 @@ class ShownCalls:
             self._show(call)
             self._send(self._end_of(call, event))
             if event.result.background:
-                self._left_running[event.call_id] = call.title
+                self._left_running[event.call_id] = call
         self._elsewhere = {id: call_id for id, call_id in self._elsewhere.items() if call_id != event.call_id}
         del self._calls[event.call_id]
 
@@ -253,6 +293,8 @@ class ShownCalls:
         After such a diff a word on how it ended stands in the title, and in the raw output.
         """
         result = self._visible_result(event.result)
+        if call.is_terminal:
+            return translate.settled_terminal(event.call_id, result, call.title)
         display = result.display
         known = bool(call.asked) and call.asked == display[: len(call.asked)] and translate.is_large(call.asked)
         return translate.settled(
@@ -261,11 +303,15 @@ class ShownCalls:
 
     def _end_in_background(self, event: events.BackgroundEnded) -> None:
         """A client may be shown more of a call that has ended; one that takes no such update gets the notice."""
-        title = self._left_running.pop(event.call_id, None)
-        if title is not None:
-            result = self._visible_result(event.result)
-            with_content = not _has_terminal(result.display)
-            self._send(translate.settled(event.call_id, result, title, with_content=with_content))
+        call = self._left_running.pop(event.call_id, None)
+        if call is None:
+            return
+        result = self._visible_result(event.result)
+        if call.is_terminal:
+            self._send(translate.settled_terminal(event.call_id, result, call.title))
+            return
+        with_content = not _has_terminal(result.display)
+        self._send(translate.settled(event.call_id, result, call.title, with_content=with_content))
 
     def _visible_result(self, result: ToolResult) -> ToolResult:
         display = self._visible(result.display)

@@ -90,6 +90,8 @@ class TextPace:
 
 
 class UpdateSink:
+    """`shows_output_in` is the session's folder for a client that shows the raw output of commands; None for others."""
+
     def __init__(
         self,
         connection: Connection,
@@ -99,6 +101,7 @@ class UpdateSink:
         takes_notices: bool,
         takes_compactions: bool = False,
         takes_state: bool = False,
+        shows_output_in: str | None = None,
     ) -> None:
         self._connection = connection
         self._session_id = session_id
@@ -116,7 +119,7 @@ class UpdateSink:
         """The turn's text so far does not end with a line's end."""
         self._message_id = ""
         """The message whose text came last."""
-        self._calls = ShownCalls(self._send, self.known.terminals)
+        self._calls = ShownCalls(self._send, self.known.terminals, shows_output_in)
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
         self._loop = asyncio.get_running_loop()
@@ -223,7 +226,7 @@ class UpdateSink:
         for item in items:
             shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
             for update in translate_session.past_updates(shown):
-                self._send(update)
+                self._send(self._calls.announced(update) if _goes_on(item) else update)
                 number += 1
                 if not self.has_room:
                     await self.room()
@@ -366,3 +369,8 @@ class UpdateSink:
     def _send(self, update: wire.Update) -> None:
         params = wire.SessionNotification(session_id=self._session_id, update=update)
         self._connection.notify("session/update", params)
+
+
+def _goes_on(item: PastItem) -> bool:
+    """Whether it is a call that is open, or that has left a command running."""
+    return isinstance(item, PastCall) and (item.result is None or bool(item.result.background))

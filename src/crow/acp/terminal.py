@@ -165,6 +165,9 @@ class ClientTerminal:
         """The person already sees it; this is what was last looked at."""
         return texts.without_escapes(self._beginning)
 
+    def raw_growth(self, *, last: bool = False) -> str:
+        return ""
+
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._waiting())
 

@@ -18,6 +18,7 @@ from crow.acp.jsonrpc import invalid_params
 from crow.actions import Form, Link, PermissionQuestion, Question
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
 from crow.results import (
+    CommandEnd,
     DiffBlock,
     DisplayBlock,
     HiddenOutput,
@@ -38,6 +39,8 @@ LONG_TEXT = 2048
 LONGEST_BEFORE_BRIEF, LONGEST_BRIEF = 200, 80
 """Characters of a title, and of what it says of the call's result."""
 LARGE_DIFF = 64 * 1024
+CLEAR = "\x1b[0m\x1b[H\x1b[2J\x1b[3J"
+"""What empties a terminal, and what has scrolled off in it."""
 DEEPEST_RAW = 32
 """Levels of nesting in raw input; clients' parsers give up at about a hundred, and with them on the whole message."""
 
@@ -145,6 +148,48 @@ def settled(call_id: str, result: ToolResult, known_title: str, *, with_content:
         content=result_content(result) if with_content else None,
         locations=locations(result.locations),
         raw_output=raw_output(result),
+    )
+
+
+# --- a terminal that shows what a command of Crow's own writes: its id is the call's
+
+
+def terminal_announced(call_id: str, cwd: str) -> wire.CallMeta:
+    """For the report of a call, since clients make such a terminal of nothing else."""
+    return wire.CallMeta(terminal_info=wire.DisplayTerminal(terminal_id=call_id, cwd=cwd))
+
+
+def terminal_begun(event: events.OutputGrew, beside: Sequence[DisplayBlock]) -> wire.Update:
+    return wire.ToolCallUpdate(
+        tool_call_id=event.call_id,
+        content=tool_content((TerminalBlock(event.call_id), *beside)),
+        meta=_growth(event) if event.data else None,
+    )
+
+
+def terminal_growth(event: events.OutputGrew) -> wire.Update:
+    shown = msgspec.structs.replace(event, data=CLEAR + event.data) if event.anew else event
+    return wire.ToolCallUpdate(tool_call_id=event.call_id, meta=_growth(shown))
+
+
+def _growth(event: events.OutputGrew) -> wire.CallMeta:
+    return wire.CallMeta(terminal_output=wire.DisplayTerminalOutput(terminal_id=event.call_id, data=event.data))
+
+
+def settled_terminal(call_id: str, result: ToolResult, known_title: str) -> wire.Update:
+    """The end of a call whose terminal shows what its command wrote: the text of it is not sent as well."""
+    beside = tuple(block for block in result.display if not isinstance(block, TextBlock) or block.prose)
+    if not result.display and result.message:
+        beside = (TextBlock(result.message, prose=True),)
+    end = result.command or CommandEnd(0)
+    ended = wire.DisplayTerminalExit(terminal_id=call_id, exit_code=end.code, signal=end.signal)
+    return wire.ToolCallUpdate(
+        tool_call_id=call_id,
+        title=title_at_end(known_title, result) if result.brief else None,
+        status="completed" if result.ok else "failed",
+        content=tool_content((TerminalBlock(call_id), *beside)) if beside else None,
+        raw_output=raw_output(result),
+        meta=None if result.background else wire.CallMeta(terminal_exit=ended),
     )
 
 

@@ -54,6 +54,8 @@ class ClientCapabilities(Wire, frozen=True):
     auth: ClientAuthCapabilities | None = None
     elicitation: ElicitationCapabilities | None = None
     session: ClientSessionCapabilities | None = None
+    meta: Any = msgspec.field(name="_meta", default=None)
+    """`{"terminal_output": true}` from clients that show raw output; anything from others."""
 
 
 class Implementation(Wire, frozen=True):
@@ -526,6 +528,37 @@ class AgentThoughtChunk(MessageChunk, frozen=True, tag="agent_thought_chunk"):
     pass
 
 
+class CallFacts(Wire, frozen=True):
+    answered_by: str | None = None
+    """The name of the client in which a question about the call was answered."""
+    allowed: bool | None = None
+
+
+class DisplayTerminal(msgspec.Struct, frozen=True):
+    """A terminal that the client shows and Crow runs. Zed's extension, and so are its keys."""
+
+    terminal_id: str
+    cwd: str
+
+
+class DisplayTerminalOutput(msgspec.Struct, frozen=True):
+    terminal_id: str
+    data: str
+
+
+class DisplayTerminalExit(msgspec.Struct, frozen=True):
+    terminal_id: str
+    exit_code: int | None
+    signal: str | None
+
+
+class CallMeta(Wire, frozen=True):
+    crow: CallFacts | None = None
+    terminal_info: DisplayTerminal | None = msgspec.field(name="terminal_info", default=None)
+    terminal_output: DisplayTerminalOutput | None = msgspec.field(name="terminal_output", default=None)
+    terminal_exit: DisplayTerminalExit | None = msgspec.field(name="terminal_exit", default=None)
+
+
 class ToolCall(Wire, frozen=True, tag_field="sessionUpdate", tag="tool_call"):
     tool_call_id: str
     title: str
@@ -536,6 +569,7 @@ class ToolCall(Wire, frozen=True, tag_field="sessionUpdate", tag="tool_call"):
     locations: list[ToolCallLocation] | None = None
     raw_input: Any = None
     raw_output: Any = None
+    meta: CallMeta | None = msgspec.field(name="_meta", default=None)
 
 
 class ToolCallFields(Wire, frozen=True):
@@ -549,16 +583,6 @@ class ToolCallFields(Wire, frozen=True):
     locations: list[ToolCallLocation] | None = None
     raw_input: Any = None
     raw_output: Any = None
-
-
-class CallFacts(Wire, frozen=True):
-    answered_by: str | None = None
-    """The name of the client in which a question about the call was answered."""
-    allowed: bool | None = None
-
-
-class CallMeta(Wire, frozen=True):
-    crow: CallFacts | None = None
 
 
 class ToolCallUpdate(ToolCallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):

@@ -179,6 +179,7 @@ class _Fold:
             case (
                 events.ThoughtSealed()
                 | events.ArgumentsGrew()
+                | events.OutputGrew()
                 | events.ReplyEnded()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()

@@ -39,6 +39,7 @@ from crow.session.options import Options
 from crow.session.recovery import last_turn_number
 from crow.session.servers import Servers
 from crow.tools.background import end_of, shown_at_end
+from crow.tools.terminal import show_raw
 from crow.turn.context import TurnContext
 from crow.turn.steering import ENDING, SEND_AS_PROMPT, Steering
 from crow.workspace.base import TerminalExit
@@ -220,6 +221,7 @@ class Session:
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see `Outcome`."""
         self._terminals = parts.terminals
+        self._terminals.on_growth = self._background_grew
         self._terminals.on_end = self._background_ended
         self._ended: list[BackgroundCommand] = []
         """Commands in the background that ended during a turn: the person is told at its end."""
@@ -378,8 +380,13 @@ class Session:
         self.left_open = outcome.left_open
         return outcome.stop_reason
 
+    def _background_grew(self, command: BackgroundCommand) -> None:
+        if self._journal.has_room:  # else with what it prints next, or at its end
+            show_raw(command.terminal, command.call_id, self._journal)
+
     def _background_ended(self, command: BackgroundCommand) -> None:
         ending = command.exit or TerminalExit()
+        show_raw(command.terminal, command.call_id, self._journal, last=True)
         self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending)))
         self._ended.append(command)
         if self._turn is None or self._turn.over:

@@ -13,6 +13,7 @@ from crow.events import (
     Event,
     Notice,
     OptionsChanged,
+    OutputGrew,
     Retrying,
     StateChanged,
     StillWaiting,
@@ -28,7 +29,7 @@ RECORD_VERSION = 1
 PASSING = frozenset(
     {
         *(ArgumentsGrew, CallProgressed, Notice, Retrying, OptionsChanged, CommandsChanged, StillWaiting),
-        *(StateChanged, TerminalSeen),
+        *(OutputGrew, StateChanged, TerminalSeen),
     }
 )
 """Events that are of use while they happen only. They are never stored."""

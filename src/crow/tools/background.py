@@ -21,7 +21,7 @@ from crow.results import (
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action
-from crow.tools.terminal import command_title, followed_by, how_it_ended
+from crow.tools.terminal import command_title, followed_by, how_it_ended, show_raw
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part
 from crow.workspace.terminals import BackgroundCommand, Terminals
@@ -176,6 +176,7 @@ class StopCommandAction(Action):
         command = self._command
         output = await self._terminals.stop(command.id)
         ending = output.exit or TerminalExit()
+        show_raw(command.terminal, command.call_id, journal, last=True)
         journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending, stopped=True)))
         state = f"{command.id} has ended: {how_it_ended(ending)}"
         return ToolResult(ok=True, text=followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)

@@ -15,7 +15,7 @@ import msgspec
 
 from crow.actions import Deed
 from crow.errors import StaleFile
-from crow.events import CallProgressed, Journal, Remark
+from crow.events import CallProgressed, Journal, OutputGrew, Remark
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import LONGEST as LONGEST_PATH
 from crow.paths import relative_to, shown
@@ -171,7 +171,11 @@ class CommandAction(Action):
         begun = time.monotonic()
         await self._check_folder()
         terminal = await self._terminals.open(
-            self._command, cwd=self._folder.real, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
+            self._command,
+            cwd=self._folder.real,
+            environ=NO_QUESTIONS,
+            output_limit=OUTPUT_LIMIT,
+            call_id=self._call_id,
         )
         if terminal.remark:
             journal.append(Remark("warning", terminal.remark))
@@ -182,6 +186,7 @@ class CommandAction(Action):
             if ending is None:
                 await terminal.kill()
             output = await terminal.output()
+            show_raw(terminal, self._call_id, journal, last=True)
             ended = Ended(
                 _best_known(ending, output),
                 time.monotonic() - begun,
@@ -191,7 +196,7 @@ class CommandAction(Action):
             result = self._ended(terminal, output.text, ended, journal)
             self._terminals.release_soon(terminal)
         except BaseException:
-            await self._break_off(terminal)
+            await self._break_off(terminal, journal)
             raise
         return result
 
@@ -219,7 +224,7 @@ class CommandAction(Action):
             command=CommandEnd(len(output)),
         )
 
-    async def _break_off(self, terminal: Terminal) -> None:
+    async def _break_off(self, terminal: Terminal, journal: Journal) -> None:
         """Keeps what was printed so far, then ends the command. Neither is waited for longer than a moment."""
         try:
             self._broken_off = terminal.client_id, terminal.glimpse()  # for a client that does not answer in time
@@ -227,6 +232,7 @@ class CommandAction(Action):
                 async with timeout(LAST_WORDS):
                     self._broken_off = terminal.client_id, (await terminal.output()).text
         finally:
+            show_raw(terminal, self._call_id, journal, last=True)
             self._terminals.release_soon(terminal)
             await self._terminals.released(PROMPTLY)
 
@@ -249,6 +255,7 @@ class CommandAction(Action):
                 if terminal.client_id:
                     journal.append(CallProgressed(self._call_id, (TerminalBlock(terminal.client_id),)))
                     return await terminal.wait()
+                journal.append(OutputGrew(self._call_id, "", self._folder.real))
                 return await self._show_growth(terminal, journal)
         except TimeoutError:
             return None
@@ -260,9 +267,11 @@ class CommandAction(Action):
             while not ended.done():
                 await terminal.grew()
                 seen = terminal.glimpse()
-                if seen != last_shown and journal.has_room:  # a client that does not keep up misses a few
-                    journal.append(CallProgressed(self._call_id, (TextBlock(seen),)))
-                    last_shown = seen
+                if journal.has_room:  # a client that does not keep up misses a few, or gets the rest later
+                    show_raw(terminal, self._call_id, journal)
+                    if seen != last_shown:
+                        journal.append(CallProgressed(self._call_id, (TextBlock(seen),)))
+                        last_shown = seen
                 await asyncio.wait([ended], timeout=FRAME)
             return ended.result()
         finally:
@@ -330,6 +339,12 @@ def _best_known(ending: TerminalExit | None, output: TerminalOutput) -> Terminal
     if ending is None or (ending.code is None and ending.signal is None):
         return output.exit or TerminalExit()
     return ending
+
+
+def show_raw(terminal: Terminal, call_id: str, journal: Journal, *, last: bool = False) -> None:
+    """Shows what the command has written since the last time, to clients that show it in a terminal."""
+    if data := terminal.raw_growth(last=last):
+        journal.append(OutputGrew(call_id, data))
 
 
 # --- words

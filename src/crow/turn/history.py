@@ -125,6 +125,7 @@ class History:
                 | events.CallDescribed()
                 | events.CallStarted()
                 | events.CallProgressed()
+                | events.OutputGrew()
                 | events.ArgumentsGrew()
                 | events.PermissionAsked()
                 | events.PermissionAnswered()

@@ -1,10 +1,10 @@
 """What a command writes to: a pseudo-terminal, so that it prints as it does for a person: colours, width, progress.
 
-Both of its outputs are the terminal; its input is at its end (`/dev/null`), as nobody can type. Programs find ways round
-that when they want a password or a key, and none of them may wait for ever for one:
+Both of its outputs are the terminal; its input is at its end (`/dev/null`), as nobody can type. Programs find ways
+round that when they want a password or a key, and none of them may wait for ever for one:
 
-- `/dev/tty` is no way: the terminal is not made the command's controlling terminal, so opening it fails at once (ssh,
-  sudo, git, `getpass`). Neither is there a SIGHUP when we close our end: a command lives as long as its supervisor lets it.
+- `/dev/tty` is no way: the terminal is not the command's controlling one, so opening that fails at once (ssh, sudo,
+  git, `getpass`). Nor is there a SIGHUP when we close our end: a command lives as long as its supervisor lets it.
 - Reading from the outputs fails: they are open for writing alone, and nobody but root may open the terminal by its
   name for reading.
 - Whoever gets through, or only waits until there is something to be read, finds the answer of somebody who leaves.
@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 COLUMNS, ROWS = 120, 40
 
 ON_A_TERMINAL = {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "BUILDKIT_PROGRESS": "plain"}
-"""Variables of a command that writes to a terminal. Docker's build would show there what each step printed only until the
-step has ended. NO_COLOR is not set: it would change the outcome of people's tests."""
+"""Variables of a command that writes to a terminal. Docker's build would show what each step prints only until that
+ends. NO_COLOR is not set: it would change the outcome of people's tests."""
 ON_A_PIPE = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
 OTHER_TERMINALS = ("COLUMNS", "LINES")
 """Variables that tell the size of the terminal that Crow was started in, and would be taken for that of ours."""
@@ -47,13 +47,13 @@ class Channel:
     def __init__(self, reader: int, given: Sequence[int]) -> None:
         self.reader = reader
         """Not blocking. Whoever reads it closes it."""
-        self.given = given
+        self.given: Sequence[int] = given
         """One for both outputs; or output, input and errors. They are ours until `start`."""
-        os.set_blocking(reader, False)  # noqa: FBT003 -- the function takes it so
+        os.set_blocking(reader, False)
 
     def start(self) -> None:
         """Once the command has its descriptors: ours are closed, so that the end of its output can be seen."""
-        for descriptor in self.given:
+        for descriptor in set(self.given):
             os.close(descriptor)
         self.given = ()
 
@@ -116,10 +116,10 @@ def open_channel(*, takes_input: bool = False) -> Channel:
     try:
         termios.tcsetwinsize(slave, (ROWS, COLUMNS))
         _set_modes(slave, echoes=takes_input)
-        if takes_input:
-            return Pseudoterminal(master, (slave, os.dup(slave), os.dup(slave)), takes_input=True)
-        os.write(master, _LEAVES)
-        return Pseudoterminal(master, (_for_writing(slave),), takes_input=False)
+        if not takes_input:
+            os.write(master, _LEAVES)
+            slave = _for_writing(slave)
+        return Pseudoterminal(master, (slave,) * 3 if takes_input else (slave,), takes_input=takes_input)
     except BaseException:
         os.close(master)
         os.close(slave)
@@ -145,7 +145,7 @@ def _for_writing(slave: int) -> int:
 
 
 def read_some(reader: int, size: int) -> bytes | None:
-    """What has been written by now, at most so many bytes; empty at the end of the output, None if there is nothing yet."""
+    """At most so many bytes of what has been written; None if that is nothing yet, empty at the end of the output."""
     pieces: list[bytes] = []
     while size > 0:  # a terminal hands out no more than 4 KiB at once
         try:

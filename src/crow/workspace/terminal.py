@@ -29,8 +29,8 @@ LOOKUP_TIMEOUT = 5.0
 
 
 class LocalCommands:
-    """`environ` is the whole environment that commands get, without what is none of their business. `takes_input` is asked
-    as each command starts: whether there is somebody who can type into it."""
+    """`environ` is the whole environment that commands get, without what is none of their business. `takes_input` is
+    asked as each command starts: whether there is somebody who can type into it."""
 
     def __init__(
         self,
@@ -138,9 +138,6 @@ class LocalTerminal:
 
     def raw_growth(self, *, last: bool = False) -> str:
         return self._recording.raw.growth(last=last)
-
-    def raw_output(self) -> str:
-        return self._recording.raw.so_far()
 
     async def wait(self) -> TerminalExit:
         return await asyncio.shield(self._running())

@@ -33,7 +33,7 @@ class OutputExcerpt(NamedTuple):
 
 
 class Recording:
-    """Reads what a command writes on a thread of its own: neither a flood nor a slow disk can hold up the event loop."""
+    """Reads a command's output on a thread of its own: neither a flood nor a slow disk can hold up the event loop."""
 
     def __init__(
         self, channel: Channel, folder: OutputFolder, name: str, limit: int, on_growth: Callable[[], None]

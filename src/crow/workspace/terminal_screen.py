@@ -1,13 +1,13 @@
 """What a terminal shows in the end of a text that rewrites what it has written: progress bars, lists that tick off.
 
-A small emulation: lines of any length, of which the last `REACH` can be reached by the cursor and all earlier ones have
-scrolled off. A screen that is cleared has scrolled off too, so that nothing is lost that was not overwritten. The cost is
-linear in the text, whatever it moves and erases.
+A small emulation: lines of any length, of which the last `REACH` can be reached by the cursor and all earlier ones
+have scrolled off. A screen that is cleared has scrolled off too, so that nothing is lost that was not overwritten. The
+cost is linear in the text, whatever it moves and erases.
 """
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 SLICE = 32 * 1024
 """Characters that are looked at in one call, which nothing else can interrupt: a few milliseconds at the worst."""
@@ -136,32 +136,34 @@ class _Screen:
         self._column = max(0, self._column - count)
 
     def _move(self, sequence: str) -> None:
-        match sequence[1]:
-            case "7":
-                self._save()
-            case "8":
-                self._restore()
-            case "M":
-                self._up(1)
+        first, _, rest = sequence[2:-1].partition(";")
+        count, second = _number(first), _number(rest.partition(";")[0])
+        match sequence[-1]:
+            case "A" | "F" | "M":
+                self._row = max(0, self._row - max(1, count))
+            case "B" | "E":
+                self._row = min(len(self._lines) - 1, self._row + max(1, count))
+            case "C":
+                self._to_column(self._column + max(1, count) + 1)
+            case "D":
+                self._to_column(self._column - max(1, count) + 1)
+            case "G":
+                self._to_column(count)
+            case "d":
+                self._to_row(count)
+            case "H" | "f":
+                self._to_row(count)
+                self._to_column(second)
+            case "J":
+                self._erase(count)
+            case "K":
+                self._erase_in_line(count)
+            case "s" | "7":
+                self._saved = len(self._scrolled_off) + self._row, self._column
             case _:
-                first, _, rest = sequence[2:-1].partition(";")
-                _MOVES[sequence[-1]](self, _number(first), _number(rest.partition(";")[0]))
-
-    def _up(self, count: int) -> None:
-        self._row = max(0, self._row - max(1, count))
-
-    def _down(self, count: int) -> None:
-        self._row = min(len(self._lines) - 1, self._row + max(1, count))
-
-    def _to_line(self, move: Callable[[int], None], count: int) -> None:
-        move(count)
-        self._column = 0
-
-    def _right(self, count: int) -> None:
-        self._to_column(self._column + max(1, count) + 1)
-
-    def _left(self, count: int) -> None:
-        self._column = max(0, self._column - max(1, count))
+                self._restore()
+        if sequence[-1] in "EF":
+            self._column = 0
 
     def _to_column(self, number: int) -> None:
         farthest = max(WIDEST, len(self._lines[self._row].cells))
@@ -172,10 +174,6 @@ class _Screen:
         while len(self._lines) <= row and self._granted(LINE) == LINE:
             self._add_line()
         self._row = min(row, len(self._lines) - 1)
-
-    def _to_place(self, row: int, column: int) -> None:
-        self._to_row(row)
-        self._to_column(column)
 
     def _erase_in_line(self, what: int) -> None:
         line = self._lines[self._row]
@@ -201,9 +199,6 @@ class _Screen:
             self._lines = deque([_Line()])
             self._row = self._column = 0
 
-    def _save(self) -> None:
-        self._saved = len(self._scrolled_off) + self._row, self._column
-
     def _restore(self) -> None:
         row, self._column = self._saved
         self._row = min(max(0, row - len(self._scrolled_off)), len(self._lines) - 1)
@@ -222,21 +217,3 @@ class _Screen:
 
 def _number(digits: str) -> int:
     return min(int(digits), LARGEST_STEP) if digits else 0
-
-
-_MOVES: dict[str, Callable[[_Screen, int, int], None]] = {
-    "A": lambda screen, count, _: screen._up(count),
-    "B": lambda screen, count, _: screen._down(count),
-    "C": lambda screen, count, _: screen._right(count),
-    "D": lambda screen, count, _: screen._left(count),
-    "E": lambda screen, count, _: screen._to_line(screen._down, count),
-    "F": lambda screen, count, _: screen._to_line(screen._up, count),
-    "G": lambda screen, number, _: screen._to_column(number),
-    "H": _Screen._to_place,
-    "f": _Screen._to_place,
-    "d": lambda screen, number, _: screen._to_row(number),
-    "J": lambda screen, what, _: screen._erase(what),
-    "K": lambda screen, what, _: screen._erase_in_line(what),
-    "s": lambda screen, *_: screen._save(),
-    "u": lambda screen, *_: screen._restore(),
-}

@@ -14,14 +14,24 @@ from crow.errors import WorkspaceError
 from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
 
 MOST_IN_BACKGROUND = 16
+FRAME = 0.25
+"""Seconds between two times that somebody is told of the growth of a background command's output."""
 RELEASE_TIMEOUT = 1.2
 """Seconds that closing waits for the releases; those of a client that does not answer go on by themselves."""
 
 
 class BackgroundCommand:
-    """A command that outlives its tool call. It ends with the session at the latest."""
+    """A command that outlives its tool call. It ends with the session at the latest. `grew` is told of its output."""
 
-    def __init__(self, id: str, command: str, terminal: Terminal, call_id: str, begun: float) -> None:
+    def __init__(
+        self,
+        id: str,
+        command: str,
+        terminal: Terminal,
+        call_id: str,
+        begun: float,
+        grew: Callable[["BackgroundCommand"], None],
+    ) -> None:
         self.id = id
         self.command = command
         self.call_id = call_id
@@ -33,7 +43,9 @@ class BackgroundCommand:
         """The model has read of its end in a call, which the person sees too."""
         self.model_knows = False
         """The model has been told of its end, in a call or otherwise."""
-        self._watch = asyncio.get_running_loop().create_task(terminal.wait())
+        loop = asyncio.get_running_loop()
+        self._watch = loop.create_task(terminal.wait())
+        self._following = loop.create_task(self._follow(grew))
 
     @property
     def exit(self) -> TerminalExit | None:
@@ -45,6 +57,13 @@ class BackgroundCommand:
 
     def forget(self) -> None:
         self._watch.cancel()
+        self._following.cancel()
+
+    async def _follow(self, grew: Callable[["BackgroundCommand"], None]) -> None:
+        while not self._watch.done():
+            await self.terminal.grew()
+            grew(self)
+            await asyncio.wait([self._watch], timeout=FRAME)
 
 
 class Terminals:
@@ -52,17 +71,33 @@ class Terminals:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._open: set[Terminal] = set()
+        self._open: dict[Terminal, str] = {}
+        """By terminal: the call that it was opened for."""
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
         self._last_id = 0
+        self.on_growth: Callable[[BackgroundCommand], None] | None = None
+        """Told of each command in the background that has printed something, a few times a second at most."""
         self.on_end: Callable[[BackgroundCommand], None] | None = None
         """Told of each command in the background that ends by itself."""
 
-    async def open(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
+    async def open(
+        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int, call_id: str = ""
+    ) -> Terminal:
+        """Starts a command, for a call."""
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
-        self._open.add(terminal)
+        self._open[terminal] = call_id
         return terminal
+
+    def raw_output(self, call_id: str) -> str | None:
+        """What a call's command has written so far, as far as that was shown: for a client that joins while it runs.
+
+        Each OutputGrew that follows goes on from there. None if no command of Crow's own runs for the call.
+        """
+        for terminal, opened_for in self._open.items():
+            if opened_for == call_id and not terminal.client_id:
+                return terminal.raw_output()
+        return None
 
     def release_soon(self, terminal: Terminal) -> None:
         """Begins when the caller has returned to the event loop.
@@ -71,7 +106,7 @@ class Terminals:
         call must be in the journal first; and it is, if nothing is awaited between the two.
         """
         if terminal in self._open:
-            self._open.discard(terminal)
+            del self._open[terminal]
             task = asyncio.get_running_loop().create_task(terminal.release())
             self._releases.add(task)
             task.add_done_callback(self._releases.discard)
@@ -96,10 +131,14 @@ class Terminals:
     def keep(self, terminal: Terminal, command: str, call_id: str, begun: float) -> str:
         """Lets a command go on; the id under which it can be asked for."""
         self._last_id += 1
-        kept = BackgroundCommand(f"b{self._last_id}", command, terminal, call_id, begun)
+        kept = BackgroundCommand(f"b{self._last_id}", command, terminal, call_id, begun, self._tell_growth)
         self._background[kept.id] = kept
         kept.when_ended(lambda: self._tell_end(kept))
         return kept.id
+
+    def _tell_growth(self, command: BackgroundCommand) -> None:
+        if self.on_growth is not None and command.id in self._background:
+            self.on_growth(command)
 
     def _tell_end(self, command: BackgroundCommand) -> None:
         if self.on_end is not None and command.id in self._background:

@@ -79,6 +79,9 @@ class _MirroredTerminal:
     def glimpse(self) -> str:
         return self._terminal.glimpse()
 
+    def raw_growth(self, *, last: bool = False) -> str:
+        return self._terminal.raw_growth(last=last)
+
     async def wait(self) -> TerminalExit:
         return await self._terminal.wait()
 

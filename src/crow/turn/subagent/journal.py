@@ -92,6 +92,7 @@ class SubagentJournal:
                 | events.CallDescribed()
                 | events.CallStarted()
                 | events.CallProgressed()
+                | events.OutputGrew()
                 | events.CallSettled()
                 | events.BackgroundEnded()
             ) if event.call_id in self._asked:
@@ -103,6 +104,7 @@ class SubagentJournal:
                 events.ArgumentsGrew()
                 | events.CallPreviewed()
                 | events.CallProgressed()
+                | events.OutputGrew()
                 | events.PermissionAnswered()
                 | events.BackgroundEnded()
                 | events.Notice()
