@@ -44,7 +44,7 @@ def final_state(text: str) -> str:
     if "\x1b" not in text and "\b" not in text:
         return "\n".join(map(_last_state, text.split("\n"))) if "\r" in text else text
     text = "\n".join(map(_newest_part, text.split("\n")))
-    screen = _Screen(work=2 * len(text))
+    screen = _Screen(work=REACH * LINE + 2 * len(text))
     for part in slices(text):
         screen.show(_PIECE.findall(part))
     return str(screen)
