@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.editor import NOTHING, TERMINAL, Editor, chose
+from tests.support.editor import NOTHING, RAW_OUTPUT, TERMINAL, Editor, chose
 from tests.support.heartbeat import Heartbeat, slowness
 from tests.support.provider import Provider
 from tests.support.scripts import DONE, call, edit, reply, run, say
@@ -327,6 +327,23 @@ TABLE: dict[str, Hostile] = {
     ),
     "10 MB of a command's controls": Hostile(
         10 * MB, called("completed", "left out here"), reply(run(printed(r"\001\002\r"))) + DONE
+    ),
+    "60 MB of a command's lines": Hostile(
+        60 * MB,
+        called("completed", "short line\n", "left out here"),
+        reply(run(printed("short line", 60 * MB))) + DONE,
+    ),
+    "60 MB of a command's lines, shown in a terminal": Hostile(
+        60 * MB,
+        called("completed", "short line\n", "left out here"),
+        reply(run(printed("short line", 60 * MB))) + DONE,
+        capabilities=RAW_OUTPUT,
+    ),
+    "10 MB of a command's cursor movements, shown in a terminal": Hostile(
+        10 * MB,
+        called("completed", "left out here"),
+        reply(run(printed(r"\033[2Jx\033[40;100Hy\033[1K\033[A"))) + DONE,
+        capabilities=RAW_OUTPUT,
     ),
     "10 MB of escapes in the client's terminal": Hostile(
         10 * MB,

@@ -59,6 +59,8 @@ class Run:
         self._cancelled: set[Any] = set()
         self._calls: dict[tuple[Any, Any], str] = {}
         self._terminals: dict[Any, bool] = {}
+        self._announced: set[Any] = set()
+        """Terminals that show what commands of the agent's own write: an extension, which the client has to offer."""
         """Those that the client created, and whether they are still there."""
 
     def take(self, side: str, message: Any) -> Iterator[str]:
@@ -229,12 +231,28 @@ class Run:
         if before in ("completed", "failed") and status in OPEN:
             yield f"tool call {key[1]} went from {before} back to {status}"
         self._calls[key] = status or before or "pending"
+        yield from self._announcement_rules(kind, update.get("_meta") or {})
         yield from self._content_rules(update)
+
+    def _announcement_rules(self, kind: str, meta: dict[str, Any]) -> Iterator[str]:
+        takes = (self._capabilities.get("_meta") or {}).get("terminal_output") is True
+        for name in ("terminal_info", "terminal_output", "terminal_exit"):
+            if name not in meta:
+                continue
+            terminal = meta[name]["terminal_id"]
+            if not takes:
+                yield f"{name} to a client that takes none"
+            if name == "terminal_info" and kind == "tool_call":
+                self._announced.add(terminal)
+            if terminal not in self._announced:
+                yield f"{name} of {terminal}, which no call has announced"
 
     def _content_rules(self, call: dict[str, Any]) -> Iterator[str]:
         yield from _path_rules(call)
         for item in call.get("content") or []:
-            if item["type"] == "terminal" and not self._terminals.get(item["terminalId"]):
+            if item["type"] != "terminal" or item["terminalId"] in self._announced:
+                continue
+            if not self._terminals.get(item["terminalId"]):
                 yield f"terminal {item['terminalId']} is shown, and is unknown or released"
 
 

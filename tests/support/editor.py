@@ -35,6 +35,7 @@ SURROUNDINGS = ("available_commands_update", "session_info_update")
 NOTHING: Json = {}
 FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
 TERMINAL = {"terminal": True}
+RAW_OUTPUT = {"_meta": {"terminal_output": True}}
 NOTICES = {"session": {"notices": {}}}
 EVERYTHING: Json = {
     "fs": {"readTextFile": True, "writeTextFile": True},
