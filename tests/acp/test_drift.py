@@ -116,11 +116,7 @@ OURS_ALONE = {
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
     "PromptFacts": "what we say of a turn's end beside its stop reason",
     "PromptMeta": "where that stands",
-<<<<<<< HEAD
     "StateNotification": "an extension: what a session is doing",
-=======
-    "ToolCallMeta": "where the terminals stand that show what our own commands write",
->>>>>>> 08c8506 (Show raw output of Crow's own commands to clients that can)
     "Wire": "the base of all",
 }
 KNOWN = {

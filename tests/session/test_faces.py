@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from crow.acp import wire
+from crow.acp import translate, wire
 from crow.acp.sink import UpdateSink
 from crow.actions import Answer, Filled, Form, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.events import (
@@ -27,6 +27,7 @@ from crow.events import (
     CommandGiven,
     CrowSaid,
     Event,
+    OutputGrew,
     PermissionAnswered,
     PermissionAsked,
     PlanChanged,
@@ -46,7 +47,7 @@ from crow.session.faces import commands, feed
 from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
-from crow.session.journal import SessionJournal
+from crow.session.journal import MOST_KEPT, SessionJournal
 from crow.session.persistence import StoredArchive
 from crow.store.store import open_store
 from crow.workspace.base import TerminalOutput
@@ -117,10 +118,13 @@ class Answering(Person):
             raise
 
 
-def face(name: str, *, terminals: set[str] | None = None, dialogs: bool = True) -> tuple[Face, Pipe, Answering]:
+def face(
+    name: str, *, terminals: set[str] | None = None, dialogs: bool = True, raw: bool = False
+) -> tuple[Face, Pipe, Answering]:
     pipe, person = Pipe(), Answering(dialogs=dialogs)
     known = ClientKnowledge(name, terminals=terminals or set())
-    sink = UpdateSink(pipe, SESSION, known, takes_notices=False)  # pyright: ignore[reportArgumentType]
+    shown_in = "/p" if raw else None
+    sink = UpdateSink(pipe, SESSION, known, takes_notices=False, shows_output_in=shown_in)  # pyright: ignore[reportArgumentType]
     return Face(known, sink, person), pipe, person
 
 
@@ -233,6 +237,127 @@ def test_who_joins_at_any_moment_sees_what_those_see_who_were_there(tmp_path, pa
     for number in range(SEEDS):
         seed = part * 1000 + number
         asyncio.run(run(tmp_path / str(seed), seed))
+
+
+# --- the raw output of a command
+
+
+def command(size: int, *, background: bool = False) -> list[Event]:
+    """A call that runs a command, which writes a line after the other; it has not ended yet."""
+    line = [
+        TurnStarted("t1"),
+        UserSaid("t1-m1", (SentText("Run it."),), ()),
+        CallOpened("t1-c1", "terminal", ToolKind.EXECUTE, "Run"),
+        CallRequested("t1-c1", "terminal", "{}"),
+        CallStarted("t1-c1"),
+        OutputGrew("t1-c1", "", "/p"),
+    ]
+    for number in range(size):
+        if background and number == size // 2:
+            line.append(CallSettled("t1-c1", ToolResult(True, "", display=(TextBlock("runs"),), background="b1")))
+            line.append(TurnEnded("t1", StopReason.END_TURN))
+        line += [OutputGrew("t1-c1", f"line {number}\n"), CallProgressed("t1-c1", (TextBlock(f"line {number}"),))]
+    return line
+
+
+def terminal_text(pipe: Pipe) -> str:
+    """What the call's terminal shows: it must have been announced, and be the content of the call."""
+    text, announced = "", False
+    for update in pipe.updates:
+        meta = update.get("_meta") or {}
+        announced = announced or "terminal_info" in meta
+        if "terminal_output" in meta:
+            assert announced
+            text = (text + meta["terminal_output"]["data"]).rpartition(translate.CLEAR)[2]
+    contents = [update["content"] for update in pipe.updates if update.get("content") and "toolCallId" in update]
+    assert contents[-1] == [{"type": "terminal", "terminalId": "t1-c1"}]
+    return text
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_who_joins_while_a_command_runs_sees_all_that_it_has_written(tmp_path, background):
+    async def run(folder: Path, seed: int) -> None:
+        chance = random.Random(seed)
+        async with Stage(folder) as stage:
+            first, pipe, _ = face("zed", raw=True)
+            plain, its_pipe, _ = face("toad")
+            stage.faces.add(first)
+            stage.faces.add(plain)
+            happens = command(20, background=background)
+            moment = chance.randrange(6, len(happens))
+            await stage.play(happens[:moment], chance)
+            newcomer, newcomers_pipe, _ = face("page", raw=True)
+            joining = asyncio.ensure_future(stage.join(newcomer))
+            await stage.play(happens[moment:], chance)
+            await joining
+            expected = "".join(f"line {number}\n" for number in range(20))
+            assert terminal_text(pipe) == expected
+            assert terminal_text(newcomers_pipe) == expected, f"seed {seed}"
+            assert "_meta" not in str(its_pipe.updates)
+
+    for seed in range(SEEDS):
+        asyncio.run(run(tmp_path / str(seed), seed))
+
+
+def test_output_that_waits_for_the_store_is_not_missed_by_who_joins_meanwhile(tmp_path):
+    async def run() -> None:
+        async with Stage(tmp_path) as stage:
+            first, pipe, _ = face("zed", raw=True)
+            stage.faces.add(first)
+            await stage.play(command(3), random.Random(1))
+            recording = asyncio.ensure_future(stage.journal.record(PermissionAsked("t1-c2", "why")))
+            await asyncio.sleep(0)
+            stage.journal.append(OutputGrew("t1-c1", "held back\n"))
+            assert "held back" not in str(pipe.updates), "it comes after what is being stored"
+            newcomer, newcomers_pipe, _ = face("page", raw=True)
+            stage.faces.enter(newcomer)
+            await recording
+            await stage.faces.show(newcomer, replay=True)
+            stage.journal.append(OutputGrew("t1-c1", "last\n"))
+            assert terminal_text(newcomers_pipe) == terminal_text(pipe) == "line 0\nline 1\nline 2\nheld back\nlast\n"
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_who_fell_behind_is_shown_the_output_anew_and_not_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(feed, "MOST_UNSENT", 500)
+
+    async def run() -> None:
+        async with Stage(tmp_path) as stage:
+            first, pipe, _ = face("zed", raw=True)
+            slow, its_pipe, _ = face("page", raw=True)
+            stage.faces.add(first)
+            await stage.join(slow)
+            happens, chance = command(100), random.Random(1)
+            await stage.play(happens[:20], chance)
+            its_pipe.stop_reading()
+            await stage.play(happens[20:120], chance)
+            assert terminal_text(its_pipe) != terminal_text(pipe)
+            its_pipe.read_again()
+            await stage.play(happens[120:], chance)
+            await until(lambda: terminal_text(its_pipe) == terminal_text(pipe))
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_of_much_output_whoever_joins_is_shown_the_last(tmp_path):
+    async def run() -> None:
+        async with Stage(tmp_path) as stage:
+            first, _, _ = face("zed", raw=True)
+            stage.faces.add(first)
+            await stage.play(command(1), random.Random(1))
+            for number in range(50):
+                stage.journal.append(OutputGrew("t1-c1", f"{number:02}\n" * 3000))
+            newcomer, pipe, _ = face("page", raw=True)
+            await stage.join(newcomer)
+            text = terminal_text(pipe)
+            assert MOST_KEPT <= len(text) < 2 * MOST_KEPT
+            assert text.splitlines()[0].startswith("[… what came before")
+            assert text.endswith("49\n")
+            await stage.journal.record(CallSettled("t1-c1", ToolResult(True, "")))
+            assert stage.journal.passing.events() == []
+
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_face_that_does_not_read_holds_up_nobody_and_misses_nothing(tmp_path, monkeypatch):

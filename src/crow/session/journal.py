@@ -12,11 +12,13 @@ from typing import Protocol
 
 from crow.errors import StoreSilent
 from crow.events import (
+    BackgroundEnded,
     CallProgressed,
     CallSettled,
     CommandsChanged,
     Event,
     Journal,
+    OutputGrew,
     Sent,
     SentLink,
     SentMedia,
@@ -50,30 +52,62 @@ class Sink(Protocol):
     async def room(self) -> None: ...
 
 
-_PASSING = (CallProgressed, CallSettled, CommandsChanged)
+_PASSING = (CallProgressed, OutputGrew, CallSettled, BackgroundEnded, CommandsChanged)
+MOST_KEPT = 64 * 1024
+"""Characters of a command's raw output that are kept for whoever joins while it runs."""
+
+
+class _WrittenSoFar:
+    """The last of what a running command has written."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._pieces: deque[str] = deque()
+        self._size = 0
+        self._is_cut = False
+
+    def add(self, data: str) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        while self._size - len(self._pieces[0]) > MOST_KEPT:
+            self._size -= len(self._pieces.popleft())
+            self._is_cut = True
+
+    def so_far(self, call_id: str) -> OutputGrew:
+        cut = "[… what came before is not shown again …]\n" if self._is_cut else ""
+        return OutputGrew(call_id, cut + "".join(self._pieces), self._cwd, anew=True)
 
 
 class PassingState:
-    """The last of what passes without being stored, for whoever joins a session later: what open calls show, and the
-    slash commands there are."""
+    """The last of what passes without being stored, for whoever joins a session later: what open calls show, what
+    commands that run have written, and the slash commands there are."""
 
     def __init__(self) -> None:
         self._progress: dict[str, CallProgressed] = {}
+        self._written: dict[str, _WrittenSoFar] = {}
         self._commands: CommandsChanged | None = None
 
     def apply(self, event: Event) -> None:
         match event:
             case CallProgressed():
                 self._progress[event.call_id] = event
+            case OutputGrew():
+                self._written.setdefault(event.call_id, _WrittenSoFar(event.cwd)).add(event.data)
             case CallSettled():
                 self._progress.pop(event.call_id, None)
+                if not event.result.background:
+                    self._written.pop(event.call_id, None)
+            case BackgroundEnded():
+                self._written.pop(event.call_id, None)
             case CommandsChanged():
                 self._commands = event
             case _:
                 pass
 
     def events(self) -> list[Event]:
-        return list(self._progress.values())
+        """What a client that shows raw output takes first makes the rest superfluous; others take no notice of it."""
+        written = [output.so_far(call_id) for call_id, output in self._written.items()]
+        return [*written, *self._progress.values()]
 
     @property
     def commands(self) -> CommandsChanged | None:
@@ -130,7 +164,7 @@ class SessionJournal:
             self.history.apply(event)
 
     def append(self, event: Event) -> None:
-        self._log.add(event)
+        self._add(event)
         if self._undelivered and not isinstance(event, StillWaiting):  # which is of use now or never
             self._undelivered.append(_Entry(event, self._sinks, ready=True))
         else:
@@ -139,7 +173,7 @@ class SessionJournal:
     async def record(self, *events: Event) -> None:
         # Up to the wait this is one step: who is cancelled in it has recorded all of them.
         for event in events:
-            self._log.add(event)
+            self._add(event)
         stored = self._log.store_all(
             full=any(isinstance(event, TurnEnded) for event in events), within=self._time_left()
         )
@@ -158,6 +192,12 @@ class SessionJournal:
                 # Nobody waits for the disk any longer, so nothing is held back for it: the turn ends in order.
                 self._tell_ready(list(self._undelivered))
                 raise
+
+    def _add(self, event: Event) -> None:
+        """Who subscribes from now on is not told of the event: what passes is part of what was, as of this moment."""
+        self._log.add(event)
+        if isinstance(event, _PASSING):
+            self.passing.apply(event)
 
     def hurry(self) -> None:
         """A cancelled turn ends within moments, whatever its disk does: what is not stored by then is stored later.
@@ -205,8 +245,6 @@ class SessionJournal:
 
     def _tell(self, event: Event, sinks: Sequence[Sink]) -> None:
         self.history.apply(event)
-        if isinstance(event, _PASSING):
-            self.passing.apply(event)
         for sink in sinks:
             sink.take(event)
 

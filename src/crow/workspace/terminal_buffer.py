@@ -108,13 +108,6 @@ class RawOutput:
         text = note + self._decoder.decode(data, final=last)
         return text + _UNTIL_IT_ENDS if self._shown >= MOST_SHOWN and not last else text
 
-    def so_far(self) -> str:
-        """What `growth` has given by now: the last of it, if it was much."""
-        start, data = self._buffer.read(max(0, self._position - PIECE), PIECE)
-        data = data[: max(0, self._position - start)]
-        text = texts.decode_beginning(data) if start == 0 else texts.decode_beginning(_whole_lines(data))
-        return self._note(start) + text
-
     def _newest(self) -> tuple[int, bytes]:
         newest = self._buffer.newest(PIECE)
         data = _whole_lines(newest.beginning)

@@ -71,8 +71,7 @@ class Terminals:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._open: dict[Terminal, str] = {}
-        """By terminal: the call that it was opened for."""
+        self._open: set[Terminal] = set()
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
         self._last_id = 0
@@ -81,23 +80,10 @@ class Terminals:
         self.on_end: Callable[[BackgroundCommand], None] | None = None
         """Told of each command in the background that ends by itself."""
 
-    async def open(
-        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int, call_id: str = ""
-    ) -> Terminal:
-        """Starts a command, for a call."""
+    async def open(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
-        self._open[terminal] = call_id
+        self._open.add(terminal)
         return terminal
-
-    def raw_output(self, call_id: str) -> str | None:
-        """What a call's command has written so far, as far as that was shown: for a client that joins while it runs.
-
-        Each OutputGrew that follows goes on from there. None if no command of Crow's own runs for the call.
-        """
-        for terminal, opened_for in self._open.items():
-            if opened_for == call_id and not terminal.client_id:
-                return terminal.raw_output()
-        return None
 
     def release_soon(self, terminal: Terminal) -> None:
         """Begins when the caller has returned to the event loop.
@@ -106,7 +92,7 @@ class Terminals:
         call must be in the journal first; and it is, if nothing is awaited between the two.
         """
         if terminal in self._open:
-            del self._open[terminal]
+            self._open.discard(terminal)
             task = asyncio.get_running_loop().create_task(terminal.release())
             self._releases.add(task)
             task.add_done_callback(self._releases.discard)
