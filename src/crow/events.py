@@ -601,6 +601,7 @@ BeginsAndEndsNothing = (
     | PermissionAsked
     | PermissionAnswered
     | CallProgressed
+    | OutputGrew
     | TerminalSeen
     | FileBackedUp
     | FileWritten

@@ -41,6 +41,7 @@ _NoStep = (
     | events.ProviderDataKept
     | events.ArgumentsGrew
     | events.CallRequested
+    | events.OutputGrew
     | events.TerminalSeen
     | events.FileBackedUp
     | events.BackgroundEnded
