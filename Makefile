@@ -45,12 +45,15 @@ conformance: compiled ## show each rule of the protocol, with real clients too (
 	@CROW_COLD_STARTS=1 $(BIN)/python -m tests.conformance
 
 soak: compiled ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
-	@export CROW_COLD_STARTS=1; $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 1800 || exit 1; for seed in 1 2 3; do \
+	@export CROW_COLD_STARTS=1; $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 1800 || exit 1; \
+	CROW_STEERING_SEEDS=500 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/acp/test_steering_wires.py || exit 1; for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/policy/test_time.py tests/acp/test_hostile.py \
 			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
 		CROW_STORE_SECONDS=60 CROW_STORE_KILLS=200 CROW_STORE_DAMAGES=1500 CROW_STORE_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/store || exit 1; \
+		CROW_STEERING_SEEDS=1000 CROW_STEERING_FIRST=$${seed}000 \
+		$(BIN)/python -m pytest -q --timeout 1800 tests/session/test_steering.py || exit 1; \
 		CROW_CANCEL_SEEDS=1000 CROW_CANCEL_FIRST=$${seed}000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/session/test_running.py || exit 1; \
 		CROW_RACES=2000 CROW_RACES_SEED=$$seed \

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.schema import Schema
+from tests.support import judge
 
 OTHER = {"client": "agent", "agent": "client"}
 FILE_CAPABILITIES = {"fs/read_text_file": "readTextFile", "fs/write_text_file": "writeTextFile"}
@@ -24,6 +25,8 @@ OF_A_TURN = {"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_ca
 OPEN = ("pending", "in_progress")
 OFFERED = {"notice": "notices", "compaction_update": "compaction", "compaction_summary_chunk": "compaction"}
 """Updates that only some clients take, with the capability that says so."""
+EXTENSIONS = {"_session/steering": "PromptRequest"}
+"""Methods that are not the protocol's and that Crow has, with the protocol's type for their parameters."""
 OPENING = ("session/new", "session/fork")
 """Requests whose answer names a session."""
 
@@ -94,6 +97,7 @@ class Run:
                 yield f"id {message['id']!r} used twice"
             self._pending[key] = (method, params)
         if method.startswith("_"):
+            yield from self._schema.complaints(EXTENSIONS[method], params) if method in EXTENSIONS else ()
             return
         table = self._schema.requests if "id" in message else self._schema.notifications
         if method not in table:
@@ -128,6 +132,8 @@ class Run:
     def _result(self, method: str, params: dict[str, Any], result: Any) -> Iterator[str]:
         if method in OPENING and isinstance(result, dict):
             self._sessions.add(result.get("sessionId"))
+        if method in EXTENSIONS and (complaint := judge.complaint_about_result(method, result)):
+            yield complaint
         name = self._schema.results.get(method)
         if name is None:
             return

@@ -68,7 +68,7 @@ def record_all(folder: Path) -> list[Path]:
     clients = {"nothing": NOTHING, "everything": EVERYTHING}
     return [
         _record(folder / f"{scene.__name__}-{name}", capabilities, scene)
-        for scene in (loading, listing, copying, ending, choosing, commanding, logging_in)
+        for scene in (loading, listing, copying, ending, choosing, commanding, logging_in, steering)
         for name, capabilities in clients.items()
     ]
 
@@ -245,6 +245,18 @@ def logging_in(stage: Stage) -> None:
     turn = _begin_to_dawdle(crow)
     crow.notify("$/cancel_request", {"requestId": turn.id})
     assert turn.answer() == {"stopReason": "cancelled"}
+
+
+def steering(stage: Stage) -> None:
+    crow = stage.open()
+    crow.new_session()
+    _refused(crow, INVALID, "_session/steering", {"sessionId": crow.session_id, "prompt": []})
+    assert crow.steer("too early").answer()["outcome"] == "promptRequired"
+    turn = _begin_to_dawdle(crow)
+    assert crow.steer("faster").answer()["outcome"] == "injected"
+    crow.cancel()
+    [left] = turn.answer()["_meta"]["steering"]["leftOver"]
+    assert left["text"] == "faster"
 
 
 def _folder(crow: Editor, session: str, **more: Any) -> Json:
