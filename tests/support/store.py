@@ -109,6 +109,7 @@ ONE_OF_EACH: tuple[Event, ...] = (
     PermissionAnswered("t1-c1", True, "allow-once"),
     CallStarted("t1-c1"),
     CallProgressed("t1-c1", BLOCKS),
+    events.OutputGrew("t1-c1", "\x1b[31mred\n", "/p"),
     StillWaiting("the command", 5, "t1-c1"),
     FileBackedUp("t1-c1", "/p/a.py", Before("old\r\n", "latin-1", mark=True)),
     FileWritten("t1-c1", "/p/a.py", "d1"),

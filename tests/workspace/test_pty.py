@@ -218,18 +218,25 @@ def test_binary_garbage_is_text_for_everyone(tmp_path):
 # --- somebody who can type
 
 
-def test_whoever_can_type_has_a_terminal_with_keys_signals_and_a_size(tmp_path):
-    line = "tty; read -p 'name? ' name; echo hello $name; trap 'echo caught' INT WINCH; echo ready; sleep 1000 & wait"
+TYPED = """
+tty; read -p 'name? ' name; echo hello $name
+trap 'caught=yes' INT; trap 'resized=yes' WINCH; echo ready
+until [ "$resized" ]; do sleep 0.02; done; stty size
+until [ "$caught" ]; do sleep 0.02; done; echo caught
+read more || echo end
+"""
 
+
+def test_whoever_can_type_has_a_terminal_with_keys_signals_and_a_size(tmp_path):
     async def story(machine: Machine) -> None:
-        terminal = await machine.open(f"{line}; stty size; wait; read more || echo end")
+        terminal = await machine.open(TYPED)
         await says(terminal, "name? ")
         await terminal.write_input(b"Bob\r")
         await says(terminal, "ready")
         terminal.resize(77, 11)
         await says(terminal, "11 77")
         await terminal.write_input(b"\x03")
-        await says(terminal, "^Ccaught\n")
+        await says(terminal, "caught")
         await terminal.write_input(b"\x04")
         assert await terminal.wait() == TerminalExit(code=0)
         text = (await terminal.output()).text
