@@ -88,7 +88,7 @@ def converse(command: list[str], listener: Listener, **options: Any) -> str:
 
     async def one_prompt() -> str:
         async with start_agent(command, listener, **options) as agent:
-            session = await agent.new_session("/somewhere")
+            session = (await agent.new_session("/somewhere")).session_id
             return await agent.prompt(session, "Hello")
 
     return asyncio.run(asyncio.wait_for(one_prompt(), DEADLINE))
@@ -185,7 +185,7 @@ def test_cancelling_a_turn_cancels_its_questions(tmp_path: Path) -> None:
 
         listener = Listener(never)
         async with start_agent(command, listener) as agent:
-            session = await agent.new_session("/somewhere")
+            session = (await agent.new_session("/somewhere")).session_id
             prompt = asyncio.create_task(agent.prompt(session, "Hello"))
             await asked.wait()
             agent.cancel(session)
@@ -396,7 +396,8 @@ def test_a_cancelled_conversation_ends_the_agent(tmp_path: Path) -> None:
             async with start_agent(fake_agent(tmp_path, "until_prompt()\nreceive()"), Listener()) as agent:
                 pids.append(pid_of(agent))
                 started.set()
-                await agent.prompt(await agent.new_session("/"), "Hello")
+                session = (await agent.new_session("/")).session_id
+                await agent.prompt(session, "Hello")
 
         task = asyncio.create_task(wait_forever())
         await started.wait()

@@ -191,7 +191,7 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",
         f"  {CROW} setup zed\n",
-        f'  {CROW} run "explain this repository"\n',
+        f"  {CROW} chat\n",
     ):
         assert line in shown
     assert "nobody hears the rest" not in shown

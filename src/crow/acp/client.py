@@ -24,30 +24,35 @@ from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Rout
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
     PROTOCOL_VERSION,
-    AgentCapabilities,
     CancelNotification,
     ClientCapabilities,
     ClientSessionCapabilities,
+    ConfigOption,
     ContentBlock,
     ContentToolContent,
     Empty,
     FormRequest,
     FormResponse,
     InitializeRequest,
+    LeftOver,
     LoadSessionRequest,
     LoadSessionResponse,
     NewSessionRequest,
     NewSessionResponse,
     PermissionOption,
     PermissionOutcome,
+    PromptMeta,
     PromptRequest,
     PromptResponse,
     RequestPermissionRequest,
     RequestPermissionResponse,
+    SessionCapabilities,
     SessionNotification,
     SessionRequest,
     SetConfigOptionRequest,
     SetConfigOptionResponse,
+    StateNotification,
+    SteeringResponse,
     TextContent,
     ToolCallFields,
     Update,
@@ -80,9 +85,12 @@ class AgentFailed(CrowError):
 
     def __init__(self, error: RpcError) -> None:
         # ACP agents put the sentence for the person into `data.details`; `message` may be just a category.
-        details = error.data.get("details") if isinstance(error.data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
+        data: object = error.data
+        details = data.get("details") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
         super().__init__(details if isinstance(details, str) and details else error.message)
         self.code = error.code
+        self.left_over = _left_over_in(error.data)
+        """The messages that the failed turn had accepted, and did not take in."""
 
 
 class Client(Protocol):
@@ -93,7 +101,8 @@ class Client(Protocol):
         ...
 
     async def permit(self, request: RequestPermissionRequest) -> str | None:
-        """The id of the option that was chosen, or None if none was. Cancelled together with the turn."""
+        """The id of the option that was chosen, or None if none was. Cancelled together with the turn, and when
+        somebody else has answered."""
         ...
 
 
@@ -106,16 +115,19 @@ async def start_agent(
     record: Callable[[bytes], None] | None = None,
     patience: float = REQUEST_TIMEOUT,
     choices: bool = False,
+    name: str = "crow-run",
+    on_state: Callable[[StateNotification], None] | None = None,
 ) -> AsyncGenerator["RemoteAgent"]:
     """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
 
     `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
+    `name` is who the client says it is. `on_state` is told how the session's state changes, whoever changes it.
     """
     process = await AgentProcess.start(command, environment)
     try:
-        agent = RemoteAgent(process, client, record, patience, choices=choices)
+        agent = RemoteAgent(process, client, record, patience, choices=choices, on_state=on_state)
         try:
-            await agent.initialize()
+            await agent.initialize(name)
             yield agent
         finally:
             await agent.hang_up()
@@ -134,15 +146,19 @@ class RemoteAgent:
         patience: float,
         *,
         choices: bool = False,
+        on_state: Callable[[StateNotification], None] | None = None,
     ) -> None:
         self._choices = choices
+        self._on_state = on_state
         self._process = process
         self._client = client
         self._record = record
         self._patience = patience
-        self._capabilities = AgentCapabilities()
+        self._capabilities = _Capabilities()
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see PromptFacts."""
+        self.left_over: list[str] = []
+        """The messages that the last turn had accepted, and ended without having taken them in."""
         self._questions: set[asyncio.Task[str | None]] = set()
         self._client_failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         # Parameters are taken as raw JSON: an update of a kind that we do not know yet must not look like an error.
@@ -153,19 +169,24 @@ class RemoteAgent:
                 "session/request_permission": Route(msgspec.Raw, self._permit),
                 "elicitation/create": Route(FormRequest, self._choose),
             },
-            notifications={"session/update": Route(msgspec.Raw, self._update)},
+            notifications={
+                "session/update": Route(msgspec.Raw, self._update),
+                "_crow/state": Route(StateNotification, self._state),
+            },
         )
         self._serving = asyncio.create_task(self._connection.run())
 
-    async def initialize(self) -> None:
+    async def initialize(self, name: str = "crow-run") -> None:
         """The first request of every connection: both sides say what they can do."""
+        wanted = {"choices": self._choices, "state": self._on_state is not None}
+        ours = {key: True for key, is_wanted in wanted.items() if is_wanted}
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION,
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach
             # the person as notices.
             client_capabilities=ClientCapabilities(session=ClientSessionCapabilities(notices={})),
-            client_info={"name": "crow-run", "version": __version__},
-            meta={"crow": {"choices": True}} if self._choices else None,
+            client_info={"name": name, "version": __version__},
+            meta={"crow": ours} if ours else None,
         )
         answer = await self._request_soon("initialize", hello, _Initialized)
         if answer.protocol_version != PROTOCOL_VERSION:
@@ -174,10 +195,9 @@ class RemoteAgent:
             )
         self._capabilities = answer.agent_capabilities or self._capabilities
 
-    async def new_session(self, cwd: str) -> str:
+    async def new_session(self, cwd: str) -> NewSessionResponse:
         request = NewSessionRequest(cwd=cwd, mcp_servers=[])
-        answer = await self._request_soon("session/new", request, NewSessionResponse)
-        return answer.session_id
+        return await self._request_soon("session/new", request, NewSessionResponse)
 
     async def load_session(self, session_id: str, cwd: str) -> LoadSessionResponse:
         """Opens a stored session: what happened in it comes as updates before this returns."""
@@ -189,9 +209,11 @@ class RemoteAgent:
         request = LoadSessionRequest(session_id=session_id, cwd=cwd, mcp_servers=[])
         return await self._request("session/resume", request, LoadSessionResponse)
 
-    async def set_option(self, session_id: str, option: str, value: str) -> None:
+    async def set_option(self, session_id: str, option: str, value: str) -> list[ConfigOption]:
+        """Chooses a value, and returns all options as they are then."""
         request = SetConfigOptionRequest(session_id=session_id, config_id=option, value=value)
-        await self._request_soon("session/set_config_option", request, SetConfigOptionResponse)
+        answer = await self._request_soon("session/set_config_option", request, SetConfigOptionResponse)
+        return answer.config_options
 
     async def prompt(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> str:
         """Plays one turn and returns why it stopped. `further` is what goes with the text, such as attachments."""
@@ -203,7 +225,9 @@ class RemoteAgent:
             raise AgentGone(f"The agent ended the turn with something unusable: {error}") from None
         if self._record is not None:
             self._record(bytes(result))
-        self.left_open = response.meta.crow.left_open if response.meta is not None else ""
+        meta = response.meta or PromptMeta()
+        self.left_open = meta.crow.left_open
+        self.left_over = _texts_of(meta.steering)
         return response.stop_reason
 
     def cancel(self, session_id: str) -> None:
@@ -215,6 +239,29 @@ class RemoteAgent:
     async def close_session(self, session_id: str) -> None:
         if self._capabilities.session_capabilities.close is not None:
             await self._request_soon("session/close", SessionRequest(session_id=session_id), Empty)
+
+    @property
+    def can_steer(self) -> bool:
+        """Whether a message can be put into a turn that runs."""
+        return self._capabilities.meta.steering.supported
+
+    async def steer(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> bool:
+        """Puts a message into the running turn. False if there is none: then it is to be sent as a prompt.
+
+        Cancelling the wait takes the message back, if the agent has not answered yet.
+        """
+        request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text), *further])
+        answer = await self._request("_session/steering", request, SteeringResponse)
+        return answer.outcome == "injected"
+
+    async def gone(self) -> AgentGone:
+        """Waits until the agent is no longer there, and says what can be said of it."""
+        await asyncio.wait([self._serving])
+        return await self._process.obituary()
+
+    def let_go(self) -> None:
+        """When we leave, the agent may go on for others who watch the session: it is not ended."""
+        self._process.let_go()
 
     def kill(self) -> None:
         """Ends the agent at once, for a person who will not wait."""
@@ -233,6 +280,13 @@ class RemoteAgent:
         except msgspec.MsgspecError as error:
             logger.debug("skipped an update: %s", error)  # agents may be newer than we are
         except Exception as error:  # noqa: BLE001 -- the client's trouble, raised where it waits
+            self._fail(error)
+
+    def _state(self, state: StateNotification) -> None:
+        try:
+            if self._on_state is not None:
+                self._on_state(state)
+        except Exception as error:  # noqa: BLE001 -- as in `_update`
             self._fail(error)
 
     async def _permit(self, params: msgspec.Raw, pending: PendingRequest) -> RequestPermissionResponse:
@@ -325,11 +379,39 @@ def _choices_in(form: FormRequest) -> list[str]:
             return []
 
 
+class _Steering(Wire, frozen=True):
+    supported: bool = False
+
+
+class _CapabilitiesMeta(Wire, frozen=True):
+    steering: _Steering = _Steering()
+
+
+class _Capabilities(Wire, frozen=True):
+    session_capabilities: SessionCapabilities = SessionCapabilities()
+    meta: _CapabilitiesMeta = msgspec.field(name="_meta", default=_CapabilitiesMeta())
+
+
 class _Initialized(Wire, frozen=True):
     """What we need of the answer; agents leave out the rest in many ways."""
 
     protocol_version: int
-    agent_capabilities: AgentCapabilities | None = None
+    agent_capabilities: _Capabilities | None = None
+
+
+class _FailureData(Wire, frozen=True):
+    steering: LeftOver | None = None
+
+
+def _texts_of(left: LeftOver | None) -> list[str]:
+    return [message.text for message in left.left_over] if left is not None else []
+
+
+def _left_over_in(data: object) -> list[str]:
+    try:
+        return _texts_of(msgspec.convert(data, _FailureData).steering)
+    except msgspec.ValidationError:
+        return []
 
 
 class AgentProcess:
@@ -367,6 +449,7 @@ class AgentProcess:
         self._process = process
         self._last_words = b""
         self._ended = False
+        self._is_free = False
         os.set_blocking(errors, False)
         asyncio.get_running_loop().add_reader(errors, self._read_errors)
         # The last resort, if the event loop dies or the program exits before `end` could run.
@@ -393,6 +476,10 @@ class AgentProcess:
         if self._process.returncode is None:
             _kill_group(self._process.pid)
 
+    def let_go(self) -> None:
+        """From now on `end` does not insist on the agent's end."""
+        self._is_free = True
+
     async def end(self) -> None:
         """Closes the agent's input, which tells it to end, and sees to it that it does."""
         if self._ended:
@@ -402,6 +489,9 @@ class AgentProcess:
         # Its output goes too: nobody reads any more, and an agent must not wait for us while it writes.
         for descriptor in (self.input, self.output, self._errors):
             os.close(descriptor)
+        if self._is_free:
+            self._safety_net.detach()
+            return
         try:
             if not await self._is_over():
                 with contextlib.suppress(ProcessLookupError):

@@ -102,7 +102,7 @@ async def _play() -> int:
             log_to_file(os.path.join(folder, "crow"))
             person = ScriptedPerson(renderer, is_watched=screen.live)
             async with start_agent(AGENT, person, environment=environment(folder)) as agent:
-                session = await agent.new_session(project)
+                session = (await agent.new_session(project)).session_id
                 for number, scene in enumerate(SCENES, start=1):
                     renderer.scene(f"{number}. {scene.title}")
                     await person.play(scene, agent, session)
@@ -145,7 +145,7 @@ def _say_what_next(screen: Screen) -> None:
     for what, line in (
         ("connect a model: a vendor's, a gateway's, or one on this machine", "login"),
         (f"connect your editor; instead of zed: {others}", "setup zed"),
-        ("or try it here, in a folder of yours", 'run "explain this repository"'),
+        ("or talk to it here, in a folder of yours", "chat"),
     ):
         screen.line()
         screen.line(f"  # {what}", DIM)

@@ -203,7 +203,7 @@ def _child_environment(
 
 async def _open(agent: RemoteAgent, task: RunRequest) -> str:
     if task.session is None:
-        return await agent.new_session(task.cwd)
+        return (await agent.new_session(task.cwd)).session_id
     await agent.resume_session(task.session.id, task.cwd)
     for name, value in task.options.items():
         await agent.set_option(task.session.id, name, value)
