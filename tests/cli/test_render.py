@@ -466,6 +466,9 @@ def test_a_question_of_the_model_is_no_permission() -> None:
     renderer = Renderer(Screen(paper), clock=Clock())
     renderer.ask(question("Tabs or blanks?", "Tabs or blanks?"), [("y", "Tabs")])
     assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n  → "
+    renderer.show_answer("Tabs")
+    renderer.close()  # nothing has begun that had to end
+    assert paper.getvalue() == "? Tabs or blanks?\n  y  Tabs\n  → Tabs\n"
 
 
 def ended(output: str, message: str, *, ok: bool) -> ToolCallUpdate:

@@ -62,12 +62,20 @@ DIFF_STYLES = {"+": GOOD, "-": BAD, " ": DIM, APART: DIM}
 
 ENDED = ("completed", "failed")
 """The statuses of a call that has ended."""
+WAITS = {"text": "writing", "thought": "thinking", "prompt": "waiting for the model"}
+"""What the live line says after some words of each kind."""
+ANSWER = "  → "
 OUTPUT_LINES = 10
 """Lines that stay of a command's output: the last ones."""
 DIFF_LINES = 30
 
 
 class Renderer:
+    shows_prompts = False
+    """Whether what the person said is shown when a replay, or another client's turn, tells it."""
+    most_asked_lines = DIFF_LINES
+    """Lines that are shown of a change that the person is asked about."""
+
     def __init__(self, screen: Screen, *, folder: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         """The project's, without links: paths in it are shown relative to it."""
@@ -167,7 +175,8 @@ class Renderer:
             case wire.UsageUpdate():
                 self._usage = update
             case wire.UserMessageChunk():
-                pass  # what the person said, as a replay tells it: they know
+                if self.shows_prompts:
+                    self._say("prompt", update.content, update.message_id)
             case (
                 wire.AvailableCommandsUpdate()
                 | wire.CurrentModeUpdate()
@@ -194,7 +203,7 @@ class Renderer:
             self._prose = self._new_prose(kind)
             words = words.lstrip("\n")  # it begins on a line of its own here anyway
         self._prose.feed(words)
-        label = "thinking" if kind == "thought" else "writing"
+        label = WAITS[kind]
         if self._waiting != label:
             self.wait(label)
         self._last_word = self._clock()
@@ -202,6 +211,8 @@ class Renderer:
     def _new_prose(self, kind: str) -> Prose:
         if kind == "thought":
             return prose(self._screen, first="… ", rest="  ", style=THOUGHT, markdown=False)
+        if kind == "prompt":
+            return prose(self._screen, first="▸ ", rest="  ", style=BOLD, markdown=False)
         return prose(self._screen)
 
     def _notice(self, notice: wire.Notice) -> None:
@@ -267,44 +278,49 @@ class Renderer:
             facts = [f"{seconds:.1f} s"]  # all that the title does not tell of how the command ended
         self._call_line("✓" if ok else "✗", GOOD if ok else BAD, call, facts)
         if is_command or call.is_task:
-            self._output(lines)
+            self._output(call.title, lines)
         else:
-            self._details(lines)
+            self._details(call.title, lines)
         for item in call.content:
             if isinstance(item, wire.DiffToolContent) and item not in call.asked:
-                self._diff(item)
+                self._diff(item, DIFF_LINES)
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
         self._open_block("calls")
         title = (call.title, title_style(call.kind))
         self._line(f"{mark} ", style, title, *((f" · {fact}", DIM) for fact in facts))
 
-    def _details(self, lines: list[str], most: int = 8) -> None:
+    def _details(self, title: str, lines: list[str], most: int = 8) -> None:
         most = most if len(lines) > most + 1 else len(lines)
         for line in lines[:most]:
             self._line("  ", DIM, (line, DIM))
-        self._more(len(lines) - most)
+        self._more(title, most, [(f"  {line}", DIM) for line in lines])
 
-    def _output(self, lines: list[str]) -> None:
+    def _output(self, title: str, lines: list[str]) -> None:
         """The end of it, where programs say how it went."""
         if len(lines) > OUTPUT_LINES:
-            self._screen.line(f"  │ … {counted(len(lines) - OUTPUT_LINES, 'line')} before", DIM)
+            before = counted(len(lines) - OUTPUT_LINES, "line")
+            self._left_out(f"  │ … {before} before", title, [(f"  {line}", PLAIN) for line in lines])
         for line in lines[-OUTPUT_LINES:]:
             self._code("  │ ", cut(line, LONGEST_LINE), DIM)
 
-    def _diff(self, change: wire.DiffToolContent) -> None:
+    def _diff(self, change: wire.DiffToolContent, most: int) -> None:
         size, lines = shown_diff(change)
         path = one_line(relative_to(change.path, self.folder) if self.folder else change.path)
         new = " (new)" if change.old_text is None else ""
         self._line("  ", DIM, (path, BOLD), (f"{new} · {size}", DIM))
-        most = DIFF_LINES if len(lines) > DIFF_LINES + 1 else len(lines)
+        most = most if len(lines) > most + 1 else len(lines)
         for mark, text in lines[:most]:
             self._code(f"  {mark} ", text, DIFF_STYLES[mark])
-        self._more(len(lines) - most)
+        self._more(path, most, [(f"  {mark} {text}", DIFF_STYLES[mark]) for mark, text in lines])
 
-    def _more(self, count: int) -> None:
-        if count > 0:
-            self._screen.line(f"  … {counted(count, 'more line')}", DIM)
+    def _more(self, title: str, shown: int, lines: Sequence[tuple[str, str]]) -> None:
+        if len(lines) > shown:
+            self._left_out(f"  … {counted(len(lines) - shown, 'more line')}", title, lines)
+
+    def _left_out(self, words: str, title: str, lines: Sequence[tuple[str, str]]) -> None:
+        """Says that not all lines of something are shown. To be overridden where there is a way to show them."""
+        self._screen.line(words, DIM)
 
     # --- the plan
 
@@ -319,8 +335,11 @@ class Renderer:
 
     # --- questions
 
-    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] = ()) -> None:
-        """Shows what is asked and why, and the choices as keys and words. The live line rests until `show_answer`."""
+    def ask(self, request: wire.RequestPermissionRequest, choices: Sequence[tuple[str, str]] | None = ()) -> None:
+        """Shows what is asked and why, and the choices as keys and words; None if they are shown elsewhere.
+
+        The live line rests until `show_answer`.
+        """
         call = self._know(request.tool_call)
         self._asking = True
         content = request.tool_call.content or []
@@ -328,12 +347,14 @@ class Renderer:
         self._open_block("question")
         if call.kind != "execute" and is_titled(text_lines(content), call.title):  # something is to be known, not done
             self._line("? ", QUESTION, (call.title, BOLD))
+            self._calls.pop(request.tool_call.tool_call_id)  # so it does not end either
         else:
             self._line("? ", QUESTION, ("Permission needed: ", BOLD), (call.title, title_style(call.kind, BOLD)))
             self._show_asked(content, call.title)
-        for key, words in choices:
+        for key, words in choices or ():
             self._line(f"  {key}  ", QUESTION, (one_line(words), PLAIN))
-        self._screen.write("  → ", QUESTION)
+        if choices is not None:
+            self._screen.write(ANSWER, QUESTION)
         self._screen.flush()
 
     def _show_asked(self, content: list[wire.ToolContent], title: str) -> None:
@@ -341,14 +362,14 @@ class Renderer:
         for item in content:
             match item:
                 case wire.DiffToolContent():
-                    self._diff(item)
+                    self._diff(item, self.most_asked_lines)
                 case wire.ContentToolContent():
                     code = fenced(item)
                     if code and not is_titled(code, title):
                         for line in code:
                             self._code("  │ ", line, CODE)
                     elif not code:
-                        self._details(text_lines([item]), most=20)
+                        self._details(title, text_lines([item]), most=20)
                 case wire.TerminalToolContent():
                     pass  # we offer no terminals, so there is none to look into
                 case _:
@@ -360,6 +381,8 @@ class Renderer:
 
     def show_answer(self, answer: str) -> None:
         self._asking = False
+        if not self._screen.column:
+            self._screen.write(ANSWER, QUESTION)
         self._screen.write(one_line(answer))
         self._screen.end_line()
         for call in self._calls.values():

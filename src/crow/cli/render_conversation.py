@@ -64,6 +64,14 @@ def choices_of(options: Sequence[PermissionOption]) -> list[Choice]:
     return [Choice(key, option) for key, option in zip(keys, options, strict=True)]
 
 
+def choice_for(key: str, choices: Sequence[Choice]) -> Choice | None:
+    """What a key stands for: its letter, or its number in the list."""
+    for number, choice in enumerate(choices, start=1):
+        if key.lower() in (choice.key, str(number)):
+            return choice
+    return None
+
+
 def rejection(choices: Sequence[Choice]) -> PermissionOption | None:
     """The gentlest way to say no; None if there is only yes to choose from."""
     options = [choice.option for choice in choices]
@@ -114,9 +122,8 @@ class Keyboard:
             key = await self._keys.get()
             if key == END_OF_INPUT:
                 return rejection(choices), "rejected"
-            for number, choice in enumerate(choices, start=1):
-                if key.lower() in (choice.key, str(number)):
-                    return choice.option, choice.option.name
+            if (choice := choice_for(key, choices)) is not None:
+                return choice.option, choice.option.name
 
     def _read(self) -> None:
         try:
@@ -160,16 +167,23 @@ class RenderingClient(Client):
 
     async def permit(self, request: RequestPermissionRequest) -> str | None:
         choices = choices_of(request.options)
-        words = "cancelled"
+        words = ""
         async with self._dialog:
             with self._answerer.listening():
-                self.renderer.ask(request, [(choice.key, choice.option.name) for choice in choices])
+                self.show_question(request, choices)
                 try:
                     option, words = await self._answerer.choose(choices)
                 finally:
-                    self.renderer.show_answer(words)
+                    self.renderer.show_answer(words or self.why_withdrawn())
                     self._catch_up()
         return option.option_id if option else None
+
+    def show_question(self, request: RequestPermissionRequest, choices: Sequence[Choice]) -> None:
+        self.renderer.ask(request, [(choice.key, choice.option.name) for choice in choices])
+
+    def why_withdrawn(self) -> str:
+        """What is written in the place of an answer where the question is no longer put."""
+        return "cancelled"
 
     def _catch_up(self) -> None:
         for update in self._meanwhile:

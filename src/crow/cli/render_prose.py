@@ -22,6 +22,11 @@ MOST_ROWS = 500
 class Prose(Protocol):
     """Takes text in any pieces; `end` shows what was held back."""
 
+    @property
+    def held(self) -> str:
+        """What was held back of the line that is being written: safe to print, with blanks before it."""
+        ...
+
     def feed(self, text: str) -> None: ...
 
     def end(self) -> None: ...
@@ -55,6 +60,10 @@ class Wrapped:
     def width(self) -> int:
         """Columns that there are for text."""
         return (self._screen.width or 100) - cells(self._indent)
+
+    @property
+    def held(self) -> str:
+        return self._spaces + "".join(text for text, _ in self._word)
 
     def feed(self, text: str) -> None:
         self.add(clean_prose(text))
@@ -144,6 +153,10 @@ class Markdown:
         """The lines of the table that we are in, which is laid out when it is complete."""
         self._line_style = ""
         self._at_start = True
+
+    @property
+    def held(self) -> str:
+        return self._out.held + self._held.rpartition("\n")[2]
 
     def feed(self, text: str) -> None:
         for start in range(0, len(text), PIECE):  # what is held stays short, so that taking from its front stays cheap

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from crow.cli.terminal import speaks_utf8
-from crow.visible import BIDI, CONTROLS, SEPARATORS, SURROGATES, TAGS
+from crow.paths import is_inside
+from crow.visible import BIDI, CONTROLS, SEPARATORS, SURROGATES, TAGS, one_line
 
 _UNSAFE = re.compile(f"[\f\r{CONTROLS}{SEPARATORS}{BIDI}{SURROGATES}{TAGS}]")
 """What a terminal obeys, or draws in another order or not at all."""
@@ -114,6 +115,12 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def short_folder(path: str) -> str:
+    """A folder's path for people: that of the person's own folder is `~`."""
+    user = os.path.expanduser("~")
+    return one_line("~" + path[len(user) :] if user != "/" and is_inside(path, user) else path)
 
 
 # --- the screen
