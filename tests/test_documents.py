@@ -14,6 +14,7 @@ import pytest
 
 from crow.config.settings import (
     BudgetSettings,
+    ChatSettings,
     Limits,
     McpServerSettings,
     ModelSettings,
@@ -38,6 +39,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[permission.rules]]`": PermissionRule,
     "`[limits]`": Limits,
     "`[budget]`": BudgetSettings,
+    "`[chat]`": ChatSettings,
 }
 NOT_WRITTEN_BY_PEOPLE = {"digest"}
 

@@ -86,6 +86,7 @@ LIBRARIES = {
     "mcp_types": ("mcp",),
     "pydantic": ("mcp",),
     "pydantic_core": ("mcp",),
+    "prompt_toolkit": ("cli.chat",),
     "pypdf": ("web.pdf",),
     "rapidfuzz": ("diff", "tools", "mcp.using"),
     "tomlkit": ("config.edit",),
@@ -319,7 +320,8 @@ HEAVY = {
     *("httpx2", "httpcore", "httpcore2", "httpx", "anyio", "h11", "h2", "truststore", "certifi", "idna"),
     *("pydantic", "acp", "mcp", "starlette", "sqlite3", "email", "http.client", "urllib.request", "xml"),
     *("argparse", "logging.handlers", "multiprocessing", "unittest", "ctypes", "importlib.metadata", "zipfile"),
-    *("crow.model.wires", "crow.model.http", "crow.cli.run", "crow.acp.client"),
+    *("prompt_toolkit", "wcwidth"),
+    *("crow.model.wires", "crow.model.http", "crow.cli.run", "crow.cli.chat", "crow.acp.client"),
 }
 """What would make the first answer late. A module of such a package counts too."""
 

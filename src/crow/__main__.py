@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "acp": "be the agent, on standard input and output (editors start this)",
+    "chat": "have a conversation in this terminal",
     "run": "answer one prompt here, without an editor",
     "demo": "play a scripted conversation; needs no key and no network",
     "setup": "print or write the configuration that connects an editor",
@@ -27,7 +28,7 @@ COMMANDS = {
 
 EXAMPLES = """\
 examples:
-  crow                      what is set up, and what to do next
+  crow                      a conversation here; before a model is set up: what to do next
   crow login                choose a model
   crow setup zed --write    connect Zed
   crow run "explain this repository"
@@ -120,9 +121,9 @@ def _dispatch(arguments: list[str]) -> int:
         # A client logs in by starting its agent command line with our arguments behind it.
         arguments = arguments[1:]
     if not arguments:
-        from crow.cli.status import main as show_status
+        from crow.cli import status
 
-        return show_status()
+        return _parse_and_run(["chat"]) if status.can_chat() else status.main()
     return _parse_and_run(arguments)
 
 
@@ -148,7 +149,8 @@ def build_parser(with_arguments_of: Sequence[str]) -> "Parser":
 
     parser = Parser(
         prog="crow",
-        description="A coding agent for every editor. Without arguments: what is set up, and what to do next.",
+        description="A coding agent for every editor. Without arguments: a conversation in this terminal, once a model "
+        "is set up; until then, what to do next.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

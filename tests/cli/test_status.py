@@ -1,4 +1,4 @@
-"""Bare `crow`, in every state: the whole text."""
+"""`crow status`, and bare `crow` without a terminal, in every state: the whole text."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ HEAD = f"Crow {__version__}, a coding agent for every editor\n\n"
 READY = """
 Next:
   crow setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode
-  crow run "hello"    try it here
+  crow chat           talk to it here
 """
 MEND = """
 Next:
@@ -143,10 +143,10 @@ def test_two_credentials(tmp_path: Path) -> None:
 
 def test_commands_are_named_as_they_can_be_called(tmp_path: Path) -> None:
     said = crow(tmp_path, PATH="/usr/bin:/bin", CROW_MODEL="scripted/demo")
-    run = f'{CROW} run "hello"'.ljust(len(f"{CROW} setup EDITOR"))
+    chat = f"{CROW} chat".ljust(len(f"{CROW} setup EDITOR"))
     assert said.stdout.endswith(
         f"\nNext:\n  {CROW} setup EDITOR   connect zed, jetbrains, neovim, emacs, toad or vscode\n"
-        f"  {run}   try it here\n"
+        f"  {chat}   talk to it here\n"
     )
 
 

@@ -138,9 +138,11 @@ MISTAKES = [
         "zzz = 1",
         (
             ": zzz: unknown key (known here: model, mode, providers, terminal, web, mcp_servers, permission, limits, "
-            "budget)."
+            "budget, chat)."
         ),
     ),
+    ('[chat]\nnotify = "loud"', ': chat.notify: expected "bell", "desktop" or "off", found "loud".'),
+    ("[chat]\nnotify_after = -1", ": chat.notify_after: expected a number of at least 0, found -1."),
     ('mode = "aks"', ': mode: expected "ask", "edit", "plan" or "auto", found "aks" (did you mean "ask"?).'),
     ("mode = 3", ': mode: expected "ask", "edit", "plan" or "auto", found 3.'),
     ("model = 2026-01-01", ": model: expected a string in quotes, found a date or time."),

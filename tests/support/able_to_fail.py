@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PYTEST_CHECKS = {"raises", "warns", "fail"}
-METHODS = {"check", "wait_until"}
+METHODS = {"check", "wait_for_rows", "wait_until"}
 """The helpers' methods that raise when what they wait for does not come, under names that no library has."""
 
 SWALLOWED = {"AssertionError", "Exception", "BaseException"}

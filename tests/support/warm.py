@@ -273,8 +273,10 @@ def _take_terminal() -> None:
 def _run(program: Sequence[str], place: str) -> int:
     from crow.__main__ import main
     from crow.cli import demo, run
+    from crow.cli.chat import conversation
 
-    demo.AGENT = run.AGENT = (*_stand_in(place), CROW, "acp")  # pyright: ignore[reportPrivateImportUsage]
+    agent = (*_stand_in(place), CROW, "acp")
+    conversation.AGENT = demo.AGENT = run.AGENT = agent  # pyright: ignore[reportPrivateImportUsage]
     if program[0] == CROW:
         return main()
     if not os.access(program[0], os.X_OK):

@@ -211,5 +211,5 @@ def _store(path: str, name: str, provider: ProviderSettings, model: str) -> int:
         kept = "the key is printed by the command that is there"
     print(f"Crow will use {full_name}. Saved in {path}; {kept}.")
     crow = shown_command(os.environ)
-    print(f'Next: {crow} setup zed (or another editor), or try it here: {crow} run "hello"')
+    print(f"Next: {crow} setup zed (or another editor), or talk to it here: {crow} chat")
     return 0

@@ -7,16 +7,22 @@ happens meanwhile goes to standard error. Questions are asked in the terminal th
 import argparse
 import asyncio
 import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
-from crow.cli.parsing import a_folder
-from crow.cli.process import in_a_folder, log_to_file
+from crow.cli.opening import (
+    Opening,
+    add_opening_arguments,
+    chosen_session,
+    folder_of,
+    named_session,
+    read_opening,
+)
+from crow.cli.process import log_to_file
 from crow.cli.render import Renderer, how_it_stopped
 from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
 from crow.cli.render_conversation import (
@@ -34,14 +40,10 @@ from crow.cli.render_conversation import (
 )
 from crow.cli.render_screen import DIM, Screen
 from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
-from crow.cli.terminal import choose, is_interactive, keyboard_of
-from crow.config.discovery import MODEL
+from crow.cli.terminal import is_interactive, keyboard_of
 from crow.config.home import home
 from crow.config.load import parse_allowed
-from crow.config.settings import MODES
-from crow.config.variables import ALLOW, MODE
 from crow.errors import ConfigError, CrowError
-from crow.store.base import SessionEntry
 from crow.visible import one_line
 
 REJECTED = 3
@@ -57,8 +59,6 @@ what is piped in goes with the prompt; only the answer goes to standard output w
 exit codes: 0 done · 1 another stop, or an error · 2 wrong usage · 3 something was rejected, as nobody could be asked ·
 130 interrupted
 """
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""What is meant as one, also if it is none: a single word."""
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -66,32 +66,17 @@ class RunRequest(msgspec.Struct, frozen=True):
 
     prompt: str
     further: Sequence[ContentBlock]
-    cwd: str
-    environment: Mapping[str, str]
-    session: SessionEntry | None
-    """The stored one to go on with."""
-    options: Mapping[str, str]
-    """What is to be chosen in that session, which has a mode and a model of its own."""
+    opening: Opening
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help='what to do; "-" or nothing reads standard input')
-    parser.add_argument("--mode", choices=MODES, help="what may be done without asking")
-    parser.add_argument("--model", help="provider/model, or the model alone where only one provider has it")
-    parser.add_argument("--cwd", metavar="D", type=a_folder, help="the folder to work in, instead of this one")
+    add_opening_arguments(parser)
     parser.add_argument(
         "--allow", metavar="RULE", action="append", default=[], help="for this run: a tool, as 'terminal:npm test *'"
     )
-    parser.add_argument(
-        "--attach", metavar="FILE", action="append", default=[], help="a file that goes with the prompt"
-    )
-    session = parser.add_mutually_exclusive_group()
-    session.add_argument(
-        "--continue", dest="go_on", action="store_true", help="go on with the last conversation of this folder"
-    )
-    session.add_argument("--resume", metavar="ID", nargs="?", const="", help="go on with this one; or choose it")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--quiet", action="store_true", help="print the final text alone")
     output.add_argument("--json", action="store_true", help="print the ACP messages' params, one a line")
@@ -117,17 +102,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _task(arguments: argparse.Namespace) -> RunRequest:
-    if not os.path.isabs(arguments.cwd or "") and not in_a_folder():
-        raise WrongUsage("the folder that you are in was deleted. Go to another with cd, or give --cwd.")
-    if arguments.resume and not _ID.fullmatch(arguments.resume):  # a prompt that stands behind a bare --resume
-        arguments.prompt.insert(0, arguments.resume)
-        arguments.resume = ""
-    cwd = os.path.abspath(arguments.cwd or os.getcwd())
-    if not os.path.isdir(cwd):
-        raise WrongUsage(f"{one_line(cwd)} is not a folder")
-    allowed = _allowed(arguments.allow)
-    session = _named_session(arguments.resume)  # before standard input is waited for
-    further = [attached(path) for path in arguments.attach]
+    cwd = folder_of(arguments)
+    _check_allowed(arguments.allow)
+    session = named_session(arguments)  # before standard input is waited for
+    further: list[ContentBlock] = [attached(path) for path in arguments.attach]
     prompt = " ".join(arguments.prompt) if arguments.prompt != ["-"] else ""
     if prompt.strip():
         further += piped()
@@ -135,79 +113,28 @@ def _task(arguments: argparse.Namespace) -> RunRequest:
         prompt = standard_input() if arguments.prompt or not is_interactive() else ""
     if not prompt.strip():
         raise WrongUsage('there is nothing to do. Try: crow run "explain this repository"')
-    session = session or _chosen_session(arguments, cwd)
-    model = _model(arguments.model)
-    chosen = {"mode": arguments.mode, "model": model}
-    return RunRequest(
-        prompt=prompt,
-        further=further,
-        cwd=session.cwd if session else cwd,
-        environment=_child_environment(os.environ, model, arguments.mode, allowed),
-        session=session,
-        options={name: value for name, value in chosen.items() if value} if session else {},
-    )
+    session = session or chosen_session(arguments, cwd)
+    return RunRequest(prompt, further, read_opening(arguments, cwd, session, arguments.allow))
 
 
-def _allowed(written: Sequence[str]) -> str:
+def _check_allowed(written: Sequence[str]) -> None:
     try:
         for rule in written:
             parse_allowed(rule)
     except ConfigError as error:
         raise WrongUsage(f"--allow: {error}") from None
-    return "\n".join(written)
-
-
-def _model(name: str | None) -> str | None:
-    if not name:
-        return None
-    from crow.cli.models import full_name
-
-    return full_name(name)
-
-
-def _named_session(id: str | None) -> SessionEntry | None:
-    if not id:
-        return None
-    from crow.cli.sessions import find_session
-
-    return find_session(id)
-
-
-def _chosen_session(arguments: argparse.Namespace, cwd: str) -> SessionEntry | None:
-    if not arguments.go_on and arguments.resume is None:
-        return None
-    from crow.cli.sessions import sessions_of
-
-    entries = sessions_of(cwd)
-    if not entries:
-        raise CrowError(
-            f"There is no conversation of {one_line(cwd)} yet.", remedy="crow sessions lists all there are."
-        )
-    if arguments.go_on:
-        return entries[0]
-    if not is_interactive():
-        raise WrongUsage("--resume needs an ID where nobody can be asked; crow sessions lists them")
-    shown = entries[:20]
-    return shown[choose("Which", [one_line(entry.title) or "Untitled" for entry in shown])]
-
-
-def _child_environment(
-    environment: Mapping[str, str], model: str | None, mode: str | None, allowed: str
-) -> dict[str, str]:
-    chosen = {MODEL: model, MODE: mode, ALLOW: allowed}
-    return {**environment, **{name: value for name, value in chosen.items() if value}}
 
 
 # --- the conversation
 
 
-async def _open(agent: RemoteAgent, task: RunRequest) -> str:
-    if task.session is None:
-        return (await agent.new_session(task.cwd)).session_id
-    await agent.resume_session(task.session.id, task.cwd)
-    for name, value in task.options.items():
-        await agent.set_option(task.session.id, name, value)
-    return task.session.id
+async def _open(agent: RemoteAgent, opening: Opening) -> str:
+    if opening.session is None:
+        return (await agent.new_session(opening.cwd)).session_id
+    await agent.resume_session(opening.session.id, opening.cwd)
+    for name, value in opening.options.items():
+        await agent.set_option(opening.session.id, name, value)
+    return opening.session.id
 
 
 async def _run_for_person(task: RunRequest) -> int:
@@ -216,7 +143,7 @@ async def _run_for_person(task: RunRequest) -> int:
     screen, answer = Screen.of(stream, os.environ), PlainAnswer(sys.stdout)
     if is_split and _lead_to_one_place():
         screen.beside = answer.screen
-    renderer = Renderer(screen, folder=os.path.realpath(task.cwd))
+    renderer = Renderer(screen, folder=os.path.realpath(task.opening.cwd))
     terminal = keyboard_of(stream)
     nobody = Nobody()
     answerer = nobody if terminal is None else Keyboard(terminal)
@@ -224,10 +151,12 @@ async def _run_for_person(task: RunRequest) -> int:
 
     async def show(interrupts: Interrupts) -> str:
         with showing(renderer):
-            async with start_agent(AGENT, client, environment=task.environment, choices=client.can_choose) as agent:
-                session = await _open(agent, task)
-                if task.session is not None:
-                    renderer.mark("i", f"Going on with: {one_line(task.session.title) or 'Untitled'}", DIM)
+            async with start_agent(
+                AGENT, client, environment=task.opening.environment, choices=client.can_choose
+            ) as agent:
+                session = await _open(agent, task.opening)
+                if task.opening.session is not None:
+                    renderer.mark("i", f"Going on with: {one_line(task.opening.session.title) or 'Untitled'}", DIM)
                 renderer.begin_turn()
                 with interrupts.cancel(agent, session):
                     try:
@@ -261,8 +190,8 @@ async def _run_quietly(task: RunRequest) -> int:
     client = QuietClient(sys.stderr, nobody if terminal is None else Keyboard(terminal), text)
 
     async def wait(interrupts: Interrupts) -> str:
-        async with start_agent(AGENT, client, environment=task.environment, choices=client.can_choose) as agent:
-            session = await _open(agent, task)
+        async with start_agent(AGENT, client, environment=task.opening.environment, choices=client.can_choose) as agent:
+            session = await _open(agent, task.opening)
             with interrupts.cancel(agent, session):
                 stop_reason = await agent.prompt(session, task.prompt, task.further)
         text.print_to(Screen.of(sys.stdout, os.environ))
@@ -280,8 +209,8 @@ async def _run_as_json(task: RunRequest) -> int:
 
     async def print_messages(interrupts: Interrupts) -> str:
         try:
-            async with start_agent(AGENT, client, environment=task.environment, record=_print_line) as agent:
-                session = await _open(agent, task)
+            async with start_agent(AGENT, client, environment=task.opening.environment, record=_print_line) as agent:
+                session = await _open(agent, task.opening)
                 with interrupts.cancel(agent, session):
                     return await agent.prompt(session, task.prompt, task.further)
         except CrowError as error:

@@ -4,6 +4,7 @@ import os
 import select
 import stat
 import sys
+from urllib.parse import quote
 
 from crow.acp.wire import ContentBlock, EmbeddedResource, ResourceContents, ResourceLink
 from crow.errors import CrowError
@@ -46,10 +47,13 @@ def standard_input() -> str:
 
 
 def attached(path: str) -> ResourceLink:
-    """A link to the file, which the agent follows: it knows what the model can take."""
-    from urllib.request import pathname2url
-
-    whole = os.path.abspath(path)
-    if not os.path.exists(whole):
+    if not os.path.exists(path):
         raise WrongUsage(f"--attach: there is no file {one_line(path)}")
-    return ResourceLink(uri=f"file://{pathname2url(whole)}", name=one_line(os.path.basename(whole)))
+    return link_to(path)
+
+
+def link_to(path: str, lines: str = "") -> ResourceLink:
+    """A link to the file, which the agent follows: it knows what the model can take. `lines` such as `L5-7`."""
+    whole = os.path.abspath(path)
+    address = f"file://{quote(os.fsencode(whole))}" + (f"#{lines}" if lines else "")
+    return ResourceLink(uri=address, name=one_line(os.path.basename(whole)))

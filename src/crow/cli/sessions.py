@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from crow.cli.parsing import a_folder
-from crow.cli.render_screen import cells, clean_prose, cut
+from crow.cli.render_screen import cells, clean_prose, cut, short_folder
 from crow.cli.terminal import ask, is_interactive
 from crow.config.home import home, is_there, write_new_file
 from crow.diff import common_beginning
 from crow.errors import CrowError, SessionUnknown
 from crow.events import Event
-from crow.paths import is_inside
 from crow.session.export import as_json, markdown, moment
 from crow.store.base import FILE_NAME, SessionEntry, SessionStore
 from crow.store.store import open_store
@@ -115,7 +114,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.cwd is not None:
         folder = os.path.realpath(arguments.cwd)
         entries = [entry for entry in entries if os.path.realpath(entry.cwd) == folder]
-    listed = _with_states(entries if arguments.all else entries[: arguments.limit])
+    listed = with_states(entries if arguments.all else entries[: arguments.limit])
     if arguments.json:
         _write(msgspec.json.format(msgspec.json.encode(listed), indent=2) + b"\n")
     elif not entries:
@@ -127,7 +126,7 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_states(entries: Sequence[SessionEntry]) -> list[ListedSession]:
+def with_states(entries: Sequence[SessionEntry]) -> list[ListedSession]:
     """What each of them does, as the processes say in which they live, or else the store."""
 
     async def ask(store: SessionStore) -> Mapping[str, "StatusFacts"]:
@@ -314,7 +313,7 @@ def table(entries: Sequence[ListedSession], ids: Mapping[str, str], room: int) -
         [_state(entry, room) for entry in entries],
     )
     for_folder = min(LONGEST_FOLDER, room - cells(begun[0]) - SHORTEST_TITLE - 4)
-    folders = [cut(_short_folder(entry.cwd), for_folder) if for_folder >= SHORTEST_FOLDER else "" for entry in entries]
+    folders = [cut(short_folder(entry.cwd), for_folder) if for_folder >= SHORTEST_FOLDER else "" for entry in entries]
     for start, entry in zip(_columns(begun, folders), entries, strict=True):
         yield cut(f"{start}  {one_line(entry.title)}", room).rstrip()
 
@@ -334,11 +333,6 @@ def _state(entry: ListedSession, room: int) -> str:
         return entry.state
     clients = f"{', '.join(map(one_line, entry.clients))}, " if entry.clients else ""
     return f"{entry.state} ({clients}process {entry.process})"
-
-
-def _short_folder(path: str) -> str:
-    user = os.path.expanduser("~")
-    return one_line("~" + path[len(user) :] if user != "/" and is_inside(path, user) else path)
 
 
 def _write(content: bytes) -> None:

@@ -1,12 +1,21 @@
-"""Bare `crow`, and `crow status`: what is set up, what is not, and the next step."""
+"""`crow status`, and bare `crow` where there is no terminal, or no model yet: what is set up, and the next step."""
 
 import asyncio
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from crow import __version__
 from crow.cli.editors import shown_command
-from crow.config.discovery import Discovery, add_local_servers, from_environment, how_to_choose, without_a_model
+from crow.cli.terminal import is_interactive
+from crow.config.discovery import (
+    Discovery,
+    add_local_servers,
+    discover,
+    from_environment,
+    how_to_choose,
+    without_a_model,
+)
 from crow.config.home import config_path, home
 from crow.config.load import load_settings
 from crow.config.settings import Settings
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 LOG_IN = ("login", "choose a provider and a model")
 DEMO = ("demo", "see it work first; needs no key")
 CONNECT = ("setup EDITOR", "connect zed, jetbrains, neovim, emacs, toad or vscode")
-TRY = ('run "hello"', "try it here")
+TRY = ("chat", "talk to it here")
 CHECK = ("doctor", "check everything")
 
 
@@ -51,6 +60,18 @@ def main(arguments: "argparse.Namespace | None" = None) -> int:
     else:
         _next_steps(LOG_IN, DEMO)
     return 0
+
+
+def can_chat() -> bool:
+    """Whether bare `crow` begins a conversation: in a terminal, with a model that nothing is known against."""
+    if not is_interactive() or not sys.stdout.isatty():
+        return False
+    try:
+        check_variables(os.environ)
+        found = asyncio.run(discover(load_settings(home(os.environ)), os.environ))
+    except ConfigError:
+        return False
+    return bool(found.default) and not _problem(found)
 
 
 async def _discover(settings: Settings) -> Discovery:

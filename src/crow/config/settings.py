@@ -166,6 +166,14 @@ class BudgetSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     day: str = ""
 
 
+class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `crow chat` behaves in the terminal."""
+
+    notify: Literal["bell", "desktop", "off"] = "bell"
+    notify_after: SecondsOrNone = 10
+    """Seconds without a key after which a question, or the end of a turn, is told so."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     mode: Mode = "ask"
@@ -176,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permission: PermissionSettings = PermissionSettings()
     limits: Limits = Limits()
     budget: BudgetSettings = BudgetSettings()
+    chat: ChatSettings = ChatSettings()
 
 
 # --- an amount of money or tokens, as a budget states it: "0.50 USD", "200k tokens"

@@ -1,0 +1,222 @@
+"""`crow chat` in a terminal: the conversation above, the input line below it, and the keys that do something."""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.output import ColorDepth
+
+from crow.cli.chat.completion import ChatCompleter
+from crow.cli.chat.conversation import Conversation
+from crow.cli.chat.history import ProjectHistory
+from crow.cli.chat.inline import InlineApplication, InlineOutput
+from crow.cli.chat.keys import ChatKeys
+from crow.cli.chat.messages import Message
+from crow.cli.chat.notify import Attention
+from crow.cli.chat.questions import Questions
+from crow.cli.chat.rows import ChatRows
+from crow.cli.chat.transcript import ChatRenderer, ChatScreen
+from crow.cli.chat.unfolding import Unfolding
+from crow.cli.opening import Opening
+from crow.cli.render_conversation import complain
+from crow.cli.render_screen import DIM, short_folder
+from crow.config.home import home
+from crow.config.load import load_settings
+from crow.errors import ConfigError, CrowError
+
+TICK = 0.1
+"""Seconds between two pictures of the spinner."""
+LARGEST_READ = 64 * 1024
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Chat:
+    """One conversation in one terminal: the `View` of it."""
+
+    def __init__(self, opening: Opening, attached: Sequence[str]) -> None:
+        self._output = InlineOutput(sys.stdout)
+        screen = ChatScreen(sys.stdout, self._print_above, self.changed, colours=not os.environ.get("NO_COLOR"))
+        self.renderer = ChatRenderer(screen, folder=os.path.realpath(opening.cwd))
+        self._screen = screen
+        self._questions = Questions(self.changed, self._insert)
+        self._unfolding = Unfolding()
+        self.conversation = Conversation(opening, self.renderer, self._questions, self)
+        self._attention = Attention(self._write, os.environ, time.monotonic)
+        self._completer = ChatCompleter(opening.cwd)
+        self._history = ProjectHistory(home(os.environ), opening.cwd)
+        self._buffer = Buffer(
+            completer=self._completer, complete_while_typing=True, history=self._history, multiline=True
+        )
+        self._keys = ChatKeys(
+            self._buffer,
+            self.conversation,
+            self.renderer,
+            self._questions,
+            self._unfolding,
+            self._leave,
+            self.changed,
+        )
+        self._keys.attached = tuple(attached)
+        self._rows = ChatRows(
+            self._output,
+            self.renderer,
+            self._buffer,
+            self._questions,
+            self._unfolding,
+            self.conversation.status,
+            lambda: self.conversation.outbox.waiting,
+            self._keys,
+        )
+        self._app = self._application()
+        self._error: CrowError | None = None
+        self._signal = 0
+
+    def _application(self) -> InlineApplication:
+        app = InlineApplication(
+            layout=self._rows.layout(),
+            key_bindings=self._keys.bindings(self._rows.input),
+            output=self._output,
+            color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT,
+            erase_when_done=True,
+            before_render=lambda app: self._screen.measure(),
+        )
+        app.shape = self._rows.shape
+        app.ttimeoutlen = 0.05
+        app.timeoutlen = 0.2
+        app.key_processor.before_key_press += self._on_key
+        return app
+
+    def _on_key(self, _: object) -> None:
+        self._attention.key_pressed()
+        self._questions.key_pressed()
+
+    async def run(self, first: str) -> int:
+        """Until the person leaves, or the agent does. The exit code."""
+        self._say_hello()
+        for text in filter(str.strip, (first, _typed_ahead(sys.stdin.fileno()))):
+            self.conversation.submit(Message(text.strip("\n"), self._keys.attached))
+            self._keys.attached = ()
+        talking = asyncio.create_task(self.conversation.run())
+        talking.add_done_callback(self._on_end)
+        ticking = asyncio.create_task(self._tick())
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
+        loop.call_later(TICK, self._read_settings)
+        try:
+            with contextlib.suppress(EOFError):  # the terminal is gone
+                await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        finally:
+            ticking.cancel()
+            talking.remove_done_callback(self._on_end)
+            self._keep_unsent()
+            with contextlib.suppress(OSError):  # as above
+                self._say_goodbye()
+            talking.cancel()
+            await asyncio.wait([talking])
+        if (error := _unforeseen(talking)) is not None:
+            raise error
+        if self._error is not None and not self._signal:
+            return complain(self._error)
+        return self._signal
+
+    # --- what the conversation tells
+
+    def changed(self) -> None:
+        if self._completer.commands is not self.conversation.commands:
+            self._completer.commands = self.conversation.commands
+            if self._buffer.text.startswith("/") and self._app.is_running:
+                self._buffer.start_completion()  # it was typed before they were known
+        self._focus()
+        self._app.invalidate()
+
+    def attention(self, words: str) -> None:
+        self._screen.draw()  # what it is about stands above what is drawn now
+        self._attention.call(words)
+
+    def _insert(self, text: str) -> None:
+        self._buffer.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def _focus(self) -> None:
+        rows = self._rows
+        if self._unfolding.is_open:
+            window = rows.unfolded
+        else:
+            window = rows.question if self._questions.takes_keys else rows.input
+        if self._app.layout.current_window is not window and not self._app.layout.is_searching:
+            self._app.layout.focus(window)
+
+    def _print_above(self, text: str) -> None:
+        self._app.print_above(text)
+
+    def _write(self, sequence: str) -> None:
+        self._output.write_raw(sequence)
+        self._output.flush()
+
+    async def _tick(self) -> None:
+        while True:
+            before = self.renderer.activity
+            if self.conversation.is_running:
+                self.renderer.tick()
+            else:
+                self.renderer.clear_activity()
+            if self.renderer.activity != before:
+                self._app.invalidate()
+            await asyncio.sleep(TICK)
+
+    def _read_settings(self) -> None:
+        """Not before the first input line is there. What is wrong with them, the agent says."""
+        with contextlib.suppress(ConfigError):
+            self._attention.settings = load_settings(home(os.environ)).chat
+
+    # --- beginning and end
+
+    def _say_hello(self) -> None:
+        from crow import __version__
+
+        self.renderer.mark("i", f"Crow {__version__} in {short_folder(self.renderer.folder)}", DIM)
+        self._screen.draw()
+
+    def _leave(self) -> None:
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    def _on_end(self, talking: "asyncio.Task[None]") -> None:
+        error = None if talking.cancelled() else talking.exception()
+        self._error = error if isinstance(error, CrowError) else None
+        self._leave()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        self._signal = 128 + number
+        self._leave()
+
+    def _keep_unsent(self) -> None:
+        """What was not sent can be had back from the history."""
+        for text in (*(entry.message.text for entry in self.conversation.outbox.waiting), self._buffer.text):
+            if text.strip():
+                self._history.append_string(text)
+
+    def _say_goodbye(self) -> None:
+        self.renderer.close()
+        if self.conversation.has_happened:
+            how = "crow chat --continue" if self._error is None else f"crow chat --resume {self.conversation.session}"
+            self.renderer.mark("i", f"Go on with: {how}", DIM)
+        self._screen.draw()
+
+
+def _typed_ahead(terminal: int) -> str:
+    """The lines that were typed before there was an input line; the terminal has shown them already."""
+    if not select.select([terminal], [], [], 0)[0]:
+        return ""
+    return os.read(terminal, LARGEST_READ).decode("utf-8", "replace")
+
+
+def _unforeseen(talking: "asyncio.Task[None]") -> BaseException | None:
+    error = None if talking.cancelled() else talking.exception()
+    return None if isinstance(error, CrowError) else error

@@ -1,0 +1,316 @@
+"""The session of a chat: its agent, the turn that runs, the messages that wait for it, and who else is there."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
+
+from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, start_agent
+from crow.acp.jsonrpc import ErrorCode
+from crow.acp.wire import (
+    AvailableCommand,
+    AvailableCommandsUpdate,
+    RequestPermissionRequest,
+    StateNotification,
+    Update,
+)
+from crow.cli.chat.messages import Message, Outbox, Waiting
+from crow.cli.chat.replay import Replay
+from crow.cli.chat.status_line import MODE, Status
+from crow.cli.opening import Opening
+from crow.cli.render import Renderer
+from crow.cli.render_conversation import AGENT, Answerer, Choice, RenderingClient
+from crow.cli.render_screen import DIM, WARNING
+from crow.timeouts import timeout
+from crow.visible import one_line
+
+NAME = "crow-chat"
+NOT_TAKEN = (ErrorCode.INVALID_REQUEST, ErrorCode.RESOURCE_NOT_FOUND)
+"""The errors that say that a prompt was not taken: another turn runs, or the session is moving to another process."""
+STEERING_DELAY = 1.5
+"""Seconds in which a message for the running turn can be taken back: once the agent has it, the model may have it."""
+MODE_DELAY = 0.4
+"""Seconds after the last Shift-Tab before the mode is changed: on the way to another one none is put into effect."""
+
+
+class View(Protocol):
+    """Who shows the conversation."""
+
+    def changed(self) -> None:
+        """Something that is drawn anew has changed: the status, the messages that wait."""
+        ...
+
+    def attention(self, words: str) -> None:
+        """Something happened that the person may be waiting for."""
+        ...
+
+
+class Conversation(RenderingClient):
+    """What the person does in the session, and what they are shown of it, whatever it is shown with."""
+
+    def __init__(self, opening: Opening, renderer: Renderer, answerer: Answerer, view: View) -> None:
+        super().__init__(renderer, answerer)
+        self.status = Status()
+        self.outbox = Outbox(view.changed)
+        self.commands: Sequence[AvailableCommand] = ()
+        self.session = ""
+        """Its id, once there is one."""
+        self.has_happened = False
+        """Whether there is something in the session to go on with."""
+        self._opening = opening
+        self._view = view
+        self._agent: RemoteAgent | None = None
+        self._turn: asyncio.Task[None] | None = None
+        self._is_ready = asyncio.Event()
+        self._is_stopping = False
+        self._has_company = False
+        """Whether other clients watch the session, which then goes on when we leave."""
+        self._replay: Replay | None = None
+        self._mode_change: asyncio.Task[None] | None = None
+        self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    # --- the session
+
+    async def run(self) -> None:
+        """Opens the session and serves it until it is cancelled. CrowError if the agent fails, or ends by itself."""
+        async with start_agent(
+            AGENT, self, environment=self._opening.environment, choices=True, name=NAME, on_state=self._state_changed
+        ) as agent:
+            self._agent = agent
+            try:
+                await self._open(agent)
+                self.status.starting = ""
+                self._is_ready.set()
+                self._send_next()
+                self._view.changed()
+                raise await self._end_of(agent)
+            finally:
+                if self._has_company:
+                    agent.let_go()
+
+    async def _end_of(self, agent: RemoteAgent) -> BaseException:
+        """Why there is nothing more to be served: the agent has gone, or something of ours has failed."""
+        gone = asyncio.create_task(agent.gone())
+        try:
+            await asyncio.wait([gone, self._failure], return_when=asyncio.FIRST_COMPLETED)
+            return self._failure.result() if self._failure.done() else gone.result()
+        finally:
+            gone.cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Does something beside the rest; what nobody foresaw ends the conversation."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._look_for_failure)
+        return task
+
+    def _look_for_failure(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failure.done():
+            self._failure.set_result(error)
+
+    async def _open(self, agent: RemoteAgent) -> None:
+        session, cwd = self._opening.session, self._opening.cwd
+        if session is None:
+            opened = await agent.new_session(cwd)
+            self.session = opened.session_id
+            self.status.set_options(opened.config_options, opened.modes)
+        else:
+            self.session, self.has_happened, self._replay = session.id, True, Replay()
+            self.status.starting = "loading the conversation"
+            self._view.changed()
+            loaded = await agent.load_session(session.id, cwd)
+            self.status.set_options(loaded.config_options, loaded.modes)
+            replay, self._replay = self._replay, None
+            replay.draw(self.renderer, session.id)
+            self.renderer.pause()  # calls that are open go on: somebody's turn may be running
+            self.renderer.mark("i", f"Going on with: {one_line(session.title) or 'Untitled'}", DIM)
+            for name, value in self._opening.options.items():
+                self.status.set_options(await agent.set_option(session.id, name, value))
+
+    # --- what the person does
+
+    @property
+    def is_ready(self) -> bool:
+        return self._is_ready.is_set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn runs, whoever began it."""
+        return self._turn is not None or bool(self.status.elsewhere)
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._is_stopping
+
+    @property
+    def can_steer(self) -> bool:
+        """Whether a message would be put into the running turn."""
+        return self.is_running and self._agent is not None and self._agent.can_steer and not self._is_stopping
+
+    def submit(self, message: Message) -> None:
+        """Sends a message now: as a prompt, or into the turn that runs; where neither can be, it is queued."""
+        if self.can_steer:
+            entry = self.outbox.add(message)
+            entry.steering = self._start(self._steer(entry))
+        elif self.is_ready and not self.is_running:
+            self._play(message)
+        else:
+            self.queue(message)
+
+    def queue(self, message: Message) -> None:
+        """Sends a message when its time has come: after the turn that runs, and those that wait already."""
+        self.outbox.add(message)
+        self._send_next()
+
+    def send_waiting(self) -> None:
+        """What waits for the person to change it, or was held, is sent now."""
+        self.outbox.is_held = False
+        self.outbox.hurry()
+        self._send_next()
+        self._view.changed()
+
+    def cancel(self) -> None:
+        """Asks for the end of the running turn."""
+        if self._agent is not None and self.is_running:
+            self._is_stopping = True
+            self.renderer.wait("stopping")
+            self._agent.cancel(self.session)
+
+    def change_mode(self) -> None:
+        """To the next one, once the person has stopped choosing."""
+        mode = self.status.mode_after(self.status.next_mode or self.status.value(MODE))
+        if not mode:
+            return
+        self.status.next_mode = mode
+        if self._mode_change is not None:
+            self._mode_change.cancel()
+        self._mode_change = self._start(self._change_mode(MODE_DELAY))
+        self._view.changed()
+
+    async def _change_mode(self, delay: float = 0) -> None:
+        await asyncio.sleep(delay)
+        mode, self.status.next_mode = self.status.next_mode, ""
+        if self._agent is not None and mode and mode != self.status.value(MODE):
+            try:
+                self.status.set_options(await self._agent.set_option(self.session, MODE, mode))
+            except AgentFailed as error:
+                self.renderer.mark("!", str(error), WARNING)
+            except AgentGone:
+                return  # `run` says it
+        self._view.changed()
+
+    # --- turns
+
+    def _send_next(self) -> None:
+        if self.is_ready and not self.is_running and (message := self.outbox.next()) is not None:
+            self._play(message)
+
+    def _play(self, message: Message) -> None:
+        self.has_happened = True
+        self._turn = self._start(self._prompt(message))
+        self._view.changed()
+
+    async def _prompt(self, message: Message) -> None:
+        if self._agent is None:
+            return
+        if self.status.next_mode:  # chosen before the prompt, so it counts for it
+            if self._mode_change is not None:
+                self._mode_change.cancel()
+            await self._change_mode()
+        self.renderer.prompt(message.shown)
+        self.renderer.begin_turn()
+        try:
+            further = message.attachments(self._opening.cwd)
+            reason = await self._agent.prompt(self.session, message.text, further)
+        except AgentGone:
+            return  # `run` says it
+        except AgentFailed as error:
+            self._failed(message, error)
+        else:
+            self.renderer.stop(reason, self._agent.left_open)
+            # What waits was written for a turn that ended well.
+            self.outbox.is_held = reason != "end_turn" or bool(self._agent.left_open)
+            self._put_back(self._agent.left_over)
+            self._view.attention(f"Crow: {reason}" if reason != "end_turn" else "Crow is done.")
+        self._end_turn()
+
+    def _failed(self, message: Message, error: AgentFailed) -> None:
+        self.outbox.is_held = True
+        if error.code in NOT_TAKEN:
+            self.outbox.put_first(message)
+        self._put_back(error.left_over)
+        self.renderer.fail(str(error))
+        self._view.attention("Crow has failed.")
+
+    def _put_back(self, texts: Sequence[str]) -> None:
+        """What a turn had accepted, and did not take in, waits again."""
+        for text in reversed(texts):
+            self.outbox.put_first(Message(text))
+
+    def _end_turn(self) -> None:
+        self._turn = None
+        self._is_stopping = False
+        self.outbox.hurry()
+        self._send_next()
+        self._view.changed()
+
+    async def _steer(self, entry: Waiting) -> None:
+        if self._agent is None:
+            return
+        message = entry.message
+        with contextlib.suppress(TimeoutError):
+            async with timeout(STEERING_DELAY):
+                await entry.is_due.wait()
+        try:
+            further = message.attachments(self._opening.cwd)
+            is_taken = await self._agent.steer(self.session, message.text, further)
+        except AgentGone:
+            return  # `run` says it
+        except AgentFailed as error:
+            self.renderer.mark("!", str(error), WARNING)
+            is_taken = False
+        if is_taken and self.outbox.remove(entry):
+            self.renderer.prompt(message.shown)
+        entry.steering = None  # else it waits like any other
+        self._send_next()
+        self._view.changed()
+
+    # --- what the agent says
+
+    def update(self, update: Update) -> None:
+        if isinstance(update, AvailableCommandsUpdate):
+            self.commands = update.available_commands
+            self._view.changed()
+        self.status.take(update)
+        if self._replay is not None:
+            self._replay.take(update)
+        else:
+            super().update(update)
+
+    async def permit(self, request: RequestPermissionRequest) -> str | None:
+        await self._is_ready.wait()  # what led to it is drawn first
+        return await super().permit(request)
+
+    def show_question(self, request: RequestPermissionRequest, choices: Sequence[Choice]) -> None:
+        super().show_question(request, choices)
+        self._view.attention(f"Crow asks: {one_line(request.tool_call.title or 'may it go on?')}")
+
+    def why_withdrawn(self) -> str:
+        return "cancelled" if self._is_stopping else "answered elsewhere"
+
+    def _state_changed(self, state: StateNotification) -> None:
+        self._has_company = len(state.faces or ()) > 1
+        was_elsewhere = self.status.elsewhere
+        is_ours = self._turn is not None
+        runs = state.state in ("running", "asks")
+        self.status.elsewhere = (
+            f"{one_line(state.by or '') or 'another client'} is at work" if runs and not is_ours else ""
+        )
+        if self.status.elsewhere and not was_elsewhere:
+            self.renderer.begin_turn()
+        elif was_elsewhere and not self.status.elsewhere and not is_ours:
+            self._is_stopping = False
+            self.renderer.close()
+            self.outbox.hurry()
+            self._send_next()
+        self._view.changed()

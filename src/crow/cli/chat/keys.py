@@ -1,0 +1,201 @@
+"""What the keys of a chat do, and what is said about them below the input line."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, Filter, has_focus, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import Window
+
+from crow.cli.chat.conversation import Conversation
+from crow.cli.chat.messages import Message
+from crow.cli.chat.questions import Questions
+from crow.cli.chat.transcript import ChatRenderer
+from crow.cli.chat.unfolding import Unfolding
+from crow.visible import one_line
+
+TWICE = 2.0
+"""Seconds in which a second Ctrl-C or Esc leaves."""
+
+
+class ChatKeys:
+    """`attached` are files that go with the next message."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        conversation: Conversation,
+        renderer: ChatRenderer,
+        questions: Questions,
+        unfolding: Unfolding,
+        leave: Callable[[], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.attached: tuple[str, ...] = ()
+        self._buffer = buffer
+        self._conversation = conversation
+        self._renderer = renderer
+        self._questions = questions
+        self._unfolding = unfolding
+        self._leave = leave
+        self._changed = changed
+        self._leaves_until = 0.0
+        buffer.on_text_changed += self._stay
+
+    # --- which key does what
+
+    def bindings(self, input_window: Window) -> KeyBindings:
+        keys = KeyBindings()
+        in_input = has_focus(input_window)
+        is_empty = Condition(lambda: not self._buffer.text)
+        has_menu = Condition(lambda: self._buffer.complete_state is not None)
+        has_waiting = Condition(lambda: bool(self._conversation.outbox.waiting))
+        _bind(keys, lambda: self._interrupt(clears=True), "c-c", when=~is_searching)
+        _bind(keys, lambda: self._interrupt(clears=False), "escape", when=~is_searching)
+        _bind(keys, self._buffer.cancel_completion, "escape", when=has_menu & in_input)
+        _bind(keys, self._leave, "c-d", when=is_empty | ~in_input)
+        _bind(keys, self._conversation.change_mode, "s-tab")
+        _bind(keys, self._fold_or_unfold, "c-o")
+        _bind(keys, _suspend, "c-z")
+        _bind(keys, self._enter, "enter", when=in_input)
+        _bind(keys, self._new_line, "escape", "enter", when=in_input)
+        _bind(keys, self._new_line, "c-j", when=in_input)
+        _bind(keys, self._tab, "tab", when=in_input)
+        _bind(keys, self._take_back, "up", when=in_input & is_empty & has_waiting)
+        return keys
+
+    def question_bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add(Keys.Any)
+        def _(event: KeyPressEvent) -> None:
+            self._questions.press(event.data)
+
+        @keys.add(Keys.BracketedPaste)
+        def _(event: KeyPressEvent) -> None:
+            self._questions.type(event.data)
+
+        return keys
+
+    def unfolding_bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+        unfolding = self._unfolding
+        _bind(keys, lambda: unfolding.scroll(-1), "up")
+        _bind(keys, lambda: unfolding.scroll(1), "down")
+        _bind(keys, lambda: unfolding.scroll_pages(-1), "pageup")
+        _bind(keys, lambda: unfolding.scroll_pages(1), "pagedown")
+        _bind(keys, lambda: unfolding.scroll_pages(1), " ")
+        _bind(keys, unfolding.scroll_to_start, "home")
+        _bind(keys, unfolding.scroll_to_end, "end")
+        _bind(keys, lambda: unfolding.turn(-1), "left")
+        _bind(keys, lambda: unfolding.turn(1), "right")
+        _bind(keys, self._fold_or_unfold, "q")
+        _bind(keys, self._print_unfolded, "enter")
+        return keys
+
+    # --- the input
+
+    def _enter(self) -> None:
+        buffer = self._buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None  # what was chosen stays
+        elif buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            self._new_line()
+        elif buffer.text.strip():
+            self._send(self._conversation.submit)
+        else:
+            self._conversation.send_waiting()
+
+    def _new_line(self) -> None:
+        self._buffer.newline(copy_margin=False)
+
+    def _tab(self) -> None:
+        buffer = self._buffer
+        if buffer.complete_state is not None:
+            buffer.complete_next()
+        elif self._conversation.is_running and buffer.text.strip():
+            self._send(self._conversation.queue)
+        else:
+            buffer.start_completion(insert_common_part=True)
+
+    def _send(self, send: Callable[[Message], None]) -> None:
+        text, attached = self._buffer.text.strip("\n"), self.attached
+        self._buffer.reset(append_to_history=True)
+        self.attached = ()
+        send(Message(text, attached))
+
+    def _take_back(self) -> None:
+        message = self._conversation.outbox.take_back()
+        if message is not None:
+            self._buffer.insert_text(message.text)
+            self.attached += message.attached
+
+    # --- what is folded
+
+    def _fold_or_unfold(self) -> None:
+        if self._unfolding.is_open:
+            self._unfolding.close()
+        elif self._renderer.folds:
+            self._unfolding.open(self._renderer.folds)
+        self._changed()
+
+    def _print_unfolded(self) -> None:
+        self._renderer.print_fold(self._unfolding.current)
+        self._fold_or_unfold()
+
+    # --- stopping and leaving
+
+    def _interrupt(self, *, clears: bool) -> None:
+        """Ends the smallest thing there is to end; when there is none, the second time leaves."""
+        if self._unfolding.is_open:
+            self._fold_or_unfold()
+        elif self._is_second() or (self._conversation.is_running and self._conversation.is_stopping):
+            self._leave()
+        else:
+            if self._conversation.is_running:
+                self._conversation.cancel()
+            elif clears and self._buffer.text:
+                self._buffer.reset(append_to_history=True)
+            self._leaves_until = time.monotonic() + TWICE
+            asyncio.get_running_loop().call_later(TWICE, self._changed)
+            self._changed()
+
+    def _stay(self, _: Buffer) -> None:
+        """Whoever types does not mean to leave."""
+        self._leaves_until = 0.0
+
+    def _is_second(self) -> bool:
+        return time.monotonic() < self._leaves_until
+
+    def hint(self) -> str:
+        conversation = self._conversation
+        if self._is_second():
+            return "again: leave" if not conversation.is_running else "stopping; again: leave"
+        if self._questions.takes_keys:
+            return ""
+        if self._questions.choices:
+            return "a moment: you were typing"
+        if conversation.is_running and self._buffer.text.strip():
+            return "Enter: into this turn · Tab: after it" if conversation.can_steer else "Enter, Tab: after this turn"
+        if conversation.outbox.waiting and not self._buffer.text:
+            can_hurry = conversation.outbox.is_held or conversation.outbox.is_steering
+            return f"{'Enter: send it now · ' if can_hurry else ''}↑: take it back"
+        if self.attached:
+            return "with " + ", ".join(one_line(os.path.basename(path)) for path in self.attached)
+        return ""
+
+
+def _bind(keys: KeyBindings, action: Callable[[], None], *sequence: str, when: Filter | bool = True) -> None:
+    @keys.add(*sequence, filter=when)
+    def _(event: KeyPressEvent) -> None:
+        action()
+
+
+def _suspend() -> None:
+    get_app().suspend_to_background()

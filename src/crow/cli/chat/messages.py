@@ -1,0 +1,120 @@
+"""What the person sends: a text, and the files that it names with `@`. And the messages that wait to be sent."""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from crow.acp.wire import ContentBlock, ResourceLink
+from crow.cli.run_prompt import link_to
+from crow.visible import one_line
+
+MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
+"""A file that a text names; with quotation marks around it if it has blanks."""
+_LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
+_PUNCTUATION = ".,;:!?)]}'\""
+
+
+class Message(msgspec.Struct, frozen=True):
+    text: str
+    attached: tuple[str, ...] = ()
+    """The paths of files that go with it and are not named in it."""
+
+    @property
+    def shown(self) -> str:
+        """The text, and what goes with it unsaid."""
+        return " ".join([self.text, *(f"[{one_line(os.path.basename(path))}]" for path in self.attached)])
+
+    def attachments(self, folder: str) -> list[ContentBlock]:
+        """Links to all files that go with the message; the agent follows them, as it knows what the model can take."""
+        links = [link_to(path) for path in self.attached]
+        return list({link.uri: link for link in (*links, *mentioned(self.text, folder))}.values())
+
+
+def mentioned(text: str, folder: str) -> list[ResourceLink]:
+    """Links to the files and folders that a text names with `@`. What is no file is just text, such as an address."""
+    found: list[ResourceLink] = []
+    for quoted, plain in MENTION.findall(text):
+        for name in [quoted] if quoted else [plain, plain.rstrip(_PUNCTUATION)]:
+            lines = _LINES.search(name)
+            path = os.path.join(folder, os.path.expanduser(name[: lines.start()] if lines else name))
+            if name and os.path.exists(path):
+                found.append(link_to(path, lines[1] if lines else ""))
+                break
+    return found
+
+
+class Waiting(msgspec.Struct, eq=False):
+    """A message that has not been sent yet, or not been taken in by the running turn."""
+
+    message: Message
+    is_due: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Whether it is to be sent at once, and not after the time in which it can be taken back."""
+    steering: "asyncio.Task[None] | None" = None
+    """While it is to go into the running turn."""
+
+
+class Outbox:
+    """The messages that wait, the oldest first."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._waiting: list[Waiting] = []
+        self._changed = changed
+        self.is_held = False
+        """After a turn that did not end as it should: nothing is sent before the person says so."""
+
+    @property
+    def waiting(self) -> Sequence[Waiting]:
+        return self._waiting
+
+    @property
+    def has_queued(self) -> bool:
+        return any(entry.steering is None for entry in self._waiting)
+
+    @property
+    def is_steering(self) -> bool:
+        return any(entry.steering is not None for entry in self._waiting)
+
+    def add(self, message: Message) -> Waiting:
+        entry = Waiting(message)
+        self._waiting.append(entry)
+        self._changed()
+        return entry
+
+    def hurry(self) -> None:
+        """Sends what is to go into the turn without waiting longer."""
+        for entry in self._waiting:
+            entry.is_due.set()
+
+    def put_first(self, message: Message) -> None:
+        self._waiting.insert(0, Waiting(message))
+        self._changed()
+
+    def remove(self, entry: Waiting) -> bool:
+        """False if the person has taken it back."""
+        if entry not in self._waiting:
+            return False
+        self._waiting.remove(entry)
+        self._changed()
+        return True
+
+    def next(self) -> Message | None:
+        """The message to send now, if nothing speaks against it."""
+        entry = next((entry for entry in self._waiting if entry.steering is None), None)
+        if entry is None or self.is_held:
+            return None
+        self.remove(entry)
+        return entry.message
+
+    def take_back(self) -> Message | None:
+        """The newest of them, for the person to change; one that is being put into the turn is withdrawn."""
+        if not self._waiting:
+            return None
+        entry = self._waiting.pop()
+        if entry.steering is not None:
+            entry.steering.cancel()
+        self.is_held = self.is_held and self.has_queued
+        self._changed()
+        return entry.message

@@ -1,0 +1,159 @@
+"""`crow chat` where the terminal can do no more than print lines: one line is typed, the answer is printed below it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from crow.cli.chat.conversation import Conversation
+from crow.cli.chat.messages import Message
+from crow.cli.opening import Opening
+from crow.cli.render import Renderer
+from crow.cli.render_conversation import Answer, Choice, choice_for, complain
+from crow.cli.render_screen import Screen
+from crow.errors import CrowError
+
+PROMPT = "> "
+TWICE = 2.0
+"""Seconds in which a second Ctrl-C leaves."""
+LARGEST_READ = 64 * 1024
+
+
+class PlainChat:
+    """What is typed while a turn runs goes into it, or is queued, as in the other chat; what is typed while a question
+    is open answers it."""
+
+    def __init__(self, opening: Opening, attached: Sequence[str]) -> None:
+        self._screen = Screen.of(sys.stdout, os.environ)
+        self._renderer = PlainRenderer(self._screen, folder=os.path.realpath(opening.cwd))
+        self._question: asyncio.Future[Answer] | None = None
+        self._choices: Sequence[Choice] = ()
+        self._conversation = Conversation(opening, self._renderer, self, self)
+        self._attached = tuple(attached)
+        self._typed = ""
+        self._is_prompted = False
+        self._leaves_until = 0.0
+        self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def run(self, first: str) -> int:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(sys.stdin.fileno(), self._read)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._leave, 128 + number)
+        if first.strip():
+            self._send(first)
+        talking = asyncio.create_task(self._conversation.run())
+        talking.add_done_callback(self._on_end)
+        try:
+            return await self._end
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+            talking.cancel()
+            await asyncio.wait([talking])
+            self._screen.end_line()
+            self._screen.flush()
+
+    def _leave(self, code: int = 0) -> None:
+        if not self._end.done():
+            self._end.set_result(code)
+
+    def _on_end(self, talking: "asyncio.Task[None]") -> None:
+        error = None if talking.cancelled() else talking.exception()
+        if self._end.done() or error is None:
+            self._leave()
+        elif isinstance(error, CrowError):
+            self._renderer.close()
+            self._leave(complain(error))
+        else:
+            self._end.set_exception(error)
+
+    # --- what is typed
+
+    def _read(self) -> None:
+        try:
+            typed = os.read(sys.stdin.fileno(), LARGEST_READ).decode("utf-8", "replace")
+        except OSError:
+            typed = ""
+        if not typed:  # Ctrl-D, or the terminal is gone
+            self._leave()
+        *lines, self._typed = (self._typed + typed).split("\n")
+        for line in lines:
+            self._is_prompted = False
+            self._screen.column = 0  # the terminal has shown the line, and its end
+            self._take(line)
+
+    def _take(self, line: str) -> None:
+        if self._question is not None:
+            choice = choice_for(line.strip(), self._choices)
+            if choice is not None and not self._question.done():
+                self._question.set_result((choice.option, choice.option.name))
+        elif line.endswith("\\"):
+            self._typed = f"{line[:-1]}\n{self._typed}"  # it goes on
+        elif line.strip():
+            self._send(line)
+        else:
+            self._conversation.send_waiting()
+        self.changed()
+
+    def _send(self, text: str) -> None:
+        is_steering = self._conversation.can_steer
+        if self._conversation.is_running:
+            self._renderer.mark("i", "This goes into the turn." if is_steering else "This is sent after the turn.")
+        self._conversation.submit(Message(text, self._attached))
+        self._attached = ()
+
+    def _interrupt(self) -> None:
+        if time.monotonic() < self._leaves_until:
+            self._leave()
+            return
+        self._leaves_until = time.monotonic() + TWICE
+        self._is_prompted = False
+        if self._conversation.is_running:
+            self._conversation.cancel()
+        else:
+            self._renderer.mark("i", "Ctrl-C again leaves.")
+        self.changed()
+
+    # --- what the conversation tells
+
+    def changed(self) -> None:
+        """Whenever it is the person's turn, the line begins with a sign that says so."""
+        is_free = self._conversation.is_ready and not self._conversation.is_running
+        if is_free and not self._is_prompted and not self._end.done():
+            self._is_prompted = True
+            self._renderer.pause()
+            self._screen.write(f"\n{PROMPT}")
+            self._screen.flush()
+
+    def attention(self, words: str) -> None:
+        """Whoever reads line by line is there."""
+
+    # --- questions
+
+    def listening(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    async def choose(self, choices: Sequence[Choice]) -> Answer:
+        self._choices = choices
+        self._question = asyncio.get_running_loop().create_future()
+        try:
+            return await self._question
+        finally:
+            self._question = None
+
+
+class PlainRenderer(Renderer):
+    shows_prompts = True
+
+    def prompt(self, text: str) -> None:
+        """It was typed here: the terminal shows it."""
+
+    def show_answer(self, answer: str) -> None:
+        """Below the key that was typed."""
+        if not self._screen.column:
+            self._screen.write("    ")
+        super().show_answer(answer)

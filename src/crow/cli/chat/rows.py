@@ -1,0 +1,197 @@
+"""The rows at the end of the terminal, drawn anew with every change: from the line that is being written down to the
+status line. Each function gives what one of them shows."""
+
+from collections.abc import Callable, Sequence
+
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, fragment_list_to_text, to_formatted_text
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    SearchBufferControl,
+    Window,
+)
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+
+from crow.cli.chat.inline import InlineOutput
+from crow.cli.chat.keys import ChatKeys
+from crow.cli.chat.messages import Waiting
+from crow.cli.chat.questions import Questions
+from crow.cli.chat.status_line import Status
+from crow.cli.chat.transcript import ChatRenderer
+from crow.cli.chat.unfolding import Unfolding
+from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, PLAIN, cells, cut, folded
+from crow.visible import one_line
+
+PROMPT = "▸ "
+INDENT = "  "
+PLACEHOLDER = "/ for commands, @ for files, Ctrl-D leaves"
+MENU_ROWS = 7
+OTHER_ROWS = 6
+"""Rows that are kept for the rest when something is unfolded."""
+STYLES = {PLAIN: "", BOLD: "bold", DIM: "dim", GOOD: "ansigreen", BAD: "ansired", CODE: "ansicyan"}
+QUESTION = "bold ansimagenta"
+
+Rows = Callable[[], StyleAndTextTuples]
+
+
+class ChatRows:
+    """Puts the rows together."""
+
+    def __init__(
+        self,
+        output: InlineOutput,
+        renderer: ChatRenderer,
+        buffer: Buffer,
+        questions: Questions,
+        unfolding: Unfolding,
+        status: Status,
+        waiting: Callable[[], Sequence[Waiting]],
+        keys: ChatKeys,
+    ) -> None:
+        self._output = output
+        self._renderer = renderer
+        self._shown = renderer.screen.shown
+        self._buffer = buffer
+        self._questions = questions
+        self._unfolding = unfolding
+        self._status = status
+        self._waiting = waiting
+        self._hint = keys.hint
+        self._search = SearchBufferControl(Buffer(multiline=False))
+        self.input = self._input_window()
+        self.question = self._focusable(self._question, keys.question_bindings())
+        self.unfolded = self._focusable(self._unfolded, keys.unfolding_bindings())
+
+    def layout(self) -> Layout:
+        is_asked = Condition(lambda: bool(self._questions.choices))
+        shows_input = Condition(lambda: not self._questions.takes_keys or bool(self._buffer.text))
+        is_unfolded = Condition(lambda: self._unfolding.is_open)
+        rows: list[AnyContainer] = [
+            self._rows(self._rest),
+            Window(height=1),
+            self._rows(self._activity),
+            ConditionalContainer(self.unfolded, is_unfolded),
+            self._rows(self._messages),
+            ConditionalContainer(self.question, is_asked),
+            ConditionalContainer(self.input, shows_input),
+            ConditionalContainer(self._search_window(), is_searching),
+            self._rows(self._menu),
+            self._rows(lambda: self._text("dim", self._hint())),
+            self._rows(lambda: self._text("dim", self._status.text(self._width))),
+        ]
+        return Layout(HSplit(rows), focused_element=self.input)
+
+    def shape(self) -> object:
+        """How many rows each part has, as far as that changes."""
+        parts = (self._rest, self._activity, self._messages, self._question, self._menu)
+        rows = [fragment_list_to_text(part()).count("\n") if part() else None for part in parts]
+        return (*rows, self._buffer.document.line_count, self._unfolding.is_open, bool(self._hint()))
+
+    # --- windows
+
+    def _rows(self, rows: Rows) -> ConditionalContainer:
+        """As many rows as there is text; none if there is none."""
+        window = Window(FormattedTextControl(rows), dont_extend_height=True, wrap_lines=True)
+        return ConditionalContainer(window, Condition(lambda: bool(rows())))
+
+    def _focusable(self, rows: Rows, keys: KeyBindings) -> Window:
+        control = FormattedTextControl(rows, focusable=True, show_cursor=False, key_bindings=keys)
+        return Window(control, dont_extend_height=True, wrap_lines=True)
+
+    def _input_window(self) -> Window:
+        placeholder = AfterInput(lambda: self._text("dim", cut(PLACEHOLDER, self._width - cells(PROMPT))))
+        is_empty = Condition(lambda: not self._buffer.text)
+        return Window(
+            BufferControl(
+                self._buffer,
+                [ConditionalProcessor(placeholder, is_empty & ~is_searching)],
+                search_buffer_control=self._search,
+                preview_search=True,
+            ),
+            height=lambda: Dimension(min=1, max=max(3, self._output.get_size().rows // 3)),
+            get_line_prefix=self._line_prefix,
+            dont_extend_height=True,
+            wrap_lines=True,
+        )
+
+    def _search_window(self) -> Window:
+        return Window(self._search, height=1, get_line_prefix=lambda line, wrapped: [("dim", "search in history: ")])
+
+    def _line_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        return [("bold", self._shown(PROMPT if line == wrapped == 0 else INDENT))]
+
+    # --- what they show
+
+    @property
+    def _width(self) -> int:
+        return self._output.get_size().columns - 1
+
+    def _text(self, style: str, text: str) -> StyleAndTextTuples:
+        """One line that fits."""
+        return [(style, cut(self._shown(text), self._width))] if text else []
+
+    def _lines(self, lines: Sequence[tuple[str, str]]) -> StyleAndTextTuples:
+        """Lines that fit, each of them a style and a text."""
+        found: StyleAndTextTuples = []
+        for style, text in lines:
+            found += [("", "\n")] if found else []
+            found += [(style, cut(self._shown(text), self._width))]
+        return found
+
+    def _rest(self) -> StyleAndTextTuples:
+        fragments = to_formatted_text(ANSI(self._renderer.partial_line))
+        return fragments if fragment_list_to_text(fragments).strip() else []
+
+    def _activity(self) -> StyleAndTextTuples:
+        return self._lines([("dim", line) for line in self._renderer.activity])
+
+    def _messages(self) -> StyleAndTextTuples:
+        return self._lines([("dim", _waits(entry)) for entry in self._waiting()])
+
+    def _question(self) -> StyleAndTextTuples:
+        found: StyleAndTextTuples = []
+        style = QUESTION if self._questions.takes_keys else "dim"
+        for choice in self._questions.choices:
+            found += [("", "\n")] if found else []
+            start = f"  {choice.key}  "
+            words = folded(self._shown(one_line(choice.option.name)), self._width - cells(start))
+            found += [(style, start), ("" if self._questions.takes_keys else "dim", f"\n{INDENT * 2} ".join(words))]
+        return found
+
+    def _unfolded(self) -> StyleAndTextTuples:
+        size = self._output.get_size()
+        rows = self._unfolding.rows(self._width, max(size.rows - OTHER_ROWS, 3))
+        return self._lines([(STYLES.get(style, ""), text) for style, text in rows])
+
+    def _menu(self) -> StyleAndTextTuples:
+        state = self._buffer.complete_state
+        return self._lines(_menu_lines(state)) if state and state.completions else []
+
+
+def _waits(entry: Waiting) -> str:
+    how = "goes into this turn" if entry.steering is not None else "queued"
+    return f"  {how}: {one_line(entry.message.text)}"
+
+
+def _menu_lines(state: CompletionState) -> list[tuple[str, str]]:
+    """The completions around the chosen one, with what is said of them in a column of its own."""
+    chosen = state.complete_index or 0
+    first = max(0, min(chosen - MENU_ROWS // 2, len(state.completions) - MENU_ROWS))
+    shown = list(enumerate(state.completions))[first : first + MENU_ROWS]
+    width = max(cells(completion.display_text) for _, completion in shown)
+    lines: list[tuple[str, str]] = []
+    for number, completion in shown:
+        text = completion.display_text
+        about = f"  {completion.display_meta_text}" if completion.display_meta_text else ""
+        style = "reverse" if number == state.complete_index else ""
+        lines.append((style, f"  {text}{' ' * (width - cells(text))}{about}"))
+    left = len(state.completions) - len(shown)
+    return [*lines, ("dim", f"  … {left} more")] if left else lines

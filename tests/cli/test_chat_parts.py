@@ -1,0 +1,274 @@
+"""What `crow chat` is made of, part by part: status line, messages and their files, history, what is printed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from crow.acp.wire import (
+    AvailableCommand,
+    CommandInput,
+    ConfigChoice,
+    ConfigOption,
+    ConfigOptionUpdate,
+    Cost,
+    CurrentModeUpdate,
+    ResourceLink,
+    UsageUpdate,
+)
+from crow.cli.chat import history as history_module
+from crow.cli.chat.completion import ChatCompleter
+from crow.cli.chat.history import ProjectHistory
+from crow.cli.chat.inline import LineBuffer, breaks_lines_anew
+from crow.cli.chat.messages import Message, Outbox, mentioned
+from crow.cli.chat.notify import attention_sequence
+from crow.cli.chat.status_line import Status
+from crow.cli.chat.transcript import Fold
+from crow.cli.chat.unfolding import Unfolding
+from crow.config.settings import ChatSettings
+
+# --- the status line
+
+
+def status(*, model: str = "local/qwen3-coder-30b", level: str = "high") -> Status:
+    found = Status()
+    found.starting = ""
+    modes = [ConfigChoice(name=mode, value=mode) for mode in ("ask", "edit", "plan", "auto")]
+    options = [
+        ConfigOption(id="mode", name="Mode", current_value="ask", options=modes),
+        ConfigOption(id="model", name="Model", current_value=model, options=[]),
+    ]
+    if level:
+        options.append(ConfigOption(id="thought_level", name="Thinking", current_value=level, options=[]))
+    found.take(ConfigOptionUpdate(config_options=options))
+    found.take(UsageUpdate(used=30_000, size=200_000, cost=Cost(amount=0.42, currency="USD")))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (80, "ask · local/qwen3-coder-30b · thinking high · 15% of 200k tokens · 0.42 USD"),
+        (72, "ask · qwen3-coder-30b · thinking high · 15% of 200k tokens · 0.42 USD"),
+        (60, "ask · qwen3-coder-30b · thinking high · 15% · 0.42 USD"),
+        (52, "ask · qwen3-coder… · thinking high · 15% · 0.42 USD"),
+        (40, "ask · qwen3-coder… · 15% · 0.42 USD"),
+        (25, "ask · 15% · 0.42 USD"),
+        (10, "ask · 15%…"),
+    ],
+)
+def test_the_status_line_fits(width: int, text: str) -> None:
+    assert status().text(width) == text
+    assert len(text) <= width
+
+
+def test_the_status_line_follows_the_session() -> None:
+    found = status(level="")
+    found.take(CurrentModeUpdate(current_mode_id="plan"))
+    assert found.text(80).startswith("plan · ")
+    assert found.mode_after("plan") == "auto"
+    assert found.mode_after("auto") == "ask"
+    assert found.mode_after("unheard of") == ""
+    found.next_mode = "auto"
+    found.elsewhere = "Zed is at work"
+    assert found.text(100).startswith("Zed is at work · plan → auto · local/")
+    assert Status().text(80) == "starting"
+
+
+# --- messages
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("nest.py", "a b.txt", "src/egg.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("see @nest.py", ["nest.py"]),
+        ("@nest.py, please", ["nest.py"]),
+        ("(@src/)? or @src/egg.py.", ["src", "src/egg.py"]),
+        ('both @"a b.txt" and @nest.py', ["a b.txt", "nest.py"]),
+        ("@nest.py#L3-7", ["nest.py#L3-7"]),
+        ("me@nest.py @nobody @ @pytest.fixture", []),
+        ("@nest.py and @nest.py", ["nest.py"]),
+    ],
+)
+def test_files_that_a_text_names(project: Path, text: str, names: list[str]) -> None:
+    text = text.replace("(@", "( @")
+    found = [link.uri for link in Message(text).attachments(str(project)) if isinstance(link, ResourceLink)]
+    assert found == [f"file://{project}/{name}".replace(" ", "%20") for name in names]
+
+
+def test_a_file_is_found_by_its_whole_path_and_from_home(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    assert len(mentioned(f"@{project}/nest.py @~/nest.py", "/")) == 2
+
+
+def test_what_is_attached_is_shown_and_comes_first(project: Path) -> None:
+    message = Message("look at @nest.py", (str(project / "a b.txt"), str(project / "nest.py")))
+    assert message.shown == "look at @nest.py [a b.txt] [nest.py]"
+    assert [getattr(link, "name", "") for link in message.attachments(str(project))] == ["a b.txt", "nest.py"]
+
+
+def test_the_outbox_keeps_the_order_and_holds_what_it_should() -> None:
+    changes: list[int] = []
+    outbox = Outbox(lambda: changes.append(1))
+    first, second = outbox.add(Message("first")), outbox.add(Message("second"))
+    outbox.put_first(Message("before"))
+    outbox.is_held = True
+    assert outbox.next() is None
+    outbox.is_held = False
+    assert outbox.next() == Message("before")
+    assert outbox.take_back() == Message("second")
+    assert not outbox.remove(second)
+    assert outbox.remove(first)
+    assert outbox.take_back() is None
+    assert len(changes) == 6
+
+
+# --- completion
+
+
+def completions(completer: ChatCompleter, text: str) -> list[str]:
+    async def collect() -> list[str]:
+        document = Document(text)
+        found = [one async for one in completer.get_completions_async(document, CompleteEvent())]
+        return [text[: len(text) + one.start_position] + one.text for one in found]
+
+    return asyncio.run(collect())
+
+
+def test_commands_are_offered_at_the_beginning_alone(project: Path) -> None:
+    completer = ChatCompleter(str(project))
+    completer.commands = [
+        AvailableCommand(name="init", description="x"),
+        AvailableCommand(name="unit", description="y", input=CommandInput(hint="z")),
+    ]
+    assert completions(completer, "/") == ["/init", "/unit "]
+    assert completions(completer, "/NI") == ["/init", "/unit "]
+    assert completions(completer, "/in") == ["/init"]
+    assert completions(completer, "a /in") == completions(completer, "/init x") == []
+
+
+def test_files_are_offered_wherever_they_are_meant(project: Path) -> None:
+    (project / "evil\nname").write_text("")
+    (project / 'quo"te').write_text("")
+    completer = ChatCompleter(str(project))
+    assert completions(completer, "@") == ['@"a b.txt" ', "@nest.py ", "@src/"]
+    assert completions(completer, 'x @"a ') == ['x @"a b.txt" ']
+    assert completions(completer, "x @EGG") == ["x @src/egg.py "]
+    assert completions(completer, "@src/e") == ["@src/egg.py "]
+    assert completions(completer, "me@ne") == completions(completer, "@nest.py ") == []
+
+
+def test_folders_elsewhere_are_completed_step_by_step(project: Path) -> None:
+    completer = ChatCompleter(str(project / "src"))
+    assert completions(completer, "@..") == ["@../"]
+    assert completions(completer, "@../n") == ["@../nest.py "]
+    assert completions(completer, f"@{project}/s") == [f"@{project}/src/"]
+    assert completions(completer, "@/no/such/place/") == []
+
+
+# --- history
+
+
+def entries(home: Path, folder: Path) -> list[str]:
+    return list(ProjectHistory(str(home), str(folder)).load_history_strings())
+
+
+def test_the_newest_entries_come_first_and_keep_their_lines(tmp_path: Path) -> None:
+    history = ProjectHistory(str(tmp_path / "home"), str(tmp_path))
+    for text in ("one", "two\nlines", "drei ö"):
+        history.append_string(text)
+    assert entries(tmp_path / "home", tmp_path) == ["drei ö", "two\nlines", "one"]
+    assert entries(tmp_path / "home", tmp_path / "home") == []
+
+
+def test_a_history_stays_small_and_survives_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "MOST_ENTRIES", 10)
+    history = ProjectHistory(str(tmp_path), str(tmp_path))
+    for number in range(25):
+        history.store_string(f"entry {number}")
+    history.store_string("x" * (history_module.LONGEST_ENTRY + 1))
+    assert entries(tmp_path, tmp_path) == [f"entry {number}" for number in range(24, 14, -1)]
+    (file,) = (tmp_path / "history").iterdir()
+    assert len(file.read_bytes().splitlines()) == 10
+    with file.open("ab") as damaged:
+        damaged.write(b'"half an ent')
+    assert entries(tmp_path, tmp_path)[0] == "entry 24"
+
+
+def test_without_a_place_for_it_there_is_no_history_and_no_error(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder")
+    history = ProjectHistory(str(tmp_path / "home"), str(tmp_path))
+    history.append_string("x")
+    assert history.get_strings() == ["x"]
+    assert entries(tmp_path / "home", tmp_path) == []
+
+
+# --- what is printed
+
+
+def test_lines_leave_the_buffer_when_they_are_whole_and_keep_their_style(tmp_path: Path) -> None:
+    with (tmp_path / "terminal").open("w") as terminal:
+        buffer = LineBuffer(terminal)
+        buffer.write("plain\n\x1b[0;1mbold ")
+        assert (buffer.take_lines(), buffer.rest) == ("plain\n", "\x1b[0;1mbold ")
+        buffer.write("goes on\nover the end\x1b[0m")
+        assert buffer.rest == "\x1b[0;1mover the end\x1b[0m"
+        assert buffer.take_lines() == "\x1b[0;1mbold goes on\x1b[0m\n"
+        assert buffer.rest == "\x1b[0;1mover the end\x1b[0m"
+        assert buffer.take_lines() == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "anew"),
+    [
+        ({"TERM": "xterm-256color"}, True),
+        ({"TERM": "xterm", "XTERM_VERSION": "XTerm(379)"}, False),
+        ({"TERM": "linux"}, False),
+        ({"TERM": "screen"}, False),
+        ({"TERM": "screen-256color", "TMUX": "/tmp/tmux-0/default"}, True),
+    ],
+)
+def test_which_terminals_break_lines_anew(environment: dict[str, str], anew: bool) -> None:
+    assert breaks_lines_anew(environment) == anew
+
+
+@pytest.mark.parametrize(
+    ("environment", "sequence"),
+    [
+        ({"TERM": "xterm"}, "\x1b]9;Crow asks: a⟨U+001B⟩b, c\x1b\\"),
+        ({"TERM": "xterm", "VTE_VERSION": "7600"}, "\x1b]777;notify;Crow;Crow asks: a⟨U+001B⟩b, c\x1b\\"),
+        ({"TERM": "tmux", "TMUX": "x"}, "\x1bPtmux;\x1b\x1b]9;Crow asks: a⟨U+001B⟩b, c\x1b\x1b\\\x1b\\\a"),
+    ],
+)
+def test_a_notification_says_what_is_asked_and_nothing_else(environment: dict[str, str], sequence: str) -> None:
+    words = "Crow asks: a\x1bb; c"
+    assert attention_sequence(ChatSettings(notify="desktop"), words, environment) == sequence
+    assert attention_sequence(ChatSettings(), words, environment) == "\a"
+    assert attention_sequence(ChatSettings(notify="off"), words, environment) == ""
+
+
+def test_what_is_unfolded_is_scrolled_and_turned() -> None:
+    unfolding = Unfolding()
+    unfolding.open([Fold("first", [("x", "")]), Fold("second", [(f"line {number}", "") for number in range(100)])])
+    texts = [text for _, text in unfolding.rows(80, 6)]
+    assert texts[0].startswith("second · 1-5 of 100 · ")
+    assert texts[1:] == [f"line {number}" for number in range(5)]
+    unfolding.scroll_to_end()
+    assert [text for _, text in unfolding.rows(80, 6)][-1] == "line 99"
+    unfolding.scroll(10)
+    unfolding.scroll_pages(-1)
+    assert [text for _, text in unfolding.rows(80, 6)][-1] == "line 95"
+    unfolding.turn(-5)
+    assert [text for _, text in unfolding.rows(80, 6)][1:] == ["x"]
+    unfolding.turn(1)
+    assert [text for _, text in unfolding.rows(4, 3)][1:] == ["line", " 0"]
