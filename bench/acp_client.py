@@ -277,10 +277,10 @@ def tree(pid):
     return out
 
 
-def cpu_seconds(pid):
+def cpu_seconds(pid, *, children=True):
     """CPU time of every thread of the tree, to the nanosecond (clock ticks would be as coarse as our start-up)."""
     total = 0
-    for p in tree(pid):
+    for p in tree(pid) if children else [pid]:
         try:
             for thread in os.listdir(f"/proc/{p}/task"):
                 with open(f"/proc/{p}/task/{thread}/schedstat") as f:

@@ -7,9 +7,11 @@ streaming). A figure is the median of the rounds. Exit status 1 if a target is m
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
+import pty
 import statistics
 import subprocess
 import sys
@@ -75,6 +77,7 @@ ROWS = [
     ("initialize_cpu_s", "CPU until `initialize` is answered", "s", None, "initialize_cpu_s"),
     ("session_ratio", "CPU until `session/new` is answered, in empty asyncio processes", "×", 2.8, None),
     ("session_new_cpu_s", "CPU until `session/new` is answered", "s", None, "session_new_cpu_s"),
+    ("chat_first_line_cpu_s", "CPU of `crow chat` itself until its input line is there", "s", 0.4, None),
     (
         "first_prompt_to_llm_s",
         "first prompt, right after `session/new` → model request",
@@ -149,6 +152,27 @@ def empty_process_cpu():
     return cpu
 
 
+def chat_first_line_cpu(crow, environment):
+    """Of the process that shows the input line, without the agent that it starts."""
+    master, slave = pty.openpty()
+    variables = {**os.environ, **environment, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [crow, "chat"], stdin=slave, stdout=slave, stderr=slave, env=variables, start_new_session=True
+    )
+    os.close(slave)
+    shown = b""
+    while "▸".encode() not in shown:
+        shown += os.read(master, 65536)
+    cpu = cpu_seconds(process.pid, children=False)
+    os.write(master, b"\x04")
+    with contextlib.suppress(OSError):  # how Linux says that the other side has closed
+        while os.read(master, 65536):
+            pass
+    process.wait()
+    os.close(master)
+    return cpu
+
+
 def http_stack_cpu():
     return float(subprocess.run([sys.executable, "-c", HTTP_STACK], capture_output=True, check=True, text=True).stdout)
 
@@ -184,6 +208,7 @@ def measure(options):
                     if stage == "start":
                         m["empty_cpu_s"] = empty_process_cpu()
                         m["http_stack_cpu_s"] = http_stack_cpu()
+                        m["chat_first_line_cpu_s"] = chat_first_line_cpu(options.crow, agent["env"])
                     if stage == "stream":
                         m["bare_cpu_s"] = bare_loop_cpu(options.port)
                     getattr(bench, stage)(agent, m)
