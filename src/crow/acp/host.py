@@ -98,6 +98,8 @@ class Host:
         self.ownership = Ownership(self, serve)
         self._keeper = Keeper()
         self._live: dict[str, _LiveSession] = {}
+        self._being_joined: set[Session] = set()
+        """Sessions that a face is about to join: they do not end, although the last of the others may leave."""
         self._sweeping: asyncio.Task[None] | None = None
         self._disks: WeakValueDictionary[str, Disk] = WeakValueDictionary()
         """Those of sessions that are being opened, by folder: one that hangs is not given ever more threads."""
@@ -160,9 +162,7 @@ class Host:
         session_id = request.session_id
         live = self._live.get(session_id)
         if live is not None and any(face is not (seat and seat.face) for face in live.session.faces.present):
-            if seat is not None:
-                live.session.faces.leave(seat.face)
-            return await self._join(live, request, client.capabilities, replay=replay, seen=seen)
+            return await self._join(live, request, client.capabilities, seat, replay=replay, seen=seen)
         roots = await self._roots(request)
         try:
             setup = await client.set_up()
@@ -208,16 +208,27 @@ class Host:
         live: _LiveSession,
         request: wire.LoadSessionRequest,
         capabilities: Capabilities,
+        seat: Seat | None,
         *,
         replay: bool,
         seen: Seen | None,
     ) -> Loaded:
+        """Called with the session's lock, so that one at a time joins. `seat` is given up for the new one."""
         session, ground = live
-        roots = await self._roots(request)
-        entry = await self._entry_of(session.id, ground)
-        await self._on_disk(roots[0], lambda: _same_folder(entry.cwd, roots[0]))
-        sink, face = await self._face(ground, capabilities)
-        session.faces.enter(face)
+        self._being_joined.add(session)
+        try:
+            roots = await self._roots(request)
+            entry = await self._entry_of(session.id, ground)
+            await self._on_disk(roots[0], lambda: _same_folder(entry.cwd, roots[0]))
+            sink, face = await self._face(ground, capabilities)
+            if seat is not None:
+                session.faces.leave(seat.face)
+            session.faces.enter(face)
+        finally:
+            self._being_joined.discard(session)
+            if not session.faces.present:  # all others have left meanwhile
+                self._live.pop(session.id, None)
+                await self.drop(session)
         if request.mcp_servers:
             left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
             sink.take(Notice("info", left_out))
@@ -304,7 +315,7 @@ class Host:
         """The face leaves at once; whether that was the last one, so that the session is to be closed."""
         session = seat.session
         session.faces.leave(seat.face)
-        if session.faces.present or self.find(session.id) is not session:
+        if session.faces.present or session in self._being_joined or self.find(session.id) is not session:
             return False
         del self._live[session.id]
         return True

@@ -109,7 +109,9 @@ class Sessions:
         seats = list(self._seats.values())
         self._seats.clear()
         last = [seat.session for seat in seats if self._host.leave(seat)]
-        await asyncio.gather(*(session.close() for session in last), return_exceptions=True)
+        # Whoever loads one of them at this moment waits until it is closed: it never has two histories.
+        closing = (self._closed(session, is_last=True) for session in last)
+        await asyncio.gather(*closing, return_exceptions=True)
 
     # --- opening
 
