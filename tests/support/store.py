@@ -93,6 +93,10 @@ PLACES = (Location("/p/a.py", 3), Location("/p/b.py"))
 ONE_OF_EACH: tuple[Event, ...] = (
     events.Remark("warning", "The sound cannot be heard by this model."),
     TurnStarted("t1"),
+    events.StateChanged("running", "t1", "an editor", ("an editor", "a terminal")),
+    events.TerminalSeen("terminal-1", "as far as it is"),
+    events.SteeringReceived("t1-m9", SENT),
+    events.SteeringLeftOver("info", "The turn ended before it was read.", "look", message_id="t1-m9"),
     UserSaid("t1-m1", SENT, (Text("look"), PICTURE, Audio("c291bmQ=", "audio/wav"))),
     ThoughtDelta("t1-m2", "hm", "local", "small", "reasoning"),
     ThoughtSealed("t1-m2", "local", "sig", redacted=True),

@@ -20,6 +20,7 @@ from crow.tools.write import Write
 from crow.turn.history_messages import PRUNED
 from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
 from crow.turn.subagent.subagents import MOST_AT_ONCE, Subagents
+from tests.support.recording import RecordingSink
 from tests.turn.talk import Someone, Talk
 
 TASK = "read the numbers"
@@ -138,9 +139,28 @@ def test_room_is_made_in_its_own_history(tmp_path):
     assert result_of(talk).text == "I have read it."
 
 
+class Lagging(RecordingSink):
+    """A sink that has room once each time when somebody waits for it, and then none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_awaited = False
+
+    @property
+    def has_room(self) -> bool:
+        has, self._is_awaited = self._is_awaited, False
+        return has
+
+    async def room(self) -> None:
+        self._is_awaited = True
+
+
 def test_a_client_that_does_not_keep_up_misses_steps_and_gets_the_end(tmp_path):
-    talk = talk_with_tasks(tmp_path, [reply(sends()), *to_subagent(reply("Done.")), reply("Ok.")])
-    talk.sink.has_room = False
+    steps = [reply(Call("read", {"path": "a.txt"})), reply("Done.")]  # a first step is shown at once
+    talk = talk_with_tasks(tmp_path, [reply(sends()), *to_subagent(*steps), reply("Ok.")])
+    talk.journal.unsubscribe(talk.sink)
+    talk.sink = Lagging()
+    talk.journal.subscribe(talk.sink)
     asyncio.run(talk.turn("Go."))
     assert talk.of(events.CallProgressed) == []
     assert result_of(talk).ok
