@@ -10,7 +10,7 @@ import pytest
 from tests.support.able_to_fail import METHODS, Reader
 
 HERE = Path(__file__).parent
-RELIES_ON_HELPERS = 0.12
+RELIES_ON_HELPERS = 0.25
 """The most of the tests, as a part of all, that fail through what a helper checks and not by themselves."""
 
 
