@@ -167,7 +167,8 @@ class Host:
         try:
             setup = await client.set_up()
         except SetupNeeded:
-            await self._check_elsewhere(session_id)  # where there is a model
+            if live is None:
+                await self._check_elsewhere(session_id)  # where there is a model
             raise
         entry = await self._stored(session_id, roots[0])
         if live is not None:
