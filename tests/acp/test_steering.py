@@ -328,10 +328,25 @@ def test_a_cancel_in_the_same_write(open_editor, first):
         {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": crow.session_id}},
     ]
     crow.send(*(messages if first == "steer" else reversed(messages)))
-    assert "ending" in refused(steer)
+    refused(steer)
     assert prompt.answer() == {"stopReason": "cancelled"}
     assert crow.prompt("go on") == ENDED
     assert counts(crow) == [0, 0]
+
+
+def test_what_comes_while_a_turn_ends_is_welcome_as_a_prompt_once_it_was_refused(open_editor):
+    """A client sends it again at once: by then the turn is over."""
+    crow = open_editor(script=DONE)
+    crow.new_session()
+    for number in range(20):
+        prompt = crow.start_prompt(f"prompt {number}")
+        crow.wait_for(lambda message, id=f"t{2 * number + 1}-m2": id in json.dumps(message), "the last words")
+        steer = crow.steer(f"note {number}").answer()
+        if steer["outcome"] == "promptRequired":
+            assert crow.prompt(f"note {number}") == ENDED
+        assert prompt.answer() == ENDED
+        if steer["outcome"] == "injected":
+            assert crow.prompt("so that turns are counted alike") == ENDED
 
 
 def test_what_the_model_got_before_it_failed_is_in_the_history_and_not_left_over(open_editor):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from crow.errors import CrowError, ModelRejected, NothingToSteer, StorageFailed, TurnCancelled, TurnRunning
+from crow.errors import CrowError, ModelRejected, StorageFailed, TurnCancelled, TurnRunning
 from crow.events import (
     BackgroundEnded,
     CommandGiven,
@@ -41,7 +41,7 @@ from crow.session.servers import Servers
 from crow.tools.background import end_of, shown_at_end
 from crow.tools.terminal import show_raw
 from crow.turn.context import TurnContext
-from crow.turn.steering import ENDING, SEND_AS_PROMPT, Steering
+from crow.turn.steering import Steering, nothing_to_steer
 from crow.workspace.base import TerminalExit
 from crow.workspace.terminals import BackgroundCommand, Terminals
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NO_TURN = "No turn is running in this session."
 COMMAND = "What is running is a command of Crow's own, which takes no messages."
 
 
@@ -98,8 +97,8 @@ class RunningTurn:
     async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
         """Puts a message into the turn. Its id, once it is stored; NothingToSteer if the turn does not take it."""
         await self.steering.decided()
-        if self.cancelling:
-            self.steering.refuse(ENDING)
+        if self.cancelling or self.steering.is_closed:
+            await self.ended()  # so that the message is welcome as a prompt once it is refused
         message = self.steering.accept(sent)
         if face is not None:
             face.known.messages.add(message.message_id)
@@ -304,7 +303,7 @@ class Session:
         where the model gets it.
         """
         if self._turn is None or self._turn.over:
-            raise NothingToSteer(NO_TURN, remedy=SEND_AS_PROMPT)
+            raise nothing_to_steer()
         return await self._turn.steer(sent, face)
 
     def cancel(self) -> None:

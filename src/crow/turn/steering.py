@@ -15,8 +15,8 @@ from crow.events import Sent, SentText, SteeringLeftOver
 from crow.messages import StopReason
 from crow.visible import one_line
 
+NO_TURN = "No turn is running in this session."
 SEND_AS_PROMPT = "Send it as a prompt."
-ENDING = "The turn is ending and takes no further message."
 LEFT_OVER = "The turn ended before the model got this message. Send it again if you still want it."
 
 
@@ -38,9 +38,11 @@ class Steering:
         self._turn_id = turn_id
         self._accepted = 0
         self._waiting: deque[Steered] = deque()
-        self._refusal = ENDING
-        """Why nothing is accepted; empty while messages are."""
+        self._refusal = ""
+        """Why nothing is accepted for now; empty if messages are."""
         self._decided = asyncio.Event()
+        self.is_closed = False
+        """The turn ends: nothing more is accepted."""
 
     def open(self) -> None:
         """The model answers this turn: from now on messages are accepted."""
@@ -48,7 +50,7 @@ class Steering:
         self._decided.set()
 
     def refuse(self, why: str) -> None:
-        """Nothing is accepted from now on. What waits already is still taken in."""
+        """Crow answers this turn: nothing is accepted, unless it turns out that the model does."""
         self._refusal = why
         self._decided.set()
 
@@ -57,9 +59,9 @@ class Steering:
         await self._decided.wait()
 
     def accept(self, sent: Sequence[Sent]) -> Steered:
-        """NothingToSteer if no message is accepted now."""
-        if self._refusal:
-            raise NothingToSteer(self._refusal, remedy=SEND_AS_PROMPT)
+        """NothingToSteer if the turn takes no message now."""
+        if self.is_closed or self._refusal:
+            raise nothing_to_steer(NO_TURN if self.is_closed else self._refusal)
         self._accepted += 1
         message = Steered(f"{self._turn_id}-s{self._accepted}", tuple(sent))
         self._waiting.append(message)
@@ -82,14 +84,22 @@ class Steering:
         one that was cut short does not."""
         if self._waiting and stop_reason is StopReason.END_TURN:
             return False
-        self.refuse(ENDING)
+        self._close()
         return True
 
     def close(self) -> list[SteeringLeftOver]:
         """The turn is over: the messages that the model did not get."""
-        self.refuse(ENDING)
+        self._close()
         waiting, self._waiting = self._waiting, deque()
         return [left_over(*message) for message in waiting]
+
+    def _close(self) -> None:
+        self.is_closed = True
+        self._decided.set()
+
+
+def nothing_to_steer(why: str = NO_TURN) -> NothingToSteer:
+    return NothingToSteer(why, remedy=SEND_AS_PROMPT)
 
 
 def left_over(message_id: str, sent: Sequence[Sent]) -> SteeringLeftOver:
