@@ -605,6 +605,31 @@ def test_the_same_call_may_be_what_was_asked_for(open_editor):
     assert reads == 8
 
 
+# --- from another process
+
+
+def test_from_a_client_that_has_joined_from_another_process(open_editor):
+    """The one whose prompt it is shows the message where the model gets it; both are told what is left over."""
+    crow, prompt = at_work(open_editor, reply(WAITING) + HANGING, capabilities=NOTICES)
+    other = open_editor(folder=crow.folder, capabilities=NOTICES)
+    other.load_session(crow.session_id)
+    assert injected(other.steer(TEXT)) == "t1-s1"
+    go(crow)
+    crow.wait_for_text("Once")
+    assert counts(crow) == [0, 1]
+    said = [update for update in crow.updates if update["sessionUpdate"] == "user_message_chunk"]
+    assert [(update["messageId"], update["content"]["text"]) for update in said] == [("t1-s1", TEXT)]
+    left = injected(other.steer("Too late."))
+    other.cancel()
+    assert prompt.answer() == left_over("cancelled", (left, "Too late."))
+    for one in (crow, other):
+        one.wait_for(
+            lambda message: "Too late." in json.dumps(message.get("params", {}).get("update", {})), "the notice"
+        )
+    assert TEXT not in json.dumps(other.updates), "no echo"
+    other.request("session/close", {"sessionId": crow.session_id})
+
+
 # --- killed
 
 
@@ -635,6 +660,23 @@ def test_killed_after_it_was_accepted_it_is_told_as_left_over(killed):
     assert [u for u in crow.updates if u["sessionUpdate"] == "user_message_chunk" and u["messageId"] == "t1-s1"] == []
     assert crow.prompt("go on") == ENDED
     assert counts(crow)[-1] == 0
+
+
+def test_killed_while_others_watch_they_are_told_what_is_left_over(tmp_path, open_editor):
+    script = reply(WAITING, when="write it") + DONE  # which the other one plays from its beginning
+    victim = Editor(tmp_path / "killed", script=script, environment=AUTO)
+    try:
+        begin_work(victim)
+        other = open_editor(folder=victim.folder, capabilities=NOTICES)
+        other.load_session(victim.session_id)
+        id = injected(other.steer(TEXT))
+    finally:
+        victim.kill()
+    other.wait_until(lambda: any("cut off" in notice for notice in other.notices), "the end of the turn")
+    [left] = [update for update in other.updates if update.get("description") == TEXT]
+    assert left["_meta"] == {"steering": {"leftOver": [{"messageId": id, "text": TEXT}]}}
+    assert other.prompt("go on") == ENDED
+    assert counts(other)[-1] == 0
 
 
 def test_killed_after_the_model_got_it_it_is_in_the_history(killed):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from crow.events import BackgroundEnded, Event, Notice, TurnEnded, TurnStarted
+from crow.events import BackgroundEnded, Event, Notice, SteeringLeftOver, TurnEnded, TurnStarted
 from crow.session.faces.face import FaceSink
 from crow.session.faces.feed import play
 from crow.session.recovery import CUT_OFF, turn_number
@@ -35,6 +35,9 @@ async def show_missed(sink: FaceSink, past: Sequence[Event], seen: Seen) -> None
 
 async def _show_part(sink: FaceSink, turn: Sequence[Event]) -> None:
     await sink.replay([item for item in replayed(turn) if isinstance(item, PastCall)], in_turn=True)
+    for event in turn:
+        if isinstance(event, SteeringLeftOver):
+            sink.take(event)
     ended = next((event for event in turn if isinstance(event, TurnEnded)), TurnEnded("", None, CUT_OFF))
     if ended.error:
         sink.take(Notice("warning", ended.error))
