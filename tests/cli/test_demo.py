@@ -156,6 +156,24 @@ Took back the turn “/plan Make the search faster”. The model no longer knows
 As before: `nest.py`.
 """
 
+JOINED = """\
+▸ Then remove the build folder.
+
+? Permission needed: rm -rf build
+  REASON
+  y  Allow once
+  a  Allow `rm -rf build` for this session
+  p  Allow `rm -rf build` in this project
+  n  Reject
+  → Allow once (answered in the second window)
+
+i Allowed in second-window: rm -rf build
+
+✓ rm -rf build · exit 0 · TIME
+
+Gone. Two processes show this turn: one asked, the other answered, and neither missed a word.
+"""
+
 
 def without_chance(output: str, folder: Path) -> str:
     """The same on every machine: no times, no name of the throw-away folder, and no reasons, which are not ours."""
@@ -179,14 +197,17 @@ def test_the_whole_show_without_a_terminal(tmp_path: Path) -> None:
     assert REFUSED in shown
     assert PLANNED in shown
     assert TAKEN_BACK in shown
+    assert JOINED in shown
     for line in (
+        "i The second window: 6 prompts, 10 messages and 12 calls came back",
+        "; then the question, and the same reply.\n",
         "? Permission needed: Read DEMO/team/style.md",
         "✓ Read DEMO/team/style.md · 3 lines",
         "! demo answered 503 (Service Unavailable): the model is overloaded. Trying again",
         "✗ demo answered 401 (Unauthorized): invalid api key.",
         "over the hills and\n\n■ cancelled",
         "\nWhat the model said  ",
-        f"i {len(SCENES)} prompts, 15 messages and 11 calls came back",
+        f"i {len(SCENES)} prompts, 16 messages and 12 calls came back",
         "the mode is still `edit`.\n\n▸ Where were we?\n\nYou took back the faster search",
         f"run once more without Crow?\n{'─' * 52}\n\n{TESTS_PASS}",
         f"  {CROW} login\n",
@@ -230,6 +251,27 @@ def test_tests_that_fail_in_the_end_are_exit_code_1(tmp_path: Path) -> None:
     assert "✓ Edit nest.py" in said.stdout
     assert "✗ python3 test_nest.py · exit 1 · " in said.stdout.partition("run once more without Crow?")[2]
     assert os.listdir(folder) == []
+
+
+def test_a_second_window_that_cannot_join_ends_the_show_with_the_reason(tmp_path: Path) -> None:
+    folder = temporary(tmp_path)
+    change = """async def load_session(self, session_id, cwd): raise demo.CrowError("no such door")"""
+    lonely = program(tmp_path, f"{change}\ndemo.RemoteAgent.load_session = load_session")
+
+    said = subprocess.run(
+        [lonely, "demo"],
+        env=environment(tmp_path, TMPDIR=str(folder)),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+
+    assert (said.returncode, said.stderr) == (1, "crow: no such door\n")
+    shown = said.stdout.partition("▸ Then remove the build folder.")[2]
+    assert "  → cancelled\n\n✗ rm -rf build · interrupted" in shown
+    assert shown.splitlines()[-1].startswith("■ cancelled")
+    assert os.listdir(folder) == []
+    assert processes_in(folder) == []
 
 
 def program(user: Path, change: str, module: str = "demo") -> str:

@@ -14,11 +14,13 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crow.acp.client import AgentFailed, RemoteAgent, start_agent
+from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import (
     AgentMessageChunk,
     ContentToolContent,
     PermissionOption,
+    RequestPermissionRequest,
+    StateNotification,
     TextContent,
     ToolCall,
     Update,
@@ -41,6 +43,7 @@ from crow.cli.render_conversation import (
 )
 from crow.cli.render_screen import BOLD, CODE, DIM, Screen
 from crow.cli.terminal import keyboard_of
+from crow.errors import CrowError
 from crow.timeouts import timeout
 
 COUNTDOWN = 1.0
@@ -58,6 +61,8 @@ class Scene(NamedTuple):
     """The kinds of options that the demo chooses if the person does not, question by question."""
     cancel_at: str = ""
     """The words after which the demo cancels the turn."""
+    is_joined: bool = False
+    """Whether a second window joins the turn once it asks, and answers in the place of the first."""
 
 
 INTRODUCTION = (
@@ -73,6 +78,7 @@ SCENES = (
     Scene("Reading outside the folder asks first", "Does it follow the team's style guide?", answers=("allow_once",)),
     Scene("Plan mode: nothing is changed before you agree", "/plan Make the search faster", answers=("allow_always",)),
     Scene("Second thoughts: the last turn is taken back, its changes to files included", "/undo"),
+    Scene("Two windows on one turn: asked here, answered there", "Then remove the build folder.", is_joined=True),
     Scene("A command of Crow's own: what fills the model's window", "/context"),
     Scene("The provider fails: Crow says so and tries again", "Are you still there?"),
     Scene("A failure that cannot be mended ends the turn, with the reason", "And with a wrong key?"),
@@ -100,7 +106,8 @@ async def _play() -> int:
             folder = os.path.realpath(made)
             project = renderer.folder = furnish(folder, with_tempo=screen.live)
             log_to_file(os.path.join(folder, "crow"))
-            person = ScriptedPerson(renderer, is_watched=screen.live)
+            second = SecondWindow(project, environment(folder))
+            person = ScriptedPerson(renderer, second, is_watched=screen.live)
             async with start_agent(AGENT, person, environment=environment(folder)) as agent:
                 session = (await agent.new_session(project)).session_id
                 for number, scene in enumerate(SCENES, start=1):
@@ -159,11 +166,12 @@ def _say_what_next(screen: Screen) -> None:
 class ScriptedPerson(RenderingClient):
     """Says what is in the scene, and cancels where it says so."""
 
-    def __init__(self, renderer: Renderer, *, is_watched: bool) -> None:
+    def __init__(self, renderer: Renderer, second: "SecondWindow", *, is_watched: bool) -> None:
         terminal = keyboard_of(sys.stdout) if is_watched else None
         keyboard = Keyboard(terminal) if terminal is not None else None
         self._answers = _DemoAnswers(renderer, keyboard)
         super().__init__(renderer, self._answers)
+        self._second = second
         self._is_watched = is_watched
         self._cancel_at = self._heard = ""
         self._heard_enough = asyncio.Event()
@@ -181,17 +189,24 @@ class ScriptedPerson(RenderingClient):
 
     async def play(self, scene: Scene, agent: RemoteAgent, session: str) -> None:
         self._answers.kinds = list(scene.answers)
+        self._answers.is_asked = asyncio.Event()
         self._cancel_at, self._heard, self._heard_enough = scene.cancel_at, "", asyncio.Event()
         await self._pause()
         self.renderer.prompt(scene.prompt)
         self.renderer.begin_turn()
-        cancelling = asyncio.create_task(self._cancel_when_heard(agent, session))
+        beside = [asyncio.create_task(self._cancel_when_heard(agent, session))]
+        if scene.is_joined:
+            beside.append(asyncio.create_task(self._join_when_asked(agent, session)))
         try:
             self.renderer.stop(await agent.prompt(session, scene.prompt))
+            if scene.is_joined:
+                self.renderer.mark("i", await self._second.experience(self._heard), DIM)
         except AgentFailed as error:
             self.renderer.fail(str(error))
         finally:
-            cancelling.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
 
     def update(self, update: Update) -> None:
         if self._replay is not None:
@@ -208,6 +223,17 @@ class ScriptedPerson(RenderingClient):
         await self._pause()
         agent.cancel(session)
 
+    async def _join_when_asked(self, agent: RemoteAgent, session: str) -> None:
+        await self._answers.is_asked.wait()
+        try:
+            await self._second.stay(session)
+        except CrowError as error:
+            self._second.fail(error)
+            agent.cancel(session)  # nobody else answers its question
+
+    def why_withdrawn(self) -> str:
+        return self._second.answer or super().why_withdrawn()
+
     async def _pause(self) -> None:
         if self._is_watched:
             await asyncio.sleep(PAUSE)
@@ -218,6 +244,8 @@ class _DemoAnswers:
 
     def __init__(self, renderer: Renderer, keyboard: Keyboard | None) -> None:
         self.kinds: list[str] = []
+        """The answers of the scene; without any, somebody else is waited for."""
+        self.is_asked = asyncio.Event()
         self._renderer = renderer
         self._keyboard = keyboard
 
@@ -225,6 +253,9 @@ class _DemoAnswers:
         return self._keyboard.listening() if self._keyboard else contextlib.nullcontext()
 
     async def choose(self, choices: Sequence[Choice]) -> Answer:
+        self.is_asked.set()
+        if not self.kinds:
+            await asyncio.Future[None]()  # until the question is withdrawn, as it is answered elsewhere
         kind = self.kinds.pop(0) if len(self.kinds) > 1 else self.kinds[0]
         option = next(choice.option for choice in choices if choice.option.kind == kind)
         if self._keyboard is not None:
@@ -234,6 +265,56 @@ class _DemoAnswers:
                 async with timeout(COUNTDOWN):
                     return _said_otherwise(await self._keyboard.choose(choices), option)
         return option, f"{option.name} (the demo answered by itself)"
+
+
+class SecondWindow(Client):
+    """Another client, with a process of its own: it joins the session while a turn runs, and answers its question."""
+
+    def __init__(self, folder: str, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._replay = _Replay()
+        self._heard = ""
+        self._has_loaded = asyncio.Event()
+        self._turn_end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answer = ""
+        """What was answered here, in words."""
+
+    async def stay(self, session: str) -> None:
+        """Joins the session, until it is cancelled."""
+        window = start_agent(
+            AGENT, self, environment=self._environment, name="second-window", on_state=self._state_changed
+        )
+        async with window as agent:
+            await agent.load_session(session, self._folder)
+            self._has_loaded.set()
+            raise await agent.gone()
+
+    def fail(self, error: CrowError) -> None:
+        if not self._turn_end.done():
+            self._turn_end.set_exception(error)
+
+    async def experience(self, heard: str) -> str:
+        """What was shown here, in words, once the turn has ended; `heard` is what the first window was told of it."""
+        await self._turn_end
+        same = "the same reply" if self._heard == heard else f"another reply: {self._heard}"
+        return f"The second window: {self._replay.in_words()}; then the question, and {same}."
+
+    def update(self, update: Update) -> None:
+        if not self._has_loaded.is_set():
+            self._replay.take(update)
+        elif isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContent):
+            self._heard += update.content.text
+
+    async def permit(self, request: RequestPermissionRequest) -> str | None:
+        await self._has_loaded.wait()
+        option = next(option for option in request.options if option.kind == "allow_once")
+        self.answer = f"{option.name} (answered in the second window)"
+        return option.option_id
+
+    def _state_changed(self, state: StateNotification) -> None:
+        if self.answer and state.state == "idle" and not self._turn_end.done():
+            self._turn_end.set_result(None)
 
 
 def _said_otherwise(answer: Answer, expected: PermissionOption) -> Answer:
