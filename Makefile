@@ -46,7 +46,10 @@ conformance: compiled ## show each rule of the protocol, with real clients too (
 
 soak: compiled ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
 	@export CROW_COLD_STARTS=1; $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 1800 || exit 1; \
-	CROW_STEERING_SEEDS=500 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/acp/test_steering_wires.py || exit 1; for seed in 1 2 3; do \
+	CROW_STEERING_SEEDS=500 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/acp/test_steering_wires.py || exit 1; \
+	CROW_FACES_SEEDS=200 CROW_FACES_ROUNDS=500 \
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/session/test_faces.py tests/session/test_faces_files.py tests/acp/test_faces.py || exit 1; \
+	for seed in 1 2 3; do \
 		CROW_POLICY_MUTANTS=40000 CROW_POLICY_SEED=$$seed CROW_HOSTILE_SEED=$$seed CROW_HOSTILE_LINES=50000 \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/policy/test_differential.py tests/policy/test_time.py tests/acp/test_hostile.py \
 			tests/acp/test_cancel.py tests/acp/test_exits.py tests/workspace/test_terminal.py || exit 1; \
@@ -60,6 +63,8 @@ soak: compiled ## the long runs: many more hostile lines, edits, shell lines, ki
 		$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/tools/test_races.py || exit 1; \
 		CROW_KILLS=200 CROW_KILLS_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/acp/test_kill.py || exit 1; \
+		CROW_KILLS=60 CROW_KILLS_SEED=$$seed \
+		$(BIN)/python -m pytest -q --timeout 3600 tests/acp/test_attach.py || exit 1; \
 	done
 
 bench: compiled ## measure speed and memory against the targets
