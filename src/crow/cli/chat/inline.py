@@ -5,6 +5,7 @@ erased, printed and drawn in one moment is sent in one piece, so that nothing fl
 """
 
 import asyncio
+import contextlib
 import io
 import os
 import re
@@ -74,7 +75,8 @@ class InlineOutput(Vt100_Output):
 
     def flush(self) -> None:
         if not self.is_held:
-            super().flush()
+            with contextlib.suppress(OSError):  # the terminal is gone, which is noticed where it is read
+                super().flush()
 
     def disable_bracketed_paste(self) -> None:
         """Not between two pictures: a paste that comes in that moment would be taken for typing."""
