@@ -342,3 +342,25 @@ def test_a_command_in_one_clients_terminal_is_text_elsewhere_and_ends_with_that_
     assert not [block for block in shown if isinstance(block, dict) and block.get("type") == "terminal"]
     browser.close()
     host.close()
+
+
+def test_a_command_is_as_wide_as_the_client_shows_it_whose_prompt_it_is(editors):
+    turn = reply(run("stty size <&1")) + reply(say("So wide."))
+    owner = editors.start("owner", turn * 6, environment={"CROW_MODE": "auto"})
+    session = owner.new_session()
+    watcher = editors.start("watcher", environment={"CROW_MODE": "auto"})
+    watcher.load_session(session)
+
+    def width_for(editor: Editor, meta: Any) -> str:
+        before = set(owner.tool_calls())
+        editor.request("session/prompt", {**editor.prompt_params("how wide?", session=session), "_meta": meta})
+        [new] = [call for id, call in owner.tool_calls().items() if id not in before]
+        [shown] = new["content"]
+        return shown["content"]["text"].split()[2]  # behind the fence and the number of lines
+
+    assert [width_for(owner, {"crow": {"columns": 97}}), width_for(watcher, {"crow": {"columns": 81}})] == ["97", "81"]
+    assert width_for(watcher, {"crow": {"columns": 30}}) == "72", "the model reads it too"
+    for nothing in (None, {"crow": {"columns": -7}}, {"crow": "x", "columns": 80}):
+        assert width_for(watcher, nothing) == "120"
+    watcher.close()
+    owner.close()

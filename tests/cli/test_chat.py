@@ -349,6 +349,14 @@ def test_a_question_is_stopped_with_its_turn(tmp_path: Path) -> None:
         assert "  → cancelled" in window.text
 
 
+def test_a_command_is_told_how_wide_its_output_is_shown(tmp_path: Path) -> None:
+    play(tmp_path, f"{run_command('stty size <&1')}", DONE)
+    with chat(tmp_path, "--mode", "auto", columns=90, status="auto") as window:
+        window.type("how wide?")
+        window.press("enter")
+        window.wait_until("│ 40 86")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_everything_tidy(tmp_path: Path, number: signal.Signals) -> None:
     play(tmp_path, WAIT)

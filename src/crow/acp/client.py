@@ -215,9 +215,12 @@ class RemoteAgent:
         answer = await self._request_soon("session/set_config_option", request, SetConfigOptionResponse)
         return answer.config_options
 
-    async def prompt(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> str:
-        """Plays one turn and returns why it stopped. `further` is what goes with the text, such as attachments."""
-        request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text), *further])
+    async def prompt(self, session_id: str, text: str, further: Sequence[ContentBlock] = (), columns: int = 0) -> str:
+        """Plays one turn and returns why it stopped. `further` is what goes with the text, such as attachments;
+        `columns` is how wide the output of commands is shown, if that is known."""
+        prompt = [TextContent(text=text), *further]
+        meta = {"crow": {"columns": columns}} if columns else None
+        request = PromptRequest(session_id=session_id, prompt=prompt, meta=meta)
         result = await self._request("session/prompt", request, msgspec.Raw)
         try:
             response = msgspec.json.decode(result, type=PromptResponse)

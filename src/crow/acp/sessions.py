@@ -228,6 +228,7 @@ class Sessions:
         seat = self._find(request.session_id)
         self._host.ownership.check_accepts_turns()
         sent = _sent_by(request)
+        seat.face.known.columns = wire.columns_in(request.meta)
         with errors_as_answers():
             turn = seat.session.start_turn(sent, seat.face)
         pending.on_cancel = turn.cancel

@@ -11,6 +11,9 @@ import msgspec
 from crow.lines import LONGEST_LINE
 
 PROTOCOL_VERSION = 1
+NARROWEST, WIDEST = 72, 240
+"""Columns of a command's terminal, whatever a client shows: the model reads the output too, and programs cut what does
+not fit."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -427,6 +430,16 @@ ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | Embedd
 class PromptRequest(Wire, frozen=True):
     session_id: str
     prompt: list[ContentBlock]
+    meta: Any = msgspec.field(name="_meta", default=None)
+
+
+def columns_in(meta: object) -> int:
+    """How wide commands shall write for the client that sends a prompt; 0 if it does not say."""
+    match meta:
+        case {"crow": {"columns": int(columns)}} if columns > 0:
+            return min(max(columns, NARROWEST), WIDEST)
+        case _:
+            return 0
 
 
 class PromptFacts(Wire, frozen=True):

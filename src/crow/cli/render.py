@@ -13,6 +13,7 @@ from crow.acp import wire
 from crow.cli.render_calls import (
     APART,
     LONGEST_LINE,
+    OUTPUT_BORDER,
     PlanShown,
     RunningCall,
     brought,
@@ -296,13 +297,19 @@ class Renderer:
             self._line("  ", DIM, (line, DIM))
         self._more(title, most, [(f"  {line}", DIM) for line in lines])
 
+    @property
+    def output_columns(self) -> int:
+        """How wide a line of a command's output can be to be shown in one; 0 if any can."""
+        width = self._screen.width
+        return width - cells(OUTPUT_BORDER) if width else 0
+
     def _output(self, title: str, lines: list[str]) -> None:
         """The end of it, where programs say how it went."""
         if len(lines) > OUTPUT_LINES:
             before = counted(len(lines) - OUTPUT_LINES, "line")
-            self._left_out(f"  │ … {before} before", title, [(f"  {line}", PLAIN) for line in lines])
+            self._left_out(f"{OUTPUT_BORDER}… {before} before", title, [(f"  {line}", PLAIN) for line in lines])
         for line in lines[-OUTPUT_LINES:]:
-            self._code("  │ ", cut(line, LONGEST_LINE), DIM)
+            self._code(OUTPUT_BORDER, cut(line, LONGEST_LINE), DIM)
 
     def _diff(self, change: wire.DiffToolContent, most: int) -> None:
         size, lines = shown_diff(change)
@@ -367,7 +374,7 @@ class Renderer:
                     code = fenced(item)
                     if code and not is_titled(code, title):
                         for line in code:
-                            self._code("  │ ", line, CODE)
+                            self._code(OUTPUT_BORDER, line, CODE)
                     elif not code:
                         self._details(title, text_lines([item]), most=20)
                 case wire.TerminalToolContent():

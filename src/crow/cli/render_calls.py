@@ -182,6 +182,8 @@ def _step(text: str, status: str) -> Step:
 
 # --- calls that are running, and what the live line says of them
 
+OUTPUT_BORDER = "  │ "
+"""Stands before each line of a command's output."""
 LIVE_LINES = 6
 """Lines of what a running command prints, or of a subagent's steps: the last ones."""
 FEWEST_LINES = 2
@@ -234,7 +236,7 @@ def live_lines(calls: Collection[RunningCall], label: str) -> list[str]:
 
 
 def _last_lines(call: RunningCall, most: int) -> list[str]:
-    return [f"  │ {line}" for line in text_lines(call.content)[-most:]]
+    return [f"{OUTPUT_BORDER}{line}" for line in text_lines(call.content)[-most:]]
 
 
 # --- what a call brought

@@ -160,7 +160,9 @@ async def _run_for_person(task: RunRequest) -> int:
                 renderer.begin_turn()
                 with interrupts.cancel(agent, session):
                     try:
-                        stop_reason = await agent.prompt(session, task.prompt, task.further)
+                        stop_reason = await agent.prompt(
+                            session, task.prompt, task.further, columns=renderer.output_columns
+                        )
                     finally:
                         answer.end()
                 renderer.stop(stop_reason, agent.left_open)

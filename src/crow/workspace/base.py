@@ -189,11 +189,16 @@ class Workspace(Protocol):
         ...
 
 
+COLUMNS = "COLUMNS"
+"""The variable that tells a command how wide its terminal is."""
+
+
 class Commands(Protocol):
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         """Starts a shell line. Raises WorkspaceError, with nothing left to release, if that fails.
 
-        `environ` is laid over the environment that commands have anyway; `output_limit` is in bytes.
+        `environ` is laid over the environment that commands have anyway; COLUMNS in it is how wide the terminal is.
+        `output_limit` is in bytes.
         """
         ...
 

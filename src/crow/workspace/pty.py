@@ -22,7 +22,7 @@ import os
 import termios
 from collections.abc import Mapping, Sequence
 
-COLUMNS, ROWS = 120, 40
+DEFAULT_COLUMNS, ROWS = 120, 40
 
 ON_A_TERMINAL = {"TERM": "xterm-256color", "PYTHONUNBUFFERED": "1", "BUILDKIT_PROGRESS": "plain"}
 """Variables of a command that writes to a terminal. Docker's build would show what each step prints only until that
@@ -106,7 +106,7 @@ class Pseudoterminal(Channel):
             self._control = -1
 
 
-def open_channel(*, takes_input: bool = False) -> Channel:
+def open_channel(*, columns: int = DEFAULT_COLUMNS, takes_input: bool = False) -> Channel:
     """A pseudo-terminal, or what takes its place. OSError if there are no descriptors left."""
     try:
         master, slave = os.openpty()
@@ -114,7 +114,7 @@ def open_channel(*, takes_input: bool = False) -> Channel:
         reader, writer = os.pipe()
         return Channel(reader, (writer,))
     try:
-        termios.tcsetwinsize(slave, (ROWS, COLUMNS))
+        termios.tcsetwinsize(slave, (ROWS, columns))
         _set_modes(slave, echoes=takes_input)
         if not takes_input:
             os.write(master, _LEAVES)

@@ -13,11 +13,11 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
-from crow.workspace.base import TerminalExit, TerminalOutput
+from crow.workspace.base import COLUMNS, TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
 from crow.workspace.keeper import Request
 from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled, kill_marked
-from crow.workspace.pty import Channel, open_channel
+from crow.workspace.pty import DEFAULT_COLUMNS, Channel, open_channel
 from crow.workspace.terminal_recording import Recording
 from crow.workspace.terminals import OutputFolder, remove_left_behind
 
@@ -56,7 +56,7 @@ class LocalCommands:
         mark = os.urandom(8).hex()
         arguments = [os.fsencode(word) for word in (await self._shell(), "-c", command)]
         try:
-            channel = open_channel(takes_input=self._takes_input())
+            channel = open_channel(columns=int(environ.get(COLUMNS, DEFAULT_COLUMNS)), takes_input=self._takes_input())
             variables = {**self._seen_on(channel), **environ, "PWD": cwd, MARK: mark}
             encoded = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
             terminal = LocalTerminal(mark, channel, self._folder, output_limit)

@@ -221,7 +221,7 @@ class Conversation(RenderingClient):
         self.renderer.begin_turn()
         try:
             further = message.attachments(self._opening.cwd)
-            reason = await self._agent.prompt(self.session, message.text, further)
+            reason = await self._agent.prompt(self.session, message.text, further, columns=self.renderer.output_columns)
         except AgentGone:
             return  # `run` says it
         except AgentFailed as error:

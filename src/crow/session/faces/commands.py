@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from crow.events import Event, TerminalSeen
 from crow.session.faces.face import Face
-from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
+from crow.workspace.base import COLUMNS, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.workspace.terminal_text import last_part
 
 LOOK_EVERY = 1.0
@@ -19,19 +19,31 @@ SHOWN = 2000
 
 
 class FacesCommands:
-    """`faces` gives those that are there now; `local` runs commands on this machine; `tell` appends to the journal."""
+    """`faces` gives those that are there now, `lead` the one that prompted last; `local` runs commands on this machine;
+    `tell` appends to the journal."""
 
-    def __init__(self, local: Commands, faces: Callable[[], Sequence[Face]], tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        local: Commands,
+        faces: Callable[[], Sequence[Face]],
+        lead: Callable[[], Face | None],
+        tell: Callable[[Event], None],
+    ) -> None:
         self._local = local
         self._faces = faces
+        self._lead = lead
         self._tell = tell
         self._more_came = asyncio.Event()
 
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         faces = self._faces()
         alone = faces[0].commands if len(faces) == 1 else None
-        commands = alone if alone is not None else self._local
-        terminal = await commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
+        if alone is None:
+            size = {COLUMNS: str(lead.known.columns)} if (lead := self._lead()) and lead.known.columns else {}
+            return await self._local.open_terminal(
+                command, cwd=cwd, environ={**size, **environ}, output_limit=output_limit
+            )
+        terminal = await alone.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         return _MirroredTerminal(terminal, self._mirror(terminal)) if terminal.client_id else terminal
 
     async def close(self) -> None:

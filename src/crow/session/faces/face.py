@@ -21,6 +21,8 @@ class ClientKnowledge(msgspec.Struct):
     """The ids of the person's messages that came from here."""
     terminals: set[str] = msgspec.field(default_factory=set[str])
     """The ids of terminals that it runs. Another client's ids mean nothing to it."""
+    columns: int = 0
+    """How wide it shows the output of commands; 0 if it does not say."""
 
 
 class FaceSink(Sink, Protocol):

@@ -31,7 +31,7 @@ class Faces:
         self._turn: tuple[str, str] | None = None
         """The id of the turn that runs, and the name of the face at which it was begun."""
         self.workspace = FacesWorkspace(workspace, self._editors)
-        self.commands = FacesCommands(commands, lambda: self.present, self._append)
+        self.commands = FacesCommands(commands, lambda: self.present, self._lead, self._append)
         self.person = Questions(self._asked, self._tell_state)
 
     def begin(self, stream: SessionStream) -> None:
@@ -145,6 +145,9 @@ class Faces:
     def turn_ended(self) -> None:
         self._turn = None
         self._tell_state()
+
+    def _lead(self) -> Face | None:
+        return self._by_prompt[-1] if self._by_prompt else None
 
     def _editors(self) -> Sequence[Face]:
         """The faces that offer files: the one with the newest prompt first, then those that came first."""
