@@ -37,9 +37,10 @@ check: $(STAMP) ## types, style
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --warnings
 
-format: $(STAMP) ## lay out the code
+format: $(STAMP) ## lay out the code, and list its files in docs/architecture.md
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/python scripts/file_index.py
 
 conformance: compiled ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@CROW_COLD_STARTS=1 $(BIN)/python -m tests.conformance

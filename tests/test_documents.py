@@ -1,7 +1,9 @@
 """The documentation says what the code does: every key and default, every variable, every link."""
 
 import ast
+import functools
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -150,6 +152,7 @@ PACKAGES = sorted(path.parent for path in (ROOT / "src" / "crow").rglob("__init_
 
 SOURCES = sorted(PACKAGES[0].rglob("*.py"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
+LONGEST_SENTENCE = 160
 EXAMPLES = {"conftest.py", "src/deep/x.py", "src/*.py", "nest.py"}
 """Names of files that are a user's, not ours."""
 
@@ -215,6 +218,25 @@ def test_the_architecture_names_what_stands_in_the_code() -> None:
     named = {name for path in re.findall(r"`(\w+(?:\.\w+)*)`", text) for name in path.removesuffix(".py").split(".")}
     modules = {path.stem for path in SOURCES} | {path.name for path in PACKAGES}
     assert named - code - modules == set()
+
+
+def test_the_architecture_lists_every_file_as_its_docstring_has_it() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert page == file_index()["refreshed"](page), "run: make format"
+    listed = re.findall(r"(?m)^- `([\w/]+\.py)`: \S", page)
+    files = [str(path.relative_to(PACKAGES[0])) for path in SOURCES if path.name != "__init__.py"]
+    assert sorted(listed) == sorted(files)
+
+
+def test_each_file_says_in_one_short_sentence_what_it_is_for() -> None:
+    sentences = {str(path.relative_to(PACKAGES[0])): file_index()["first_sentence"](path) for path in SOURCES}
+    long = {name: len(said) for name, said in sentences.items() if len(said) > LONGEST_SENTENCE}
+    assert (long, [name for name, said in sentences.items() if not said.endswith((".", "?"))]) == ({}, [])
+
+
+@functools.cache
+def file_index() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "file_index.py"))
 
 
 def test_each_step_of_a_prompt_is_in_the_file_that_it_is_said_to_be_in() -> None:

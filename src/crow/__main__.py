@@ -1,4 +1,6 @@
-"""The `crow` command. Each sub-command is a module of `crow.cli`, imported only when it is called."""
+"""The `crow` command: finds the sub-command that was called, imports its module of `crow.cli`, and keeps the process's
+memory private.
+"""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""What an action is about to do, and asking the person about it: plain data that policy, turn and editor share."""
+"""Plain data that policy, turn and client share: a `Deed` (what an action is about to do), permission questions, forms,
+and the `Person` who is asked.
+"""
 
 from typing import Any, Literal, Protocol
 

@@ -1,4 +1,5 @@
-"""What changed between two texts, line by line: right for any input, and bounded in time and memory.
+"""Compares two texts line by line (changes, hunks, statistics, unified diffs): right for any input, and bounded in time
+and memory.
 
 How: the common beginning and end are set aside. Lines that occur exactly once on both sides are anchors, as many as
 keep their order. Only what lies between two anchors is compared by a search for the longest common subsequence, and

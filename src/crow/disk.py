@@ -1,4 +1,5 @@
-"""File work beside the event loop, on threads that may hang without anyone else noticing.
+"""Runs file work on threads beside the event loop, with a time limit, so that a file system that hangs holds up nobody
+else.
 
 A call to a file system that no longer answers, such as that of a server that has gone, does not return, and nothing
 can end it. So each folder has few threads of its own to lose: whoever waits for one is told after a while, can be

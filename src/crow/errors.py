@@ -1,4 +1,4 @@
-"""Everything that Crow raises on purpose.
+"""The tree of Crow's errors: everything that is raised on purpose.
 
 CrowError                      a sentence for a person, and what to do about it
 ├── ConfigError                a setting is wrong: which file, which key, what was expected

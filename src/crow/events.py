@@ -1,4 +1,5 @@
-"""What happens in a session, written once and in order.
+"""Every kind of event that a session's journal records, the `Journal` protocol, and the ids of turns, messages and
+calls.
 
 A session's journal is a sequence of these. The model's history (`crow.turn.history`) and what the person sees
 (`crow.acp.translate`) are two folds of it, so neither can know something that the other does not. No protocol

@@ -1,4 +1,5 @@
-"""Lines in and bytes out over file descriptors: the bottom of every protocol that speaks one message a line.
+"""Reads lines from file descriptors and writes to them at the peer's pace: the bottom of every protocol that speaks one
+message a line.
 
 Reading looks at each byte once and never hands on a line that is too long. Writing goes straight to the peer while
 it reads; what it does not take is kept in order, and its amount is known, so that others can wait.

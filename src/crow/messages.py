@@ -1,4 +1,5 @@
-"""The model's side of a conversation: what is sent to a provider, in nobody's wire format.
+"""The messages that a model is sent, in nobody's wire format; how many tokens each takes, estimated; and the types of
+pictures and sounds.
 
 Each adapter in `crow.model` turns these into its provider's JSON and nothing else does. How many tokens they take is
 estimated here, rather too high than too low, from their bytes; so is what a picture or a sound really is.

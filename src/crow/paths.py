@@ -1,4 +1,4 @@
-"""Arithmetic on resolved, absolute paths."""
+"""Arithmetic on resolved, absolute paths: whether one lies inside another, and how one is shown from a folder."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""What a tool gives back, for two audiences: `text` for the model; `message` and `display` for the person.
+"""What a tool gives back: `text` for the model; `message` and `display` (text, image, diff, terminal) for the person;
+and the kinds of tools.
 
 The blocks say what is to be shown, not how: `crow.acp.translate` makes protocol content of them.
 """

@@ -1,4 +1,5 @@
-"""Time limits that expire as a TimeoutError also while their task is being cancelled.
+"""Time limits in the place of `asyncio.timeout`, which expire as a TimeoutError also while their task is being
+cancelled.
 
 Before Python 3.11.4, `asyncio.timeout` raises a TimeoutError only in a task that nobody has asked to stop. In one that
 cleans up after a cancel it raises CancelledError when time is up, and the rest of the clean-up is skipped: a program

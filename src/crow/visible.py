@@ -1,4 +1,5 @@
-"""Nothing shown for approval can hide: the one place where texts that a person approves or answers are made visible.
+"""Makes hidden and deceiving characters visible in what a person approves (titles, paths, commands, plans), and in text
+of the web, servers and projects.
 
 What hides, and the visible form that it gets: control, bidirectional and invisible characters (`⟨U+202E⟩`); runs of
 blanks and of empty lines that push the rest out of sight (`⟨400 blanks⟩`); letters of another script inside a word,

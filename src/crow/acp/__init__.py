@@ -1,3 +1,3 @@
-"""The protocol edge: the only room that knows a wire type. It has both sides of the protocol: the agent that editors
-start, and the small client behind `crow run` and `crow demo`.
+"""The Agent Client Protocol, both sides of it: the agent that editors start, and the small client behind `crow run`,
+`crow chat` and `crow demo`. The only room that knows a wire type.
 """

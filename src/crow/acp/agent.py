@@ -1,4 +1,5 @@
-"""The agent as a client sees it first: the handshake and the log-ins. `crow.acp.sessions` has all other methods.
+"""The handshake of a connection: the answers to `initialize`, `authenticate` and `logout`, and which log-ins a client
+is offered. `crow.acp.sessions` has all other methods.
 
 Those, and nearly all of Crow behind them, are loaded while the client reads the answer to `initialize`.
 """

@@ -1,4 +1,5 @@
-"""The unix socket of this process: other programs of the same person attach to its sessions through it.
+"""The unix socket through which other processes attach to the sessions of this one: who may connect, and how many at a
+time.
 
 What comes through it is the protocol, served by an agent like the one on standard input. It lies in a folder that
 nobody else can enter. A peer must be the same user's, and none of the commands that a Crow runs: such a command could

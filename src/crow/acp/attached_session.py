@@ -1,6 +1,7 @@
-"""A session that lives in another process, as a relay knows it: what of it is to be remembered for the owner's end.
+"""What a relay remembers of a session that lives in another process, and the few fields that it reads of messages on
+their way.
 
-The relay reads no more of a message than is needed for that; what it reads is here.
+A relay reads no more of a message than is defined here: that is enough to go on with the session when its owner ends.
 """
 
 import msgspec

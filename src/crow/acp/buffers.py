@@ -1,4 +1,5 @@
-"""An editor's text of a file beside the bytes on disk: whose change a difference is, and what the editor may write.
+"""Decides whether an editor's text that differs from the disk is unsaved work or a stale buffer, and whether writing
+through that editor keeps every byte.
 
 The editor gives no more than its text. It does not say whether the buffer is modified, how it will save it, nor
 whether it has noticed that the file changed. All of that is inferred here, and in doubt nothing may be overwritten.

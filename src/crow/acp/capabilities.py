@@ -1,5 +1,5 @@
-"""What the client can do, and what a session gets of it, decided once, so that no tool asks for an editor: files,
-terminals, MCP servers, and the person.
+"""Decides what a session gets of a client, from the capabilities that the client declared: files, terminals, MCP
+servers, dialogs. No tool asks for an editor.
 
 Nothing but the selection of an offered "allow" is a yes of the person's.
 """

@@ -1,4 +1,5 @@
-"""The other side of the protocol: starts an agent and talks to it over pipes, as an editor does.
+"""The client's side of the protocol, for `crow run`, `crow chat` and `crow demo`: starts an agent's process and talks
+to it over pipes, as an editor does.
 
     async with start_agent(["crow", "acp"], client) as agent:
         session = await agent.new_session("/path/to/project")

@@ -1,4 +1,5 @@
-"""A JSON-RPC peer over two file descriptors that survives any line its peer sends.
+"""A JSON-RPC connection over two file descriptors: finds the handler of a request, matches answers to requests,
+cancels, and survives any line.
 
 Rules kept here: a request is answered exactly once, a notification never; notifications are handled in the order
 they came, requests run side by side; what we write keeps its order; a peer that stops reading slows us down

@@ -1,4 +1,5 @@
-"""What a process has once, for all its connections: the store, the watch over commands, and the sessions that live.
+"""The sessions that live in this process, for all its connections: creates, loads, joins, forks, closes and deletes
+them, and removes what killed ones left.
 
 A session belongs to the process; a connection has faces of it. A session that lives is joined, never opened a second
 time, and ends with its last face.

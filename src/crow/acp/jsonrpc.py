@@ -1,5 +1,5 @@
-"""JSON-RPC 2.0 messages: reading any line into one of three shapes, and writing ours; our errors as the answers that a
-client gets, and what an error answer of a client means.
+"""JSON-RPC 2.0 messages: reading and writing lines, which code and words a client gets for each of Crow's errors, and
+what a client's error means.
 
 Ids are kept as the raw bytes that the peer sent, so that they are echoed to the letter, whatever they are.
 """

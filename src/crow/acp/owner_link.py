@@ -1,6 +1,7 @@
-"""A connection to the process in which a session lives, through the socket of that process.
+"""A relay's connection to the process that owns a session: connecting to its socket, comparing versions, and asking
+what its sessions do.
 
-Whoever makes one is greeted first: both say which Crow they are, and the older of two that do not understand each other
+Whoever connects is greeted first: both say which Crow they are, and the older of two that do not understand each other
 says so. Nothing is changed by then.
 """
 

@@ -1,4 +1,5 @@
-"""This process as the owner of sessions: others attach to it, and go on with its sessions when it ends.
+"""This process as the owner of sessions: when its socket is opened, and how its sessions are handed over to others when
+it ends.
 
 Its socket is opened once the first session is there, so that nobody waits for it who opens one.
 """

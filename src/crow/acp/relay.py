@@ -1,4 +1,5 @@
-"""Passing on an editor's messages for sessions that live in other processes, and what comes back from there.
+"""Passes on an editor's messages for a session that lives in another process, and has the session taken over when that
+process ends.
 
     editor ── crow acp: Connection, divert ──▶ Relay ──▶ OwnerLink ── socket ──▶ the owner
 

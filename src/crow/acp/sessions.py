@@ -1,4 +1,6 @@
-"""The methods that are about sessions, for one connection, and the places that the connection has in sessions."""
+"""The `session/…` methods of one connection (new, load, prompt, steer, cancel, set a mode, list, close, delete), and
+its places in sessions.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,5 @@
-"""What a client has been shown of the calls that are open, and what it is told next.
+"""Decides when a client is first told of a tool call (it is held back until its title is known), and what each further
+update of the call says.
 
 A call is reported once its title says what it is about, since some clients keep the first title for good: as soon as
 the title's argument is there, or all arguments are, and a moment after the call got its name at the latest. From then

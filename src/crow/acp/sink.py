@@ -1,4 +1,5 @@
-"""Where a token becomes an update: a session's events, sent to its client.
+"""Where a token becomes an update: sends a session's events to one client, and merges text that comes faster than a
+screen can show it.
 
 Text is sent at once at any pace up to what a screen can show; only deltas of a faster stream are joined and sent
 together (`TextPace`). Anything else first sends the text that came before it.

@@ -1,4 +1,5 @@
-"""Commands in the client's own terminals, where the person watches them run.
+"""Runs commands in the client's own terminals, where the person watches: create, wait, read the output, kill, and
+release each exactly once.
 
 The order that clients need, since some forget a terminal the moment it is released: create, show it in the tool
 call, wait, kill if need be, output, the call's last update, release. Whatever happens on the way, and whenever we are

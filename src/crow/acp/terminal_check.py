@@ -1,4 +1,5 @@
-"""Whether a client's terminal runs commands as they are sent: tested once, before the first command is given to it.
+"""Tests once whether a client's terminal runs commands exactly as they are sent; where it does not, commands run on
+this machine.
 
 Some clients join command and arguments and hand the line to a shell, unquoted: then other commands run than those that
 the person agreed to. So one harmless command tests that arguments, folder, environment and exit code arrive. What came

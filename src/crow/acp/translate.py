@@ -1,4 +1,5 @@
-"""Between Crow's own words and ACP v1's. Pure: no state, no time, no connection.
+"""Translates events, questions and content into ACP v1's types, and the blocks of a client's prompt into ours. Pure: no
+state, no time, no connection.
 
 A token's way: `events.TextDelta` → `crow.acp.sink` (which merges what comes too fast) → a chunk made here.
 `translate_session` is the same for a session as a whole and for what happened in it before. A second protocol version

@@ -1,5 +1,5 @@
-"""A session as a whole in the words of the protocol: what can be chosen in it, how it stands in a list, and what
-happened in it before, each thing once, as it ended up. Pure.
+"""Translates a whole session into ACP v1's types: its options and modes, its entry in a list, and the updates that
+replay its past. Pure.
 
 Of what happened before, what a tool printed is capped; what was said never is.
 """

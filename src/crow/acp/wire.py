@@ -1,4 +1,5 @@
-"""ACP v1 as types: what clients send, what we answer, what we tell them. Nothing outside `crow.acp` sees these.
+"""The types of ACP v1: every request, answer and update with its fields, Crow's extensions among them. Nothing outside
+`crow.acp` and the command line sees these.
 
 Reading is lenient where the protocol is: unknown keys are skipped, `null` counts as left out. `_meta` is never
 read as a parameter. Keys become camelCase on the wire; fields that hold their default are not sent.

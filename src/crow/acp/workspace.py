@@ -1,4 +1,5 @@
-"""The workspace as the editor has it: its unsaved buffers before the disk.
+"""Files through the editor, whose unsaved buffers count before the disk: decides whether a write goes through it,
+straight to disk, or is refused.
 
 The disk, which we share with the editor, stays the measure of bytes. Text is written through the editor where that
 keeps every byte; else straight to disk, as long as the buffer holds no change of the person's; else not at all.

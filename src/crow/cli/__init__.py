@@ -1,3 +1,3 @@
-"""The command line: one file per sub-command, each imported only when it is called, and what the commands share: the
-parser, the process, asking the person in a terminal, and showing a conversation there.
+"""The command line: one file per sub-command, and what they share: the parser, the process, questions in a terminal,
+rendering. Each command is imported only when it is called.
 """

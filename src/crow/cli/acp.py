@@ -1,4 +1,4 @@
-"""`crow acp`: the agent, on standard input and output."""
+"""`crow acp`: serves the agent on standard input and output, which is what editors start."""
 
 import gc
 import os

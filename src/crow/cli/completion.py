@@ -1,4 +1,6 @@
-"""`crow completion SHELL`: prints a script that completes Crow's commands and options, made from the parsers."""
+"""`crow completion SHELL`: prints a script for bash, zsh or fish that completes Crow's commands and options, made from
+the parsers.
+"""
 
 import argparse
 import shlex

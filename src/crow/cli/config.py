@@ -1,4 +1,4 @@
-"""`crow config`: where the configuration is, changing it in an editor, and whether it is valid."""
+"""`crow config`: shows where the configuration is, opens it in an editor, and checks whether it is valid."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""`crow demo`: a scripted conversation through a real `crow acp` process; needs no key and no network.
+"""`crow demo`: plays a scripted conversation through a real `crow acp` process; needs no key and no network.
 
 The model is a script (demo.toml) and so is the person (SCENES, ScriptedPerson); everything in between is what an editor
 would get. The project (demo_project.py), its failing test and what is done about it are real.

@@ -1,4 +1,6 @@
-"""`crow doctor`: checks everything that Crow needs, and says how to mend what is wrong."""
+"""`crow doctor`: checks Python, Crow's folder, programs, log, store, configuration and web access, and says how to mend
+what is wrong.
+"""
 
 import argparse
 import asyncio

@@ -1,5 +1,5 @@
-"""What `crow doctor` checks of whom Crow talks to: the providers and the default model, and the MCP servers of the
-configuration; and what a check is.
+"""What `crow doctor` checks of providers, the default model and MCP servers: asks each provider for its models and
+starts each server.
 
 All providers are asked at the same time, for a few seconds. Each MCP server is started, asked for its tools, and ended;
 `crow mcp list` and `crow mcp test` use the same.

@@ -1,4 +1,6 @@
-"""The editors Crow can be connected to: what to paste, and where."""
+"""How each known editor (Zed, JetBrains, Neovim, Emacs, Toad) is told to start Crow: the text to paste, where, and the
+command in it.
+"""
 
 import json
 import os

@@ -1,5 +1,6 @@
-"""JSON with comments and trailing commas, as editors keep their settings: read with positions, so that a member can be
-added to the text without touching another byte of it."""
+"""Parses JSON with comments and trailing commas, as editors keep their settings, with positions: a member is added
+without touching another byte.
+"""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""`crow mcp`: our file and web tools for other programs, as a server of the Model Context Protocol; and the servers
-that Crow itself uses: `crow mcp list`, `test`, `login` and `logout`.
+"""`crow mcp`: serves our tools over the Model Context Protocol, on stdio or HTTP with a token; and `crow mcp list`,
+`test`, `login` and `logout`.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""The server that `crow mcp` is, put together from the configuration and the command line, and running it."""
+"""Puts the server of `crow mcp` together from configuration and command line (its folders, its policy, how it runs
+commands), and runs it.
+"""
 
 import argparse
 import asyncio

@@ -1,4 +1,6 @@
-"""`crow models`: which models the providers have; and the model that is meant by a name without its provider."""
+"""`crow models`: lists the providers' models with window and price; and finds the model that is meant by a name without
+its provider.
+"""
 
 import argparse
 import asyncio

@@ -1,4 +1,6 @@
-"""What `crow run` and `crow chat` begin with: a folder, a session that is new or stored, its mode and its model."""
+"""Which session `crow run` and `crow chat` open: the folder, a new session or a stored one (`--continue`, `--resume`),
+its mode and its model.
+"""
 
 import argparse
 import os

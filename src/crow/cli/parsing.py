@@ -1,4 +1,4 @@
-"""The parser of the command line: what it cannot understand is said with the command's own usage and a way on."""
+"""The parser of the command line: its usage errors, with the word that was probably meant and a way on."""
 
 import argparse
 from collections.abc import Iterable, Sequence

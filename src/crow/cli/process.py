@@ -1,5 +1,5 @@
-"""The process that a command runs in: its standard streams, its log, its orderly shutdown, and how it fails: with one
-line for the person, while what nobody foresaw goes into the log in full.
+"""The process of a command: takes over the standard streams, writes and rotates the log, shuts down in order, and
+reports a crash in one line.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""A conversation as a person reads it in a terminal: fed with ACP updates, writes to a screen.
+"""Renders a conversation in a terminal or a pipe from ACP updates: messages, calls, diffs, plans, notices, and the live
+line of what is waited for.
 
 On a terminal there are colours, wrapped text and a live line that says what is being waited for, with the last words
 of a running command below it. In a file or a pipe the same things stand line by line, as plain text. Nothing that was

@@ -1,4 +1,4 @@
-"""The model's words alone, for programs and files: as they come, or only the last message."""
+"""Prints the model's words alone, for pipes and files: each message as it comes, or only the last one."""
 
 from typing import TextIO
 

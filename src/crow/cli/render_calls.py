@@ -1,4 +1,6 @@
-"""What tool calls show as text that is safe to print: their content, their diffs, a plan, and those still running."""
+"""What is shown of a tool call in a terminal: its content, its diff, its exit code, plan steps, and the last lines of a
+running command.
+"""
 
 import re
 from collections.abc import Collection

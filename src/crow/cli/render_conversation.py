@@ -1,5 +1,5 @@
-"""What `crow run` and `crow demo` share: showing a conversation with an agent while it happens, answering its
-permission requests with one key, and leaving it well.
+"""Shows an agent's conversation in `crow run` and `crow demo`: answers permission requests with one key, handles
+Ctrl-C, gives the exit code.
 """
 
 import asyncio

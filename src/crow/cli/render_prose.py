@@ -1,4 +1,4 @@
-"""A model's text while it streams in: wrapped at words, its Markdown lightly styled.
+"""Wraps a model's streaming text at words and styles its Markdown for a terminal: headings, bold, code, tables.
 
 Nothing is printed twice, so what is not decided yet is held back: the word that may still grow, the `**` whose end
 may still come. Everything is shown in the end; markers whose other half never came are shown as they are.

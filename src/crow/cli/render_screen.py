@@ -1,5 +1,5 @@
-"""The stream that a rendering writes to: its column, its colours and the live lines that may be rewritten; and text of
-strangers made fit for it.
+"""Makes text of models and files harmless to a terminal (escape sequences, bidirectional overrides), and writes it in
+columns and colours, with live lines.
 
 Models, file names and error messages are written by others. A terminal obeys the escape sequences in them, and
 bidirectional overrides let one thing look like another; here all of that becomes visible characters. Titles and paths

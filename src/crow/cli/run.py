@@ -1,4 +1,5 @@
-"""`crow run PROMPT`: one prompt without an editor, through a real ACP connection to the same agent.
+"""`crow run PROMPT`: one prompt without an editor; decides what goes to standard output, what to standard error, and
+what is printed as JSON.
 
 In a terminal everything is shown there. In a pipe or a file, the model's words alone go to standard output; what
 happens meanwhile goes to standard error. Questions are asked in the terminal there is, wherever the output goes.

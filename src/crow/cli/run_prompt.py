@@ -1,4 +1,4 @@
-"""What goes with the prompt of `crow run`: what is piped in, and attached files."""
+"""What goes with the prompt of `crow run`: text piped in through standard input, and the files of `--attach`."""
 
 import os
 import select

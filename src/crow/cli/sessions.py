@@ -1,5 +1,6 @@
-"""`crow sessions`: the stored conversations, and those that live in some process just now, listed, shown, exported,
-deleted and stopped, while agents use them."""
+"""`crow sessions`: lists, shows, exports, deletes and stops stored conversations, with what those that live in some
+process do just now.
+"""
 
 import argparse
 import asyncio

@@ -1,4 +1,6 @@
-"""`crow setup EDITOR`: what connects an editor, to paste or (where it is a JSON file) merged with `--write`."""
+"""`crow setup EDITOR`: prints what connects an editor to Crow, or merges it into the editor's JSON settings with
+`--write`.
+"""
 
 import argparse
 import json

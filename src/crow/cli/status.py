@@ -1,4 +1,4 @@
-"""`crow status`, and bare `crow` where there is no terminal, or no model yet: what is set up, and the next step."""
+"""`crow status`, and bare `crow` where there is no terminal or no model yet: says what is set up, and the next step."""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Asking a person in a terminal, and knowing whether there is one."""
+"""Asks a person on the command line (a text, yes or no, a choice, a secret without echo), and knows whether there is a
+terminal.
+"""
 
 import os
 import sys

@@ -1,4 +1,6 @@
-"""What can be used without a configuration: keys in the environment, and model servers on this machine."""
+"""Decides which model sessions begin with where none is configured: from keys in the environment and model servers on
+this machine.
+"""
 
 import asyncio
 import re

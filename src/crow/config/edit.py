@@ -1,4 +1,4 @@
-"""Changes the user's config.toml so that comments and layout stay as they are.
+"""Changes the default model, provider or key in the user's config.toml so that comments and layout stay as they are.
 
 The result is parsed again and must mean exactly the old settings and the change. Where it does not, nothing is written
 and the person is told what to paste.

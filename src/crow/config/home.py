@@ -1,4 +1,6 @@
-"""The one folder that is Crow's own: configuration, data and log. Nothing is created until something is written."""
+"""Crow's own folder (CROW_HOME) and the files in it: paths, private modes, atomic writes, locks between processes,
+versioned JSON. Nothing is created until something is written.
+"""
 
 import contextlib
 import errno

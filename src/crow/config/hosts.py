@@ -1,4 +1,5 @@
-"""How hosts and addresses are written in the configuration.
+"""Checks and normalises hosts and URLs of the configuration, says which are on this machine or nearby, and shows a URL
+without its secrets.
 
 A host has one spelling, so that a rule cannot miss the host it means.
 """

@@ -1,4 +1,5 @@
-"""Reads the user's config.toml. What is wrong with it is said in one sentence: file, line or key, what was expected.
+"""Reads and validates the user's config.toml: what is wrong is said in one sentence, with file, line or key, and what
+was expected.
 
 `doubts` are about what the file may say, as far as its types go, and what cannot work all the same. Such a part costs
 only itself: a session is opened without the server, and told so. Whoever asks whether the file is right wants to know

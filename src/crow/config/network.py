@@ -1,4 +1,6 @@
-"""What the environment says about the way to a server: certificates and proxies."""
+"""Which proxy (`HTTPS_PROXY`, `NO_PROXY`) and which TLS certificates (`SSL_CERT_FILE`) a connection uses, from the
+environment.
+"""
 
 import functools
 import ipaddress

@@ -1,4 +1,6 @@
-"""What can be configured, and its defaults. The names are fixed: users' files and the documentation rely on them."""
+"""Every setting of config.toml with its type and default, and how budgets such as "0.50 USD" are read. The names are
+fixed: users' files and the documentation rely on them.
+"""
 
 import re
 from typing import Annotated, Any, Literal, get_args

@@ -1,5 +1,6 @@
-"""TOML in and out: reading with errors that name the line, keys and strings as they are written, and which key of a
-table is wrong, which the check of msgspec does not name."""
+"""Parses and writes TOML: errors that name the line or the key that is wrong, quoting of keys and strings, and the
+nearest known word.
+"""
 
 import re
 import types

@@ -1,4 +1,5 @@
-"""The variables that say how Crow works: what they may hold, and what is wrong with what they do.
+"""The environment variables that say how Crow works, such as CROW_MODEL and CROW_MODE: what each may hold, and what is
+wrong with a value.
 
 A value that cannot be used is an error, as in the configuration: whoever set it would get something else than they
 asked for, and never know.

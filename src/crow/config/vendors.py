@@ -1,4 +1,6 @@
-"""The vendors Crow knows by name: where they answer, which variable holds their key, which model to begin with."""
+"""The table of vendors that Crow knows by name: where they answer, which variable holds their key, which model to begin
+with.
+"""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""What a tool's result carries for the person, beside the text for the model: the key `dev.crow/display`.
+"""How a diff crosses from one Crow to another: the key `dev.crow/display` in the result of an MCP tool, written and
+read with checks.
 
 It lies in the `_meta` of a result, where hosts that do not know it overlook it. A Crow on the other side shows a real
 diff of it. docs/mcp.md describes the format for other programs:

@@ -1,4 +1,6 @@
-"""What the rest of Crow knows of a language model."""
+"""The `Model` protocol: requests, the events of a reply (`Said`, `CallBegan`, `Usage`, `Done` …), what is known of a
+model, and what a reply cost.
+"""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol

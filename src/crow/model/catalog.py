@@ -1,4 +1,6 @@
-"""From a name such as `local/qwen3-coder` to a model. Imports an adapter only when one is asked for."""
+"""From a name such as `local/qwen3-coder` to a model: which adapter is created, and which source of its window and
+price wins. Imports an adapter only when one is asked for.
+"""
 
 import asyncio
 import importlib

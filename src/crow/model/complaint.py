@@ -1,5 +1,6 @@
-"""What a provider says when it refuses, found in whatever shape it was sent, and the errors that all wires raise of an
-answer that is no reply, or not a whole one."""
+"""Finds a provider's own words in the body of an error answer, JSON of many forms or HTML, and makes errors of replies
+that are malformed.
+"""
 
 import re
 from collections.abc import Callable

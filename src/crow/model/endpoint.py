@@ -1,4 +1,6 @@
-"""Where a provider is and with which key: settings and environment, checked before anything is sent."""
+"""Where a provider is reached, with which key and headers: from settings and environment, checked before anything is
+sent.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""What is known of models beside the configuration: the catalogue in the package, and what a name suggests.
+"""What is known of a model without asking anyone: the packaged catalogue of windows and prices, and what its name
+suggests.
 
 The catalogue, `facts.json`, is made by `scripts/catalogue.py` and read with the first question. A wrong fact costs an
 error from the provider, so a price counts only where the vendor itself is asked, and the window of a model that anyone

@@ -1,4 +1,5 @@
-"""From what a provider answered to our errors: one table for every adapter, and for scripts.
+"""Knows the wordings by which providers say that a request is too long, a key wrong, money or a rate used up, and which
+error each becomes.
 
 Knows statuses and wordings only, no HTTP library, so that it costs nothing to import.
 """

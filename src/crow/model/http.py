@@ -1,4 +1,5 @@
-"""The one place that knows the HTTP library: connections, requests, and what can go wrong with them.
+"""Sends HTTP requests to a provider and streams the answers: connections, time limits for silence, and errors of the
+network. The one place that knows the HTTP library.
 
 Importing this module is what costs time; `crow.model.catalog` imports it, with an adapter, only when needed.
 """

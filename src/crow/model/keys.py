@@ -1,5 +1,6 @@
-"""Keys and other secrets: those that a command prints, for keys that expire within the hour, and keeping all of them
-out of what is shown."""
+"""Runs the command that prints a key (for keys that expire within the hour), and scrubs keys and other secrets out of
+what is shown.
+"""
 
 import asyncio
 import base64

@@ -1,4 +1,6 @@
-"""Which models a provider has, asked from its `/models`, and whether one of them answers."""
+"""Asks a provider's `/models` which models it has and what it says of them, and tries with one tiny request whether a
+model answers.
+"""
 
 import contextlib
 import re

@@ -1,4 +1,5 @@
-"""What a model server on this machine or nearby says of itself: which one it is, and how large its window is now.
+"""Asks a model server on this machine or nearby (llama.cpp, vLLM, LM Studio, Ollama) which one it is, and how large its
+window is now.
 
 The window is the one that the server was started with, or loaded the model with, and not what the model was made for.
 A vendor is never asked.

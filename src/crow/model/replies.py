@@ -1,4 +1,5 @@
-"""What is done about a model's replies, whatever its wire: what failed is tried again, and a reply is bounded.
+"""Sends a failed model request again after a pause, bounds the length of a reply, stops one that repeats itself, and
+notices a cut request.
 
 What can be retried is an error that came before any part of the reply did. Once something was shown, a second attempt
 would show it twice, so the error goes up and the text stays.

@@ -1,4 +1,4 @@
-"""A model that follows a script: for tests, demonstrations and trying Crow without a key.
+"""A model that follows a script, in Python or TOML: for tests, demonstrations and trying Crow without a key.
 
 The script is written in Python by tests, or in a TOML file:
 

@@ -1,4 +1,4 @@
-"""Server-sent events out of raw bytes, a network chunk at a time.
+"""Decodes server-sent events out of raw bytes, a network chunk at a time.
 
 Works on lines that `bytes.splitlines` finds in C: no byte is searched twice, and the pieces of a line that arrives
 in many chunks are joined once. Data stays bytes: the adapters decode it straight into their structs.

@@ -1,5 +1,6 @@
-"""What is stored of models below Crow's home: the vendors' own lists, for a day, and how large windows are, as servers
-say and as refusals show, for a week. Nobody is asked here."""
+"""Stores below Crow's home what servers told of models: the vendors' lists, for a day, and windows, as reported or as
+refusals show, for a week. Nobody is asked here.
+"""
 
 import logging
 import os.path

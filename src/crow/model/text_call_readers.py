@@ -1,4 +1,6 @@
-"""Reading tool calls that were written as text: the pieces that the syntaxes of `text_call_syntaxes` are made of."""
+"""Parsers of tool calls that were written as text, one for each kind of syntax: JSON in tags, markup, Python, fenced
+JSON and others.
+"""
 
 import ast
 import json

@@ -1,4 +1,5 @@
-"""How families of models write tool calls as text: a table of their syntaxes.
+"""The table of syntaxes in which families of models write tool calls as text, and whether a text consists of nothing
+but calls.
 
 Every family of open models was trained on a syntax of its own. A text is read as calls only if it consists of nothing
 else, and each of them names a tool that was offered.

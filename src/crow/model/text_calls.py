@@ -1,4 +1,5 @@
-"""Tool calls that a model wrote as text, because its server does not turn them into calls.
+"""Turns tool calls that a model wrote as text into calls: follows the stream, holds back what may be calls, and leaves
+quoted code alone.
 
 A server that knows its model's syntax (a chat template, a parser flag) sends real calls; one that does not sends what
 the model wrote. `TextCalls` follows the text of a reply and holds back what may be calls. They are believed only at the

@@ -1,4 +1,6 @@
-"""The words of the policy: what it is asked, its three verdicts, rules and who made them, and each mode's decisions."""
+"""The policy's types: verdicts (allow, ask, deny), rules and who made them, and the table of what each mode decides
+where no rule does.
+"""
 
 import enum
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""A rule's `command`, compared with commands to the letter, where it allows; `shell` is for where it tightens."""
+"""Decides whether an allow rule's `command` covers a command, to the letter: its words, its folder, and what its `*`
+stands for. `shell` is for rules that tighten.
+"""
 
 import os
 import re

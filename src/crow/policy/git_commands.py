@@ -1,4 +1,4 @@
-"""What a command line has git do with repositories, as far as its words can tell."""
+"""Decides from the words of a command whether it is git, and whether it may add a repository to git's index."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""Reading any shell line with the grammar of tree-sitter-bash: every simple command in it, however deep.
+"""Parses any shell line with tree-sitter-bash into its simple commands, however deep: in substitutions, loops and
+functions too.
 
 For rules that tighten, a command inside a substitution, a loop or a function counts as much as any other. A word that
 is known only when the line runs is marked as such, never guessed.

@@ -1,4 +1,4 @@
-"""What a person is offered to allow for longer than once, and what they allowed for a project.
+"""What an "always" offers to allow, in which words, and the grants of a project, which are stored in `grants.json`.
 
 An offer is sensibly general, and never more than its label says. What was allowed for a project is stored on the
 person's side, in `$CROW_HOME/grants.json`, never in the repository.

@@ -1,4 +1,4 @@
-"""From a deed to verdicts, one for each thing that it does."""
+"""Judges each thing that a deed does (paths, command, host, tool) by rules and mode: one verdict for each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache

@@ -1,7 +1,9 @@
-"""Every command that a line would run, as far as that can be read: for the rules that refuse or ask.
+"""Finds every command that a shell line would run: behind `sudo`, `xargs` and `find -exec`, in the text of `bash -c`,
+in substitutions. For the rules that refuse or ask.
 
-Behind wrappers (`sudo`, `xargs`, `find -exec`), inside the text that a shell is given (`bash -c`, `eval`, `trap`), in
-substitutions, loops and functions. Where it is not certain which word is the command, each that may be one counts.
+Commands are looked for behind wrappers (`sudo`, `xargs`, `find -exec`), inside the text that a shell is given (`bash
+-c`, `eval`, `trap`), in substitutions, loops and functions. Where it is not certain which word is the command, each
+that may be one counts.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""What a rule's `*` stands for, program by program: the table of docs/permissions.md, which a test compares with this.
+"""The table of options and sub-commands, program by program, that a rule's `*` stands for. docs/permissions.md has the
+same table, and a test compares them.
 
 It says what is covered, not what is dangerous: an option or a sub-command that is not listed here is not covered, be it
 new, forgotten or unheard of. A rule that spells a word out covers it whatever this table says. Listed is what neither

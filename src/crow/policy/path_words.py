@@ -1,4 +1,6 @@
-"""Whether a word of a command names a path that needs permission: outside the workspace, a secret, a protected one."""
+"""Decides whether a word of a command names a path that needs permission: outside the workspace, a secret, a protected
+one.
+"""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""Secrets and protected paths: what asks in every mode, wherever it lies.
+"""Decides which paths are secret (they may hold credentials) and which are protected (they could make something run):
+both ask in every mode.
 
 Paths are absolute. Names are compared case-folded, since on many disks `.ENV` is the same file as `.env`. The caller
 gives paths with symbolic links resolved; a spelling that is not resolved may be judged beside it, and then both count.

@@ -1,4 +1,5 @@
-"""Reading the plainest of shell lines: words, quotes, separators, and nothing that the shell would expand or redirect.
+"""The strict reader of shell lines: plain words, quotes and separators, and a refusal of whatever the shell would
+expand or redirect.
 
 This reader knows so little that there is nothing in it to be wrong about. Whatever it does not know, it refuses, and
 the line is not covered by any rule. The grammar of `crow.policy.grammar` must read the same words, or the line is

@@ -1,4 +1,6 @@
-"""What is known of programs whose arguments say what is run. Names only: options are in `crow.policy.option_table`."""
+"""Tables of programs whose arguments say what is run: wrappers, shells, runners of scripts. Names only: options are in
+`crow.policy.option_table`.
+"""
 
 import os
 import re

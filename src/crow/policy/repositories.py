@@ -1,9 +1,10 @@
-"""Git directories where nobody expects one. Git obeys the configuration that it finds from a folder on, and that
-configuration names programs to run: so a folder that looks like a git directory is protected like `.git`, and a rule
-covers git only in the repository that the workspace's own folder belongs to.
-What git's configuration names outside `.git` is obeyed too: folders of hooks (`core.hooksPath`), which are run as those
-in `.git/hooks` are, and further files of configuration. The configurations of the repositories that a path lies in are
-read, those of the person, and what they include; each is read once for each of its states.
+"""Finds git directories, hooks and configuration that may have been planted, as git obeys them and runs what they name.
+Git obeys the configuration that it finds from a folder on, and that configuration names programs to run: so a folder
+that looks like a git directory is protected like `.git`, and a rule covers git only in the repository that the
+workspace's own folder belongs to. What git's configuration names outside `.git` is obeyed too: folders of hooks
+(`core.hooksPath`), which are run as those in `.git/hooks` are, and further files of configuration. The configurations
+of the repositories that a path lies in are read, those of the person, and what they include; each is read once for each
+of its states.
 """
 
 import io

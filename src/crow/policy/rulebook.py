@@ -1,4 +1,5 @@
-"""The rules that hold, prepared for being looked up.
+"""Selects the rules that apply to a tool, a path or a host: prepares them for being looked up, and matches their path
+globs.
 
 In the path globs of rules `*` stands for any characters of one name, `?` for one of them, `**` as a whole component for
 any number of folders (none, too). Nothing else is special: no brackets, no braces, no escapes. A leading `~` is the

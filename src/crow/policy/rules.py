@@ -1,4 +1,6 @@
-"""The policy of a session, and that of `crow mcp`: rules first, then the mode's table. Deny beats ask beats allow."""
+"""The policy of a session, and that of `crow mcp`: joins the verdicts on a deed into one, the strictest; deny beats ask
+beats allow.
+"""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""Judging a shell line: do rules cover every part of it, does one refuse any part, what could be remembered of it.
+"""Judges a shell line: whether allow rules cover each of its commands, whether a rule refuses one, and which rule an
+"always" would make.
 
 A rule that refuses or asks is compared generously: other spellings of the same command are found, and what may come
 down to it is asked about.

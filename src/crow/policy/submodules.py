@@ -1,5 +1,6 @@
-"""Submodules that may have been planted. `git status`, `git diff` and others look into each folder that the index calls
-a submodule, and obey the configuration of the repository that lies there, which names programs to run.
+"""Finds git submodules that may have been planted, whose configuration git would obey. `git status`, `git diff` and
+others look into each folder that the index calls a submodule, and obey the configuration of the repository that lies
+there, which names programs to run.
 
 A true submodule keeps its configuration in the `.git` of the repository that it belongs to, where nothing is written
 unasked. So the index is searched for those that do not; it is read once for each of its states. A command that changes

@@ -1,4 +1,5 @@
-"""Finding the words that a rule's `*` does not stand for; a rule that spells one out covers it.
+"""Decides which words of a command a rule's `*` does not stand for, by the option table; a rule that spells one out
+covers it.
 
 What is not known is not covered: of a program in the table the options and sub-commands that the table does not list,
 of any other program every option.

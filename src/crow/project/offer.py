@@ -1,4 +1,5 @@
-"""What a project offers: what it would start or load. Nothing of it has an effect before it is trusted.
+"""What a project would start or load (MCP servers, commands, skills, settings): reads it, and lays all of it out for
+the question of trust. Nothing of it has an effect before it is trusted.
 
 The person is shown all of it before they are asked to trust it, and nothing of it is hidden.
 """

@@ -1,4 +1,5 @@
-"""A project's own `.crow/config.toml`: what of it may count. It can ask for more caution than the user, never for less.
+"""Decides which settings of a project's own `.crow/config.toml` count: it can ask for more caution than the user, never
+for less.
 
 How a provider is reached, and whose key goes there, is the user's alone to say: a project's `providers` and `web` are
 passed over, and so is whether the client's terminal is used.

@@ -1,4 +1,5 @@
-"""The system prompt: short, and the same for every request, so that providers' caches hit; with the instructions in it.
+"""The system prompt, and the instructions in it: which AGENTS.md or CLAUDE.md files are found, read, or left out. It is
+short, and the same for every request, so that providers' caches hit.
 
 Instructions are what the person and a project tell their agents: the person's own AGENTS.md, which is in CROW_HOME,
 then those of the project from the repository's root down to the working directory. Where a folder has none, its

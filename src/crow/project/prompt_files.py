@@ -1,4 +1,5 @@
-"""The files of a folder that become prompts when they are called by name: custom commands and skills.
+"""Reads custom commands and skills out of Markdown files: their names and descriptions, and the prompts that they
+become.
 
 A custom command is a Markdown file: a prompt with a name. A skill is a folder with a `SKILL.md`: instructions for a
 special task. The model is given the names and descriptions of skills and reads the file itself when one fits; a person

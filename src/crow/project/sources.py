@@ -1,4 +1,5 @@
-"""Where a session's commands and skills come from: the user's own folder, and the projects that they trust.
+"""Collects a session's commands and skills from the user's own folder and from trusted projects, and stores which
+projects are trusted.
 
 What the person trusted is kept on their side, in `$CROW_HOME/trust.json`, never in the repository. A project is
 trusted as it was: by its real path and by the content of what it brings.

@@ -1,4 +1,4 @@
-"""Changes of files, as the kernel tells of them: one inotify descriptor and one thread for all sessions of the process.
+"""Watches files for changes by inotify: one descriptor and one thread for all sessions of the process.
 
 There may be no inotify, its limits may be reached, and on a network file system it tells nothing of what other
 machines do. A watch is then not complete, and whoever has it looks for changes from time to time.

@@ -1,5 +1,5 @@
-"""Every command that Crow brings itself, put together for a session with those that are files; of these, the commands
-about the session: /help, /init, /compact, /clear, /context, /export, /rename, /undo.
+"""The slash commands about the session: /help, /init, /compact, /clear, /context, /export, /rename, /undo; and the list
+of all commands.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""Slash commands: a prompt that begins with `/name` may be for Crow itself.
+"""Finds the slash command that a prompt means, and makes commands of the user's files and of those of trusted projects.
+A prompt that begins with `/name` may be for Crow itself.
 
 The built-in ones are put together in `crow.session.builtin_commands`. Those that are files, the user's own and those
 of projects that they trust, are made here.

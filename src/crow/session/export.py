@@ -1,4 +1,4 @@
-"""A stored session as a document: Markdown to read, JSON to work with. docs/sessions.md describes both."""
+"""Writes a stored session as a document: Markdown to read, JSON to work with. docs/sessions.md describes both."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence

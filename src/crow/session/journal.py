@@ -1,4 +1,5 @@
-"""A session's journal: the one place where what happens is written, and from which everyone learns of it.
+"""A session's journal: each event goes to the store, the model's history and every sink, in that order; also gives the
+session its title.
 
 A session's title is written there too: the beginning of the first prompt that went to the model, until the person gives
 another. No model is asked for it.

@@ -1,5 +1,6 @@
-"""The model that a session talks to, from its first request on: with what its server says of itself, and within limits
-that no server keeps."""
+"""The model of a session, created with its first request: adopts the window that its server reports or refuses by, and
+guards its replies.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""What a session is set up with: what is configured, what the environment offers, or the demo; and all known models.
+"""Which models a session can use and which one it begins with: from configuration, environment and the providers'
+lists, or the demo.
 
 Providers and servers on this machine are asked which models they have, once in the life of the process, in the
 background. Whoever does not answer has no further models.

@@ -1,4 +1,6 @@
-"""Putting a session together from its environment and what the rooms below provide, and what its turns begin with."""
+"""Puts a session together: makes each part once (journal, policy, tools, model, servers), and does what each of its
+turns begins with.
+"""
 
 import asyncio
 import contextlib

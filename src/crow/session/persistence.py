@@ -1,4 +1,5 @@
-"""How a session is stored, and how what is stored is read again by the commands that look back: /undo and /export.
+"""How a session's events are stored, and read again by /undo and /export; where the store takes nothing, the last
+changes stay in memory.
 
 A session that the store does not take, as its disk is full or its folder cannot be written, works from memory alone,
 and can be undone, until the store takes it.

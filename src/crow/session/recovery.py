@@ -1,4 +1,6 @@
-"""Recovery of a session that was cut off: Crow was killed, the machine went down, or a copy was made in mid-turn."""
+"""Recovery of a session that was cut off by a kill or a power cut: decides which calls were interrupted or not run, and
+ends its turn.
+"""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,5 @@
-"""What a person sees of a session that was stored: each message, each call and each plan once, as it ended up.
+"""Folds a stored session into what a person is shown when it is loaded: each message, call and plan once, as it ended
+up.
 
 A fold of the journal, like the model's history. It takes one look at each event, and its order is the order in which
 things began.

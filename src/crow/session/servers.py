@@ -1,7 +1,8 @@
-"""The MCP servers of a session: wanted from the start, started once the client knows of the session.
+"""The MCP servers of a session: which there are (editor's, user's, projects'), when they start, their prompts, and
+questions to the person.
 
-Their prompts are commands of the session, and what they ask the person is brought to them. The library behind them is
-large. It is loaded by the first session that has servers, on a thread of its own.
+Prompts of the servers are commands of the session, and what they ask the person is brought to the person. The library
+behind them is large. It is loaded by the first session that has servers, on a thread of its own.
 """
 
 import asyncio

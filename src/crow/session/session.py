@@ -1,4 +1,5 @@
-"""A session: one conversation, and at most one running turn.
+"""A session and its one running turn: starts, steers and cancels the turn, runs slash commands, and stores how the turn
+ends.
 
 A turn that runs can be waited for and cancelled, and its end is stored, however it comes.
 """

@@ -1,4 +1,4 @@
-"""The built-in commands about what the session may use: /mode, /model, /plan, /permissions, /mcp."""
+"""The slash commands about what the session may use: /mode, /model, /plan, /permissions, /mcp."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Every tool that a session has from the beginning, put together."""
+"""The built-in tools that a session begins with, and those of them that each subagent gets for itself."""
 
 from collections.abc import Mapping
 from typing import assert_never

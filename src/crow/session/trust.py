@@ -1,6 +1,7 @@
-"""Trust: a project's commands, skills, servers and settings have no effect before the person has said yes to them.
+"""Asks the person whether a project is trusted, and puts its commands, servers, rules, mode and model into effect after
+a yes. A project's commands, skills, servers and settings have no effect before.
 
-The person is asked in the first turn in a project that brings any of these and is not trusted as it is, and asked again
+The person is asked in the first turn in a project that brings any of them and is not trusted as it is, and asked again
 when it changes. What they said yes to can make Crow more careful, never less.
 """
 

@@ -1,4 +1,5 @@
-"""Undo: takes back what the last turn did to files, and the turn itself from the model's history.
+"""Undo: restores the files that the last turn wrote, unless they were changed since, and takes the turn out of the
+model's history.
 
 Only what the turn wrote is taken back: a file that holds another text by now is somebody else's work and stays as it
 is. Every file that is taken back is shown as a call of Crow's own, with its diff.

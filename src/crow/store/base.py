@@ -1,4 +1,6 @@
-"""What the rest of Crow knows of the store."""
+"""The store's interface for the rest of Crow: `SessionStore`, `EventLog`, the entries and pages of a list, and where a
+session lives.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

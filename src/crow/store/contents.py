@@ -1,4 +1,4 @@
-"""The long texts of records, stored apart from them: once, in pieces, packed.
+"""Stores the long texts of records apart from them: cut into pieces by their content, compressed, each piece once.
 
 A file that is edited forty times has forty former texts that differ in a few lines. A text is cut into pieces where
 its own bytes say so, not at fixed distances (content-defined chunking): what was inserted before a piece does not

@@ -1,4 +1,6 @@
-"""The one file that everything is kept in: opening it, to write or only to read, its layout, and transactions."""
+"""Opens the store's SQLite file, to write or only to read: transactions, locks, its version, and when an older file is
+migrated.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,6 @@
-"""What SQLite or the system says when the store cannot be used, in words for a person."""
+"""Puts into words for a person what SQLite or the system says when the store cannot be used: full, damaged, locked, of
+a newer version.
+"""
 
 import contextlib
 import os

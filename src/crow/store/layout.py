@@ -1,4 +1,4 @@
-"""The tables of the store's file, how an older file becomes a file of today, and the copies which that leaves."""
+"""The tables of the store's file, how a file of an older version is migrated, and the copies which that leaves."""
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 

@@ -1,4 +1,5 @@
-"""Who owns sessions: each process that does holds a lock on a file of its own, for as long as it lives.
+"""Which process owns a session, whether that process still lives (a lock on a file of its own), its socket, and
+requests to stop a turn. Each process that owns sessions holds the lock for as long as it lives.
 
 The system lets go of the lock when the process ends, however it ends. So whoever can take the lock of an owner knows
 that the owner is gone.

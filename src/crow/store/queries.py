@@ -1,4 +1,4 @@
-"""All that reads stored sessions: one of them, and the pages of their list, newest first, from an index."""
+"""Reads stored sessions: one session's events, and the pages of the list of sessions, newest first, by cursor."""
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 

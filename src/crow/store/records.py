@@ -1,4 +1,5 @@
-"""An event as a row of the store, and back; and the rows that a session has still to store.
+"""Encodes an event as a row of the store and decodes it again, in versions; and collects the rows that a session has
+still to store.
 
 Version 1 of a record is the event's JSON as `crow.events` defines it, with its long texts taken out (see
 `crow.store.contents`). A field may be added to an event as long as it has a default: older records then read as before.

@@ -1,4 +1,6 @@
-"""All that changes a session's rows. Runs on the worker thread; raises CrowErrors only."""
+"""Changes the rows of a session: create, claim, append, fork, delete; refuses what belongs to another process. Runs on
+the worker thread; raises CrowErrors only.
+"""
 
 # ruff: noqa: S608 -- what is put into the statements here are our own constants
 

@@ -1,4 +1,6 @@
-"""The store as the rest of Crow uses it: what is added on the event loop is collected, and stored by the worker."""
+"""The store as the rest of Crow uses it: collects events on the event loop, has the worker write them soon, and tries
+again after a failure.
+"""
 
 import asyncio
 import contextlib

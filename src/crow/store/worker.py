@@ -1,4 +1,4 @@
-"""One thread that does the store's work, job after job, so that no disk ever keeps the event loop waiting."""
+"""The store's one thread, which does its jobs one after the other, and notices a disk that no longer answers."""
 
 import asyncio
 import threading

@@ -1,4 +1,5 @@
-"""The arguments of a call: the JSON schema that the model is told, and the struct that they are read into.
+"""The arguments of a tool call: the JSON schema that the model is given, made from a struct, and reading the model's
+JSON into it.
 
 The schema is made from the struct, so that the two cannot differ. It is in one piece and without titles: models read
 references badly, and pay for every word. And it is plain enough for hosts that know little of JSON Schema: every value

@@ -1,4 +1,6 @@
-"""The tools that turn to the person: `ask` for an answer, `leave_plan` for consent, `plan` to show what is done."""
+"""The tools that turn to the person: `ask` (a question), `leave_plan` (consent to leave plan mode), `plan` (shows what
+is done).
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal

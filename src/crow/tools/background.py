@@ -1,4 +1,4 @@
-"""`terminal_read`, `terminal_stop`: the commands that `terminal` left running in the background."""
+"""The tools `terminal_read` and `terminal_stop`, for commands that `terminal` left running in the background."""
 
 import contextlib
 import time

@@ -1,5 +1,6 @@
-"""What a tool is, and the tools of a session by name. The few types here are all that a tool and its callers know of
-each other. Looking a tool up always gives one: an unknown name gives one that says so.
+"""The `Tool` and `Action` protocols, the toolbox that finds a tool by its name, and the smaller set of tools for small
+windows. The few types here are all that a tool and its callers know of each other. Looking a tool up always gives one:
+an unknown name gives one that says so.
 """
 
 import functools

@@ -1,5 +1,5 @@
-"""What the tools that change a file share: knowing what the model has seen of it, showing the change, storing what it
-replaces, telling what became of it.
+"""What `edit` and `write` share: what the model has read of a file, the diff, the backup for undo, and telling the
+model what the file became.
 """
 
 from collections.abc import Callable, Iterable, Sequence

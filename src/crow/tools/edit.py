@@ -1,4 +1,6 @@
-"""`edit`: several replacements in a file, all of them or none."""
+"""The tool `edit`: several replacements in a file, all of them or none, made anew if the person changed the file
+meanwhile.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,4 +1,4 @@
-"""`find`: files by name."""
+"""The tool `find`: files by name."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The file that a model means by a path: as it is written, or without what does not belong to a path.
+"""Decides which file a model means by a path with quotes, markup or a line number; suggests near paths; refuses odd
+names for new files.
 
 Models put a path into quotes or markup, add a line's number, or write another blank than the one in the file's name.
 What lies at the path exactly as it is written always comes first. Another reading counts only if it leads to the one

@@ -1,4 +1,4 @@
-"""`read`: a file's lines, an image, or a folder's listing."""
+"""The tool `read`: a file's lines with their numbers, an image, or a folder's listing."""
 
 import base64
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`search`: lines by pattern, in the files below a folder."""
+"""The tool `search`: lines that match a pattern, in the files below a folder."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal

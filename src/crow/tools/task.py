@@ -1,4 +1,5 @@
-"""`task`: a piece of work for a subagent, which has a conversation of its own and gives back its last words.
+"""The tool `task`: gives a piece of work to a subagent, which has a conversation of its own and gives back its last
+words.
 
 How a subagent works is not known here: `crow.turn.subagent` brings that.
 """

@@ -1,6 +1,8 @@
-"""`terminal`: a command line, in the editor's terminal or on this machine.
+"""The tool `terminal`: runs a command line, watches its time limit, says how it ended, or leaves it running in the
+background.
 
-The tool does not know which of the two it is: only who shows the output differs, and a terminal says that by itself.
+The tool does not know whether the terminal is the editor's or this machine's: only who shows the output differs, and a
+terminal says that by itself.
 What it leaves in the background is the business of `crow.tools.background`.
 """
 

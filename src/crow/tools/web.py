@@ -1,4 +1,4 @@
-"""`web_fetch`, a page of the public web as text, and `web_search`, through the search service that is configured."""
+"""The tools `web_fetch` (a page as text) and `web_search`, and whether a redirect to another host is followed."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,4 +1,4 @@
-"""`write`: a new file, a file's whole text anew, or more at its end."""
+"""The tool `write`: a new file, a file's whole text anew, or more at its end."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

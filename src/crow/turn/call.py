@@ -1,4 +1,5 @@
-"""The life of one call, written once: opened, looked at, judged, asked about, recorded, performed, settled.
+"""The life of one call: opened, prepared, judged by the policy, asked about, recorded, performed, settled, also if
+rejected or interrupted.
 
 The calls of a model and of its subagents go through it (`crow.turn.calls`), the question whether a project is trusted,
 undo, and the calls that `crow mcp` serves. Each leaves out what it has no need of: undo is judged by nobody, trust

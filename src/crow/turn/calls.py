@@ -1,5 +1,6 @@
-"""The tool calls of one reply: followed while they arrive, run, and settled, however the turn goes on; and a model that
-repeats its calls over and over, which is stopped."""
+"""The tool calls of one reply: which of them run in parallel, their end however the turn goes on; and stopping a model
+that repeats its calls.
+"""
 
 import asyncio
 import contextlib

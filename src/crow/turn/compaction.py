@@ -1,4 +1,5 @@
-"""Making room in the model's window, in two steps: old outputs are no longer sent; then the beginning is summed up.
+"""Makes room in the model's window (compaction): decides when, prunes old outputs, then puts a summary in the place of
+the beginning.
 
 The journal keeps everything, and the person still sees it: only the model's history becomes shorter. The last rounds
 stay as they are, and no cut comes between a call and its result.

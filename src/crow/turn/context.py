@@ -1,4 +1,4 @@
-"""What a turn may know."""
+"""`TurnContext`: everything that a turn may know, handed to it when it begins."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,5 @@
-"""The model's view of a journal: a list of messages that any provider accepts, at every moment.
+"""Folds the journal into the messages that the model is sent: a list that any provider accepts, whatever was cut off,
+undone or summed up.
 
 Whatever has happened so far (a reply cut in the middle, a call that never ended, a turn that was cancelled, taken back
 or summed up), the messages keep their shape: every call has one result directly after it, and the person's messages

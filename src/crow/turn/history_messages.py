@@ -1,6 +1,5 @@
-"""The messages of a history: those of a turn and of a reply while it arrives, joined so that nobody speaks twice in a
-row, and without what a provider refused in them (thoughts left out, or a round of calls as plain text); and
-what no summary of them may lose.
+"""Builds and changes single messages of a history: a partial reply, joined neighbours, thoughts left out, calls as
+plain text, pruned outputs.
 
 A message that is simplified stays one message, so that positions in a history mean the same before and after.
 """

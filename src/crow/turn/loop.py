@@ -1,4 +1,6 @@
-"""The turn: ask the model, run what it calls for, ask again, until it has said what it had to say."""
+"""Runs a turn: asks the model, runs its calls, asks again; decides why it ends, and what is left out when a provider
+refuses the history.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,4 @@
-"""A partial call, whose arguments are still arriving: what can already be shown of it, and how often.
+"""What is shown of a call while its arguments are still arriving (title, text, diff), and how often.
 
 The whole text while it is small, then its end with the number of lines; at most twenty times a second, and only
 when something changed. However slowly a long argument arrives, what is sent for it stays a small part of it: a

@@ -1,4 +1,6 @@
-"""From what the person sent to what the model gets: links followed, attachments fenced, nothing dropped in silence."""
+"""Makes the model's message of what the person sent: reads linked files, fences attachments, and names what was left
+out.
+"""
 
 import base64
 import re

@@ -1,4 +1,6 @@
-"""One reply of the model, as events for the journal: deltas get their message's id, calls get ours."""
+"""Follows one reply of the model and records it as events: gives messages and calls their ids, and notes usage and
+retries.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

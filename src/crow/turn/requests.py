@@ -1,5 +1,5 @@
-"""The requests to the model: what they are made of, what may change between two of them, and how much of the model's
-window the next one takes.
+"""What each request to the model is made of; how full the model's window is, estimated; and cutting a tool's output to
+what fits.
 
 The provider's own count of the last request is the base of that estimate. What was added since is estimated from its
 bytes, rather too high than too low: a request that does not fit costs more than a compaction that comes a little early.

@@ -1,7 +1,8 @@
-"""What a session has spent, and whether it may go on spending: the budgets of a turn, a session and a day.
+"""Counts what a session spends, and keeps to the budgets of a turn, a session and a day: warns, asks, or stops the
+turn.
 
-Asked before each request to the model, so that no budget is overrun by more than the reply that is running. Subagents
-spend from the same purse, and so does making room.
+Budgets are checked before each request to the model, so that no budget is overrun by more than the reply that is
+running. Subagents spend from the same purse, and so does making room.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Steering: what the person says into a turn while it runs.
+"""Steering: messages that the person sends into a running turn, from being accepted to being taken in or left over.
 
 A message is accepted at any moment of a turn that the model answers, and taken in before the next request to the model
 (`crow.turn.prompt.take_steering`). A message that waits keeps the turn from ending of itself; one that still waits when

@@ -1,4 +1,5 @@
-"""Summing up the beginning of a conversation: in the model's words, with what no summary may lose beside them.
+"""Has the model sum up the beginning of a conversation, and adds what no summary may lose: the person's prompts and the
+changed files.
 
 The person's own prompts and the names of changed files are added as they are, so that a fact survives a poor summary
 and any number of summaries of summaries. If the model gives none, its last words stand for it.

@@ -1,4 +1,4 @@
-"""Waits that the person may wonder about: each is named after five seconds, and again while it lasts, ever less often.
+"""Names a wait to the person after five seconds, and again while it lasts, ever less often.
 
 Nothing is said while something comes, nor while the person is being asked: they know whose turn it is. What drips (a
 build that prints a line now and then) is named no more often than what is silent.

@@ -1,4 +1,4 @@
-"""Hands a page to the process that converts it, and waits for it only so long."""
+"""Starts the separate process that converts a page or a PDF, hands the page over, and waits only so long."""
 
 import asyncio
 import contextlib

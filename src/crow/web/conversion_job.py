@@ -1,4 +1,4 @@
-"""What the two sides of a conversion say to each other."""
+"""The messages between the agent and the process that converts a page: the job, its result, and why there is none."""
 
 from typing import Literal
 

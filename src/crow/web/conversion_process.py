@@ -1,4 +1,5 @@
-"""A process of its own that converts one page: a hostile page can hold up, fill or crash nothing but this.
+"""The separate process that converts one page, with limits for processor time and memory: a hostile page can harm
+nothing but this.
 
 It takes at most so much processor time and memory, and it ends when whoever started it is gone.
 """

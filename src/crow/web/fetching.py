@@ -1,4 +1,5 @@
-"""One page from the web: over checked addresses only, every redirect checked anew, within limits.
+"""Fetches one URL over HTTP: connects only to checked IP addresses, checks each redirect, bounds size and time, and
+unpacks gzip.
 
 The request goes to the IP address that was checked, with the host's name in the `Host` header and in the TLS
 handshake, so that no second lookup can lead elsewhere. Proxies of the environment are not used: which address a proxy

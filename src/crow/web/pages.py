@@ -1,4 +1,6 @@
-"""Fetches pages and keeps the last few of them: one that is read in pieces must not change in between."""
+"""Fetches a page and makes it readable, a few at a time, and caches the last ones: one that is read in pieces must not
+change in between.
+"""
 
 import asyncio
 from collections import OrderedDict

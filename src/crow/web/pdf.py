@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page, as far as time and room go. Runs in a process of its own."""
+"""Extracts the text of a PDF, page by page, as far as time and room go. Runs in a process of its own."""
 
 import contextlib
 import io

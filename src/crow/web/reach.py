@@ -1,4 +1,5 @@
-"""From a host to the IP addresses that may be connected to.
+"""Decides which hosts, ports and IP addresses may be connected to: the public internet, and the private hosts that the
+person named.
 
 A name is looked up once, and every address it has must be public; whoever connects uses these addresses and does not
 look up again, so that a name which changes its answer in between changes nothing.

@@ -1,4 +1,6 @@
-"""What a server sent, made readable: Markdown of HTML, text of PDF, other text as it is, a picture as a picture."""
+"""Decides what a fetched page is (HTML, PDF, text, image, binary) and in which charset, and makes text or an image of
+it.
+"""
 
 import asyncio
 import base64

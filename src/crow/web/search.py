@@ -1,4 +1,5 @@
-"""The search services: which one is asked, and how each of them is.
+"""The search services (DuckDuckGo, SearXNG, Brave and others): which one is asked, how each is asked, and what its
+errors mean.
 
 Failures are told in our own words: a service's may hold the key.
 """

@@ -1,4 +1,4 @@
-"""What a search service finds, read from whatever it calls the parts of a result."""
+"""Reads the results of a search service, whatever it calls their parts: address, title, snippet, date."""
 
 import html
 import re

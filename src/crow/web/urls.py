@@ -1,4 +1,5 @@
-"""Web addresses, read strictly: what is checked and shown is exactly what will be asked.
+"""Parses web addresses strictly: refuses what could be read in two ways, and gives each host one spelling. What is
+checked and shown is exactly what will be asked.
 
 Programs differ in how they read a strange address, and that is how a forbidden host slips through. So whatever could
 be read in two ways is refused, and a host has one spelling afterwards: lower case, ASCII, without a dot at its end,

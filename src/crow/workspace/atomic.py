@@ -1,4 +1,5 @@
-"""Replacing a file as a whole: afterwards it holds the old bytes or the new ones, whatever happens in between.
+"""Replaces a file atomically, by a temporary file and a rename: afterwards it holds the old bytes or the new ones,
+whatever happens in between.
 
 The new bytes go to a temporary file beside it, reach the disk, and take the old file's name. A write that was killed
 leaves that temporary file behind. It has one name for each file, so that the next write of that file finds it, and so

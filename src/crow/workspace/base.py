@@ -1,4 +1,6 @@
-"""What a tool knows of the files and commands it works with. No tool asks whether there is an editor."""
+"""The `Workspace`, `Commands` and `Terminal` protocols: all that tools know of files and commands, with an editor or
+without.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol

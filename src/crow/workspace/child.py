@@ -1,4 +1,4 @@
-"""A short-lived helper process whose output is wanted: bounded in time and size, and never left behind."""
+"""Runs a short-lived helper program, such as ripgrep, for its output: bounded in time and size, never left behind."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What the operating system says of a path, in sentences for a person."""
+"""Puts into words for a person what the operating system says of a path that cannot be read or written."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Glob patterns over relative paths, as `find`, `search` and .gitignore files use them.
+"""Matches glob patterns with relative paths, for `find`, `search` and .gitignore files.
 
 A path is matched name by name, and every name by an expression without backtracking: a pattern comes from a model or
 from a stranger's repository, and none of them may take long.

@@ -1,4 +1,5 @@
-"""The keeper: a small program beside the agent that runs its commands and leaves nothing of them behind.
+"""The keeper, a small program beside the agent that supervises commands: all that a command started, daemons too, ends
+with it, and with Crow.
 
     agent ──▶ keeper ──▶ supervisor ──▶ bash ──▶ whatever it starts
                 └──────▶ supervisor ──▶ bash ──▶ …

@@ -1,4 +1,5 @@
-"""The files below a folder that are worth looking at: what git ignores is left out, and so is `.git` itself.
+"""Lists the files below a folder without what git ignores: ripgrep does it, or a walk of our own that reads .gitignore
+files.
 
 Ripgrep lists them if it is installed, else a walk of our own; both give the same. Symbolic links are not followed, so
 nothing leads out of the folder or round in a circle, and what is no regular file is not there.

@@ -1,4 +1,6 @@
-"""The workspace on this machine's disk. No file call is made on the event loop: a file system may hang."""
+"""The workspace on this machine's disk: reads, writes and lists files on threads. No file call is made on the event
+loop: a file system may hang.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,5 @@
-"""Looks for a regular expression in files: the stand-in for ripgrep where that is not installed.
+"""The stand-in for ripgrep where that is not installed: a program of its own that looks for a regular expression in
+files.
 
 It is run as a program of its own, never imported by the agent: Python's `re` can take for ever on some patterns and
 holds the interpreter meanwhile, and a process can be ended. It answers in ripgrep's words, `--json` or `--count`,

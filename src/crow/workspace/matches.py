@@ -1,4 +1,4 @@
-"""What a search finds: a matcher's answer, checked against the files; and the text that an editor has not saved."""
+"""Reads what a search found and checks it against the files; and searches the text that an editor has not saved."""
 
 import asyncio
 import base64

@@ -1,4 +1,5 @@
-"""Where a path leads, found out once; and the file in its folder, reached without following a symbolic link.
+"""Resolves a path once, and opens what lies there without following a symbolic link that appeared since: what was
+judged is what is used.
 
 A path is resolved once, when it is judged; the person agrees to that path. A link that appears on it afterwards, or
 another folder that takes the place of one, could lead a read or a write anywhere. So each folder is opened from the

@@ -1,4 +1,6 @@
-"""The agent's side of the keeper: starting a command under it, and learning how the command ends."""
+"""Starts commands under the keeper and learns how they end; and finds processes that carry a command's mark, to end
+them.
+"""
 
 import asyncio
 import contextlib

@@ -1,7 +1,8 @@
-"""What a command writes to: a pseudo-terminal, so that it prints as it does for a person: colours, width, progress.
+"""The pseudo-terminal that a command writes to, so that it prints as it does for a person, and why nothing in it can
+wait for a key. A command's output has colours, width and progress there.
 
-Both of its outputs are the terminal; its input is at its end (`/dev/null`), as nobody can type. Programs find ways
-round that when they want a password or a key, and none of them may wait for ever for one:
+Both outputs of a command are the terminal; its input is at its end (`/dev/null`), as nobody can type. Programs find
+ways round that when they want a password or a key, and none of them may wait for ever for one:
 
 - `/dev/tty` is no way: the terminal is not the command's controlling one, so opening that fails at once (ssh, sudo,
   git, `getpass`). Nor is there a SIGHUP when we close our end: a command lives as long as its supervisor lets it.

@@ -1,4 +1,5 @@
-"""Finding files by name and lines by pattern, below one folder.
+"""Searches below one folder: files by name and lines by pattern, with ripgrep or its stand-in, in batches and within
+limits.
 
 Ripgrep does the work if it is installed; else a walk of our own and `matcher.py`. The two differ in speed only: files
 are chosen here, handed over in sorted order, a batch at a time, and both matchers answer in the same words.

@@ -1,4 +1,5 @@
-"""Commands on this machine: a shell line in a session of its own, its output recorded, all that it starts ended.
+"""Runs a shell line on this machine: which shell, which environment (without keys), its output recorded, and all that
+it starts ended.
 
 Who watches over the processes is told in `keeper.py`; what becomes of the output, in `terminal_recording.py`.
 """

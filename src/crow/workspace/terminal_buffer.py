@@ -1,4 +1,5 @@
-"""What is kept of a command's output, and what of it is shown as it was written.
+"""What is kept of a command's output: beginning and end in memory, the whole in a file, and the raw bytes for clients
+that show them.
 
 In memory the beginning and the end, as bytes; on disk, once there is more than the model gets to see, the whole of
 it up to a bound, without its escape sequences. Otherwise bytes are only looked at when somebody wants to read them.

@@ -1,4 +1,4 @@
-"""Everything a command writes, read as it comes, and made readable when somebody asks for it.
+"""Reads everything that a command writes, on a thread of its own, and gives excerpts of it that are readable.
 
 What is kept of it is the business of `terminal_buffer.py`. A flood costs what reading and dropping costs.
 """

@@ -1,4 +1,4 @@
-"""What a terminal shows in the end of a text that rewrites what it has written: progress bars, lists that tick off.
+"""Works out what a terminal shows in the end of output that rewrites itself: progress bars, lists that tick off.
 
 A small emulation: lines of any length, of which the last `REACH` can be reached by the cursor and all earlier ones
 have scrolled off. A screen that is cleared has scrolled off too, so that nothing is lost that was not overwritten. The

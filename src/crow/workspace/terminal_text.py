@@ -1,4 +1,6 @@
-"""What a terminal was sent, made into text for reading: pure functions, linear in the length of the text."""
+"""Takes escape sequences out of a command's output, and cuts it to its beginning and end. Pure functions, linear in the
+length of the text.
+"""
 
 import codecs
 import re

@@ -1,4 +1,6 @@
-"""The terminals of a session, those in the background too, and the folder for what their commands print."""
+"""The terminals of a session: how many commands may run in the background, releasing each terminal once, and the folder
+for their output.
+"""
 
 import asyncio
 import contextlib

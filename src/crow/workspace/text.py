@@ -1,4 +1,5 @@
-"""Text files: bytes to text and back without loss, line ends, and some lines of a long text.
+"""Decodes and encodes text files without loss: encodings, byte order marks, line ends; and picks some lines of a long
+text.
 
 What was decoded here is encoded to the very bytes it came from: no line end and no character is normalised. A file that
 is neither UTF-8 nor marked as UTF-16 or UTF-32 is taken for Latin-1, in which every byte has a meaning: right or not,

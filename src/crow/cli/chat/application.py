@@ -1,4 +1,6 @@
-"""`crow chat` in a terminal: the conversation above, the input line below it, and the keys that do something."""
+"""`crow chat` in a terminal: puts input line, keys, rows and conversation together, and handles signals, text typed
+ahead and leaving.
+"""
 
 import asyncio
 import contextlib

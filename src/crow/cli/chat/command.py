@@ -1,4 +1,4 @@
-"""`crow chat`: a conversation in the terminal."""
+"""`crow chat`: its options, and whether the chat with an input line or the plain one is started."""
 
 import argparse
 import asyncio

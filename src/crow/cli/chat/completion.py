@@ -1,4 +1,6 @@
-"""What may stand behind a `/` or an `@` that is being typed: the session's commands, the project's files, folders."""
+"""Completes a `/command` or an `@file` while it is typed: from the session's commands, the project's files and folders
+elsewhere.
+"""
 
 import asyncio
 import os

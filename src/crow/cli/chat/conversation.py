@@ -1,4 +1,6 @@
-"""The session of a chat: its agent, the turn that runs, the messages that wait for it, and who else is there."""
+"""The session behind `crow chat`: its agent, sending and steering, cancelling, changing the mode, and what other
+clients of the session do.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""What was typed in a project before: a file for each, below CROW_HOME, that several chats may add to at once."""
+"""The input history of `crow chat`: what was typed in a project before, in a file below CROW_HOME that several chats
+may add to at once.
+"""
 
 import contextlib
 import os

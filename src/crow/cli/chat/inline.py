@@ -1,4 +1,4 @@
-"""A terminal whose last rows are drawn anew, while everything above them stays where it was written.
+"""Prints lines above the input line of `crow chat` and draws the last rows anew, also when the window is resized.
 
 No alternate screen: whole lines go to the terminal's own scrollback, and the input line is drawn below them. What is
 erased, printed and drawn in one moment is sent in one piece, so that nothing flickers.

@@ -1,4 +1,4 @@
-"""What the keys of a chat do, and what is said about them below the input line."""
+"""The key bindings of `crow chat` (Enter, Tab, Esc, Ctrl-C and others), and the hint on them below the input line."""
 
 import asyncio
 import os

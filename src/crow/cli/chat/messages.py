@@ -1,4 +1,6 @@
-"""What the person sends: a text, and the files that it names with `@`. And the messages that wait to be sent."""
+"""The messages of `crow chat`: a text with the files that it names by `@`, and the queue of messages that wait to be
+sent.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Tells a person who is looking elsewhere that they are asked, or that something is done."""
+"""Calls a person who has not typed for a while, by a bell or a desktop notification, when they are asked or a turn has
+ended.
+"""
 
 from collections.abc import Callable, Mapping
 

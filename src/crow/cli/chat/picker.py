@@ -1,4 +1,6 @@
-"""A list with a search in the terminal's last rows: arrows choose, letters search, Enter picks, Esc gives up."""
+"""The list from which a session is picked for `--resume`, drawn in the last rows: arrows choose, letters search, Enter
+picks, Esc gives up.
+"""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""A question with its choices, which one key answers."""
+"""Permission questions in `crow chat`: which key is the answer, and when a key counts as typing and goes into the input
+line instead.
+"""
 
 import asyncio
 import contextlib

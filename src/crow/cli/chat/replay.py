@@ -1,4 +1,4 @@
-"""What a session is told of its past while it is loaded: the last prompts of it are drawn, with what followed."""
+"""What `crow chat` draws of a session that it loads: the last few prompts of its past, with what followed each."""
 
 from msgspec.structs import replace
 

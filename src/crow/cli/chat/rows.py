@@ -1,5 +1,6 @@
-"""The rows at the end of the terminal, drawn anew with every change: from the line that is being written down to the
-status line. Each function gives what one of them shows."""
+"""The rows below the printed lines of `crow chat`: the unfinished line, activity, waiting messages, a question, the
+input and the completions.
+"""
 
 from collections.abc import Callable, Sequence
 

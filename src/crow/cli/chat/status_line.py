@@ -1,4 +1,6 @@
-"""The last row: the session's mode, model and thought level, how full the model's window is, and what was spent."""
+"""The status line of `crow chat`: the session's mode, model and thought level, how full the model's window is, and what
+was spent.
+"""
 
 from collections.abc import Iterator, Sequence
 

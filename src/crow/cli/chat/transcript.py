@@ -1,4 +1,6 @@
-"""The conversation above the input line: what `crow run` shows, with prompts, and with long outputs that unfold."""
+"""What `crow chat` prints above the input line: prompts, messages and calls as `crow run` shows them, with long outputs
+folded.
+"""
 
 import asyncio
 import time

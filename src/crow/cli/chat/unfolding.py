@@ -1,4 +1,4 @@
-"""A long output in full, in rows of its own above the input, until it is folded again."""
+"""Shows a folded output of `crow chat` in full, in rows of its own that can be scrolled, until it is folded again."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""One call of a tool: it goes through the same life as a session's calls, but with nobody to be asked."""
+"""Runs one tool call of an MCP client: the policy alone decides, as nobody can be asked, and progress is reported to
+the host.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

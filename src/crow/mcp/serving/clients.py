@@ -1,4 +1,5 @@
-"""What is kept for each client: what its model has seen, what can be taken back, where it may work, its commands.
+"""What `crow mcp` keeps for each client: the folders in which it may work (its roots), what its model has read, its
+edits, its commands.
 
 A client may work in the folders that the server was started with, else in those that the host names. Hosts up to
 protocol 2025-11-25 are asked once and say when the list changes. Later ones cannot be asked: a call is answered with

@@ -1,4 +1,6 @@
-"""`file_editor`: viewing and changing files, in the form that many hosts know. Our own tools do the work."""
+"""The tool `file_editor` of `crow mcp`: view, create, str_replace, insert and undo_edit, in the form that many hosts
+know. Our own tools do the work.
+"""
 
 import asyncio
 from typing import Annotated, Any, Literal, TypeVar

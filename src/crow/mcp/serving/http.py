@@ -1,4 +1,5 @@
-"""Clients over HTTP on this machine: each request shows the token, and comes from no web page.
+"""Serves `crow mcp` over HTTP on this machine: checks the token and the origin of each request, and notices when a
+client's session ends.
 
 The library ends a session when its client says so, or asks for nothing for long, and tells nobody. So whoever keeps
 something for a client learns it here, by the same clock: it runs while no request of the session is being answered, and

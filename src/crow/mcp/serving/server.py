@@ -1,4 +1,6 @@
-"""The server: which tools there are, calling one, and what it gave back as the protocol has it."""
+"""The MCP server of `crow mcp`: lists its tools, runs and cancels calls, and makes the protocol's result of what a tool
+gave back.
+"""
 
 import asyncio
 import contextlib

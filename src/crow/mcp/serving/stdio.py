@@ -1,4 +1,5 @@
-"""A client on standard input and output: one client, for as long as the input is open.
+"""Serves `crow mcp` to one client over standard input and output: answers unreadable lines, and finishes open calls
+when the input ends.
 
 The library's own transport says nothing to a line that it cannot read, and whoever sent it waits for an answer until
 its patience ends. Here every line that may be a request is answered. And it cancels what is under way as soon as the

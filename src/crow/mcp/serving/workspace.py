@@ -1,4 +1,6 @@
-"""The files of the folders that a client lets us work in, and no others; every change can be taken back."""
+"""Keeps `crow mcp` within the folders that a client lets us work in, and remembers edits so that `undo_edit` can take
+them back.
+"""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Servers that a session uses, as tools of the model.
+"""MCP servers that a session uses, as tools of the model.
 
     hub ──▶ connection ──▶ stdio ──▶ program
      │          │   └────▶ remote ──▶ login (over HTTP)

@@ -1,4 +1,5 @@
-"""The MCP servers that a session is to use: who configured each, what each is called, and its address.
+"""The MCP servers that a session is configured with: who configured each, and the names that servers and their tools
+(`mcp__…`) get.
 
 The only file of this folder that is loaded before a session has servers.
 """

@@ -1,4 +1,4 @@
-"""The life of one server: started, asked what it has, used, lost, started again."""
+"""The life of one MCP server: started, asked what it has, called, lost, logged in to, started again."""
 
 import asyncio
 import contextlib

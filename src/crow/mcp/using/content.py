@@ -1,4 +1,6 @@
-"""What a server's tool gave, for both audiences: text and pictures for the model, blocks for the person."""
+"""Makes a tool's result of what an MCP server's call returned: text and pictures for the model, blocks for the person,
+within limits.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

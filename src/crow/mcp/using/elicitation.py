@@ -1,4 +1,5 @@
-"""What a server asks of us while it works on calls: our folders, questions for the person, pages to open.
+"""Answers what an MCP server asks during a call: our folders (roots), a form for the person, a URL to open; the call's
+clock stops meanwhile.
 
 A server gets no words of the model.
 """

@@ -1,4 +1,6 @@
-"""What goes wrong with a server, and what the person is told of it."""
+"""Decides what an MCP server's failure means (lost, log-in needed, key refused, too slow), and writes the notices that
+the person gets of it.
+"""
 
 import logging
 import re

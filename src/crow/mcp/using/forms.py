@@ -1,4 +1,5 @@
-"""What a server may put before the person: forms of plain fields, addresses to open, words. Nothing in them can hide.
+"""Validates a form or a URL that an MCP server puts before the person: plain fields only, written anew, and nothing in
+them can hide.
 
 A form is read strictly and written anew, so a client gets what the protocol knows and nothing else.
 """

@@ -1,4 +1,6 @@
-"""All servers of a session: what their tools are, and which of them the model is told of."""
+"""All MCP servers of a session: decides whether their tools are too many for a request, and which of them are listed
+for the model then.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""What a server has: listed when it has started, and again whenever it says that something changed."""
+"""Lists an MCP server's tools, prompts and resources when it has started, and again, with pauses, when it says that
+they changed.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""Logging in to a server over HTTP (OAuth): the browser shows a page, and comes back to a port of this machine.
+"""Logs in to an MCP server over HTTP (OAuth): the browser's page, the port to which it returns, and tokens that are
+stored and renewed.
 
 What a login leaves is stored below CROW_HOME: the tokens, and the registration of this client.
 """

@@ -1,4 +1,5 @@
-"""Every message of a server passes here before the library sees it, whatever it comes through.
+"""Checks every message of an MCP server before the library sees it: stops a flood, takes out odd entries, cuts what is
+far too long.
 
 A server that floods is stopped. The library rejects a whole answer for one thing in it that it does not know: so what
 is odd is taken out of lists of tools, and of what a call gave. Of far too much only the beginning is kept.

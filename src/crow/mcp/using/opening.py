@@ -1,4 +1,6 @@
-"""Opening the library's client of one server: over the streams of a program, or over HTTP."""
+"""Opens the MCP library's client of one server: over a program's streams or over HTTP, and in which version of the
+protocol.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

@@ -1,6 +1,7 @@
-"""A server's process, and the log of its standard error.
+"""Starts and ends the program of an MCP server: where it is found, which variables it gets, and the log of its standard
+error.
 
-It is started under the keeper, so that it and all it starts end with the session, or with Crow.
+The program is started under the keeper, so that it and all it starts end with the session, or with Crow.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Resources of servers, which the tool `mcp_resources` lists and reads; and their prompts: `/mcp:server:prompt …`."""
+"""MCP servers' resources, which the tool `mcp_resources` lists and reads, and their prompts, which become commands:
+`/mcp:server:prompt …`.
+"""
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,4 +1,5 @@
-"""Messages of a server as bytes, before they are decoded: the nearly readable ones repaired, far too long ones cut.
+"""Repairs and shortens an MCP server's messages as bytes, before they are decoded: characters that cannot be read, far
+too many values.
 
 A value costs up to thirty times the room of its bytes, and decoding cannot be interrupted: a message of a few
 megabytes, all of it brackets, would hold up everyone. So of a long message only what is known to the protocol is

@@ -1,4 +1,6 @@
-"""Talking to a server over HTTP: the streamable kind, and the older one with server-sent events."""
+"""The HTTP transport to an MCP server: the streamable kind and the older one with server-sent events, size limits,
+refused requests.
+"""
 
 import asyncio
 import contextlib

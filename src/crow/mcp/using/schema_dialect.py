@@ -1,5 +1,5 @@
-"""The dialect of JSON Schema that models and providers understand: keywords that are known and well-formed, and one
-object at the top.
+"""Reduces the JSON Schema of an MCP tool to the keywords that models and providers understand, with one object at the
+top.
 
 All other keywords are dropped, and a union at the top is told in words. Schemas are hints for the model: the server
 checks the arguments itself, with the schema that it has.

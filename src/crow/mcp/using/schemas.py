@@ -1,4 +1,5 @@
-"""A tool's schema as models and their providers take it: one object, in one piece, of today's form and a sensible size.
+"""Makes the JSON Schema of an MCP tool one that every provider takes: references put in place, size bounded, odd
+argument names replaced.
 
 A single schema that a provider refuses would make every request fail. What can be mended without a loss is mended,
 what is malformed is dropped: the server checks the arguments itself.

@@ -1,4 +1,6 @@
-"""How long a prompt waits for a server that starts, and when a server that failed is started again."""
+"""Decides how long a prompt waits for an MCP server that starts, and when one that failed is started again, or given
+up.
+"""
 
 import asyncio
 from collections.abc import Callable

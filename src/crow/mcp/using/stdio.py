@@ -1,4 +1,4 @@
-"""Talking to a server over its standard input and output: one JSON message a line."""
+"""The stdio transport to an MCP server: one JSON message a line; lines that are no message are passed over."""
 
 import asyncio
 import contextlib

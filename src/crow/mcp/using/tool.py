@@ -1,4 +1,5 @@
-"""A server's tool as one of the session's own: its description, its calls, and what a call is about.
+"""An MCP server's tool as one of the session's own: its description, title and kind, the file change that its arguments
+ask for, its calls.
 
 The target of a call and the change to a file are read from its arguments, which servers name in a few usual ways. What
 they do with them is their business: the diff in a question shows what the model asks for, beside the arguments

@@ -1,4 +1,4 @@
-"""`find_tools`: where servers have more tools than a request should carry, the model looks for the ones it needs."""
+"""The tool `find_tools`: ranks MCP tools by a query, for a model that is not given all of them with each request."""
 
 import re
 from collections.abc import Mapping, Sequence

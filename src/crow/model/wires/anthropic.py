@@ -1,4 +1,4 @@
-"""The messages API, as Anthropic defined it."""
+"""The wire of Anthropic's messages API: its path and headers, and which details are left out after a refusal."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The stream of a messages reply, turned into our events."""
+"""Reads the stream of a messages reply (Anthropic) into our events: text, thoughts, calls, usage, stop reasons."""
 
 import json
 from typing import Any

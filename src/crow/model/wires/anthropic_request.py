@@ -1,4 +1,4 @@
-"""A history as the body of a messages request.
+"""Writes a history as the body of a messages request (Anthropic): alternating roles, thinking, cache markers.
 
 The API insists on alternating roles, no empty text, no thought at a message's end, every result in the message after
 its call, and at most four cache markers; what our history has more freedom in is brought into that form here.

@@ -1,4 +1,6 @@
-"""Chat completions, as OpenAI defined them and many servers speak them, each with its own accent."""
+"""The wire of chat completions, as OpenAI defined them and many servers speak them: which details are left out after a
+refusal, and malformed calls.
+"""
 
 import msgspec
 from msgspec.structs import replace

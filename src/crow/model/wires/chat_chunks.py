@@ -1,4 +1,4 @@
-"""A chunk of a chat completions stream, as tolerant as its speakers are inventive: all may be missing or null."""
+"""The fields of one chunk of a chat completions stream, read tolerantly: each may be missing or of another type."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""The stream of a chat completions reply, turned into our events."""
+"""Reads the stream of a chat completions reply into our events: text, thoughts, calls, usage, stop reasons."""
 
 import re
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A history as the body of a chat completions request."""
+"""Writes a history as the body of a chat completions request: messages, call ids, pictures, thoughts, cache markers."""
 
 import hashlib
 import itertools

@@ -1,7 +1,8 @@
-"""What is known of vendors' chat completions before the first request: one row each, found by the host.
+"""The table of what single vendors want in chat completions (how thinking is switched, which fields), known before the
+first request and found by host.
 
-Only what costs something if it is learned from a refusal, or cannot be learned because nobody refuses it. The defaults
-are what every other server takes.
+Listed is only what costs something if it is learned from a refusal, or cannot be learned because nobody refuses it. The
+defaults are what every other server takes.
 """
 
 import re

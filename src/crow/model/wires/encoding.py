@@ -1,4 +1,6 @@
-"""What every provider's encoding of a history has in common."""
+"""What all wires share in writing a request: placeholders for what a model cannot see or hear, tool names, joined
+prompts.
+"""
 
 import json
 import re

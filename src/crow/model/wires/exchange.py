@@ -1,4 +1,5 @@
-"""One request and its reply over HTTP: the loop that every wire format has in common.
+"""Sends one request over any wire and reads the reply; after a refusal of one detail, sends it again without that
+detail, and remembers.
 
 A request that was refused for one detail is sent again without it. The providers that are documented have their habits
 in a table; everybody else's are learned here, by one refusal each.

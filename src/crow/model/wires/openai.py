@@ -1,4 +1,6 @@
-"""Which of OpenAI's two APIs a provider is spoken to in: chat completions, which everybody offers, or Responses."""
+"""Decides in which of OpenAI's two APIs a provider is spoken to: chat completions, which everybody offers, or
+Responses.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a reply of OpenAI's two APIs says of its tokens and its cost: every vendor counts a little differently."""
+"""Reads token counts and cost out of a reply of OpenAI's two APIs, which every vendor reports a little differently."""
 
 import math
 from typing import Any, cast

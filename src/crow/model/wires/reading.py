@@ -1,5 +1,6 @@
-"""What the readers of all wires have in common: decoding the events of a stream, whatever the types of their fields
-are, and text that arrives in pieces which are no text by themselves."""
+"""What the stream readers of all wires share: fields of any type, characters torn in two, and thoughts between tags
+such as `<think>`.
+"""
 
 import json
 from abc import ABC, abstractmethod

@@ -1,4 +1,5 @@
-"""The Responses API, OpenAI's newer one: the only way to its newest models with both tools and reasoning.
+"""The wire of OpenAI's Responses API: writes the request, and decides which details are left out after a refusal. It is
+the only way to OpenAI's newest models with both tools and reasoning.
 
 Nothing is stored there: the whole conversation is sent each time, items have no ids, and the model's reasoning goes
 back sealed, as it came.

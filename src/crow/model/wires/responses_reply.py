@@ -1,4 +1,4 @@
-"""The stream of a reply of the Responses API, turned into our events."""
+"""Reads the stream of a reply of the Responses API into our events: text, reasoning, calls, usage."""
 
 import json
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Whose terminal commands run in: the client's own while it is alone, else Crow's, which every face can show.
+"""Decides whose terminal a command runs in: the client's own while it is alone, else Crow's, which every face can show.
 
 A command that runs in a client's terminal when another face joins stays there. The others are shown its output as text:
 one client's terminal means nothing to another.

@@ -1,4 +1,6 @@
-"""A face: one client's view of a live session, and its way of taking part in it."""
+"""A face: one client's view of a live session (its sink, files, terminals and person), and what that client knows
+already.
+"""
 
 from collections.abc import Iterable
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""All faces of a session: who is there, who leads, and what they are told when somebody comes or goes."""
+"""All faces of a session: who is there, who leads, joining and leaving, and the state that each is told."""
 
 from collections.abc import Sequence
 from typing import Literal

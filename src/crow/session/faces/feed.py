@@ -1,4 +1,5 @@
-"""What one face is told of its session: all that happens, once and in order, whenever it joins and however it reads.
+"""What one face is sent of its session, past and present without a gap; cuts off a client that does not read, and later
+catches it up.
 
 The place between what was and what comes is exact: a mark in the log and a subscription to the journal are made in
 one step. What comes is held back until what was has been shown.

@@ -1,4 +1,5 @@
-"""Whose buffers count: a session's files with any number of editors that have them open.
+"""Decides which editor's buffers count where several are connected, and refuses a write over unsaved text in any of
+them.
 
 Files are read and written through the editor that leads: the one with the newest prompt among those that offer files.
 No other editor's unsaved text is ever overwritten: before a change each of them is asked for its text, and a change of

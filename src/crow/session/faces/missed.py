@@ -1,4 +1,4 @@
-"""What a client has missed of a session whose process ended, shown without showing anything twice."""
+"""Shows a client what it has missed of a session whose process ended, without showing anything twice."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""The person, whichever face they look at: a question is put to all faces, and the first clear answer counts.
+"""Puts a question to all faces of a session, takes the first clear answer, and withdraws the question everywhere else.
 
-Once there is one, the question is withdrawn everywhere else. A face that leaves, an error, an unknown option or a
+Once there is an answer, the question is withdrawn everywhere else. A face that leaves, an error, an unknown option or a
 dialog that was dismissed are no answers: whoever else is there is still asked. All faces belong to one user of this
 machine, so that it does not matter which of them is the fastest.
 """

@@ -1,4 +1,4 @@
-"""Fitting new lines into the place of old ones: what did not change keeps its characters.
+"""Fits an edit's new lines to the file's own indents, quotes and blanks: what did not change keeps its characters.
 
 A model often writes straight quotes, forgets blanks at the end of a line, or shifts a whole block. Where such a text
 was found all the same, only what it changes must change.

@@ -1,4 +1,5 @@
-"""Forms of a text in which differences that mean nothing are gone, each with the way back to the text's own characters.
+"""Normalised forms of a text, for searching without regard to blanks, quotes, look-alikes or escapes, with the way back
+to its positions.
 
 Two texts that have the same form differ only in what that form overlooks. A form is made in one pass over the text.
 """

@@ -1,4 +1,4 @@
-"""Finding the text that an edit means, and what the file becomes.
+"""Finds the place in a file that each edit means, exactly first and tolerantly next, and plans what the file becomes.
 
 All edits of a call are matched against the text as it is, so their order means nothing; only one whose old text is not
 there, or not unique, may mean what the edits before it made. An exact match comes first; line ends never matter, since

@@ -1,7 +1,8 @@
-"""Placeholders in a text that is to be written, for what a model left out of it: "... existing code ...".
+"""Refuses a new text with placeholders for what a model left out ("... existing code ..."), with line numbers, or in a
+code fence.
 
-Written into a file, they would replace what they are short for; so would line numbers, and a code fence around it all.
-Whatever the file says already is no placeholder.
+Written into a file, placeholders would replace what they are short for; so would line numbers, and a code fence around
+it all. Whatever the file says already is no placeholder.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""A file's text as edits are looked for in it, the places that they mean, and what the file becomes.
+"""Applies replacements to a file's text: keeps line ends, merges or refuses those that overlap, and follows them into a
+changed text.
 
 New text gets the line ends of the text whose place it takes. Replacements in a text that somebody has changed meanwhile
 are carried along, or given up.

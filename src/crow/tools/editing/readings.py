@@ -1,4 +1,5 @@
-"""What a model may have meant by an edit that is not in the file as it was written: wrappers and escapes taken away.
+"""What a model may have meant by an edit that is not in the file: without a code fence, line numbers, diff marks or
+escapes.
 
 A reading is about the whole of an edit: what was taken from the old text is taken from the new one likewise.
 """

@@ -1,4 +1,6 @@
-"""Why an edit has no place in a text, in words for the model: the places that it could mean, or what is nearest."""
+"""Explains to the model why an edit has no place in a file, or several: the nearest lines, the candidates, or what was
+left over in its text.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A new text in the characters of the file: what it has of the old one keeps its blanks, quotes and escapes."""
+"""Writes an edit's new text with the blanks, quotes and escapes that the file uses for the same characters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,5 @@
-"""Whether a text can be meant as it is written: asked only where there is another way to read it.
+"""Decides whether an edit taken literally would break the file (Python, braces, YAML), so that a slip of the model's is
+corrected.
 
 An exact match is replaced literally. The usual slips (an indent left off, a line end written out, a blank of another
 kind) are taken back only where the file was sound before, would be broken by the literal text, and is sound without

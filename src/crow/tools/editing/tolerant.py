@@ -1,4 +1,5 @@
-"""Finding an old text that is not in the file as it was written: what may have been meant, and what is overlooked.
+"""Finds an edit's old text where it is not in the file as it was written: overlooks blanks, look-alikes and indents,
+step by step.
 
 A reading (`readings`) says what the edit may have been meant to be, a form (`forms`) what does not count when it is
 looked for. All of it costs something only after an exact search has failed.

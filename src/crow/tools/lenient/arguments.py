@@ -1,4 +1,4 @@
-"""Arguments without what a model put around them, and under the names that the tool knows."""
+"""Unwraps the arguments of a call that a model put into something else, and gives them the names that the tool has."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

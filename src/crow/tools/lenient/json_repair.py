@@ -1,4 +1,4 @@
-"""Reads JSON as models write it when they do not write JSON: with one meaning, or not at all.
+"""Reads JSON that is nearly JSON (wrong quotes, comments, missing braces), with one meaning or not at all.
 
 Libraries that repair JSON close a string that was cut off and drop what
 they cannot place; half a file would be written, half a command run. Here a string without its end, an unfinished

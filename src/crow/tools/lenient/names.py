@@ -1,4 +1,4 @@
-"""Other names for our tools and their arguments: those that models know from the tools of other agents.
+"""Other agents' names for our tools and their arguments, and which tool is meant by a name that no tool has.
 
 A tool's name that no tool has stands for one only where it can be but one. Models add what they were trained with: a
 namespace, a number, special tokens of their chat template. Loaded only for calls that are not as they should be.

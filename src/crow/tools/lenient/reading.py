@@ -1,4 +1,6 @@
-"""The arguments of a call, brought into the shape that its tool's schema asks for."""
+"""Reads a call's arguments leniently into the form that its tool's schema asks for, and explains to the model what does
+not fit.
+"""
 
 import difflib
 from collections.abc import Mapping

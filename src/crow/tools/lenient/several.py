@@ -1,4 +1,4 @@
-"""Tools of other agents that do what several of ours do: which one is meant, its arguments say.
+"""Tools of other agents that do what several of ours do: which one is meant by the arguments, or what to call instead.
 
 Others do what none of ours does in that shape: of these the model is told the tool to take, and how.
 """

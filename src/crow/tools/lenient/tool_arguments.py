@@ -1,4 +1,6 @@
-"""What single tools have of their own: other forms in which models write the arguments of one tool."""
+"""Other forms of single tools' arguments: a last line for `read`, one edit without its list, milliseconds for
+`terminal`.
+"""
 
 import re
 import shlex

@@ -1,4 +1,6 @@
-"""Single values, as a schema asks for them, where nothing is lost by it."""
+"""Coerces single argument values into the type that a schema asks for, where nothing is lost: numbers, lists, truth
+values as text.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,8 +1,9 @@
-"""A subagent's journal: its own history, and what of it reaches the session's journal.
+"""Decides what of a subagent's work reaches the session: steps inside its call, and as a call of its own what the
+person is asked about.
 
-Everything is kept there, as `SubagentDid`. What the person sees are the steps, as the progress of the call that the
-subagent works for. Only a call that they are asked about becomes one of the session's own: a question belongs to a
-call that the editor knows, and that it can mark as rejected without marking the whole subagent so.
+Everything is kept in the session's journal, as `SubagentDid`. What the person sees are the steps, as the progress of
+the call that the subagent works for. Only a call that they are asked about becomes one of the session's own: a question
+belongs to a call that the editor knows, and that it can mark as rejected without marking the whole subagent so.
 """
 
 import asyncio

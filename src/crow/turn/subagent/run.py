@@ -1,7 +1,7 @@
-"""One subagent at work: from its task to its report, which is its last words.
+"""Runs one subagent from its task to its report, and decides which tools and which system prompt it has.
 
-It has the model, workspace, policy and person of the session; its history and tools are its own. A tool that it calls
-by name and does not have is refused with the reason.
+A subagent has the model, workspace, policy and person of the session; its history and tools are its own. A tool that it
+calls by name and does not have is refused with the reason.
 """
 
 import asyncio

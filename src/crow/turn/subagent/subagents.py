@@ -1,4 +1,6 @@
-"""The subagents of a session: how many work at the same time, and whose a question is that one of them asks."""
+"""The subagents of a session: how many work at the same time, and whose name stands before a question that one of them
+asks.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,6 @@
-"""What of a page is its content: takes out the rest, and finds the part that matters."""
+"""Finds the main content of a page (the article), and takes out navigation, sidebars, cookie notices, share links and
+hidden elements.
+"""
 
 import re
 from collections.abc import Callable, Iterable

@@ -1,4 +1,6 @@
-"""Parts of a page that HTML has many spellings for, brought into the one that becomes good Markdown."""
+"""Brings parts of a page that HTML has many spellings for into one: code with line numbers, layout tables, callouts,
+formulas, tasks.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""HTML as Markdown: the main content of a page, with its links, tables and code. Runs in a process of its own."""
+"""Converts an HTML page to Markdown (links, tables, code), with its title and date, or says why it is empty. Runs in a
+process of its own.
+"""
 
 import re
 from urllib.parse import quote, urljoin

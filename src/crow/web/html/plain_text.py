@@ -1,4 +1,4 @@
-"""The text of HTML in one pass and without a tree: for pages that are too large or too deep for more.
+"""Takes the text out of HTML in one pass and without a tree: for pages that are too large or too deep for Markdown.
 
 Its time grows with the length of the page and with nothing else. So every pattern here matches once it has begun, at
 the latest with the end of the page, and none goes back.
