@@ -1,15 +1,17 @@
-"""The protocol's own SDK joins a turn of `crow chat` that is running, and answers its question."""
+"""What others do to a session of `crow chat`: the protocol's own SDK answers its question; `crow run` speaks in it."""
 
 import asyncio
 import json
+import subprocess
 from pathlib import Path
 
 import acp
 from acp import schema
 from tests.acp.test_judge import SdkClient
 from tests.cli.test_chat import DONE, INPUT, STATUS, chat, wait_for_question
-from tests.cli.test_run import play, wait_until_nothing_runs
+from tests.cli.test_run import HELLO, play, wait_until_nothing_runs
 from tests.config.support import CROW, crow, environment
+from tests.support.patience import DEADLINE
 from tests.support.scripts import edit
 from tests.support.warm import warm
 
@@ -41,3 +43,63 @@ def test_the_official_client_answers_the_question_of_a_chat(tmp_path: Path) -> N
     assert call.content[0].new_text == "feathers\n"
     assert (project / "nest.py").read_text() == "feathers\n"
     wait_until_nothing_runs(tmp_path)
+
+
+def test_a_run_that_nobody_sits_at_leaves_questions_to_those_who_watch(tmp_path: Path) -> None:
+    project = play(tmp_path, edit("nest.py", "twigs", "feathers"), DONE, edit("nest.py", "feathers", "moss"), DONE)
+    (project / "nest.py").write_text("twigs\n")
+    with chat(tmp_path, "soften it") as window:
+        wait_for_question(window)
+        passer_by = crow(tmp_path, "run", "--cwd", str(project), "--continue", "hi")
+        assert passer_by.returncode == 1
+        assert "A turn is already running in this session, begun in crow-chat." in passer_by.stderr
+        assert "answered elsewhere" not in window.text
+        window.type("y")
+        window.wait_until("All right.\n\n✓ done")
+
+        command = [CROW, "run", "--cwd", str(project), "--continue", "and moss"]
+        with subprocess.Popen(command, env=environment(tmp_path), stdin=subprocess.DEVNULL) as script:
+            window.wait_until("▸ and moss")
+            wait_for_question(window)
+            window.type("y")
+            assert script.wait(DEADLINE) == 0
+        assert (project / "nest.py").read_text() == "moss\n"
+        window.press("ctrl-d")
+        assert window.ended() == 0
+    wait_until_nothing_runs(tmp_path)
+
+
+def test_what_a_run_wants_for_one_prompt_does_not_stay_with_those_who_watch(tmp_path: Path) -> None:
+    project = play(tmp_path, HELLO, edit("nest.py", "twigs", "feathers"), DONE)
+    (project / "nest.py").write_text("twigs\n")
+    with chat(tmp_path, "hello") as window:
+        window.wait_until("✓ done")
+        refused = crow(tmp_path, "run", "--cwd", str(project), "--continue", "--allow", "edit", "soften it")
+        assert refused.returncode == 1
+        assert "This conversation is open in crow-chat (process " in refused.stderr
+        assert "--allow has no effect there" in refused.stderr
+        done = crow(tmp_path, "run", "--cwd", str(project), "--continue", "--mode", "auto", "soften it")
+        assert done.returncode == 0, done.stderr
+        assert (project / "nest.py").read_text() == "feathers\n"
+        window.wait_until("i Mode: ask, chosen in crow-run.")
+        assert "i Mode: auto, chosen in crow-run." in window.text
+        window.wait_until(f"{INPUT}\n{STATUS}")
+        window.press("ctrl-d")
+        assert window.ended() == 0
+    wait_until_nothing_runs(tmp_path)
+
+
+def test_a_run_changes_nothing_for_a_turn_that_is_running(tmp_path: Path) -> None:
+    project = play(tmp_path, edit("nest.py", "twigs", "feathers"), DONE)
+    (project / "nest.py").write_text("twigs\n")
+    with chat(tmp_path, "soften it") as window:
+        wait_for_question(window)
+        refused = crow(tmp_path, "run", "--cwd", str(project), "--continue", "--mode", "auto", "hi")
+        assert (refused.returncode, "where a turn is running" in refused.stderr) == (1, True)
+        assert STATUS.split()[0] in window.text.splitlines()[-1]
+        window.type("n")
+        window.wait_until("✓ done")
+        assert "chosen in" not in window.text
+        window.press("ctrl-d")
+        assert window.ended() == 0
+    assert (project / "nest.py").read_text() == "twigs\n"

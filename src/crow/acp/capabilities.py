@@ -74,6 +74,7 @@ class Capabilities:
         self._client = request.client_capabilities or wire.ClientCapabilities()
         self._has_choices = _says(request.meta, "choices")
         self._takes_state = _says(request.meta, "state")
+        self._is_attended = not _says(request.meta, "unattended")
         self._name = _named(request.client_info or {}, "name")
         self._title = _named(request.client_info or {}, "title") or self._name or NAMELESS
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
@@ -101,7 +102,8 @@ class Capabilities:
             has_choices=self._has_choices,
             client=self._name,
         )
-        return Face(sink.known, sink, person, files, self._commands(ground, sink.known))
+        commands = self._commands(ground, sink.known)
+        return Face(sink.known, sink, person, files, commands, is_attended=self._is_attended)
 
     def files(self, ground: SessionGround) -> Workspace | None:
         """The session's files as this client has them; None if it offers none. Made beside the event loop, as above."""
@@ -125,15 +127,10 @@ class Capabilities:
         return CheckedCommands(client, ground.commands, self._check)
 
 
-def _says(meta: object, extension: Literal["choices", "state"]) -> bool:
-    """Whether a client says that it knows one of Crow's extensions of the protocol."""
-    match meta:
-        case {"crow": {"choices": True}} if extension == "choices":
-            return True
-        case {"crow": {"state": True}} if extension == "state":
-            return True
-        case _:
-            return False
+def _says(meta: object, what: Literal["choices", "state", "unattended"]) -> bool:
+    """Whether a client says of itself what only Crow's extensions of the protocol know."""
+    said: object = meta.get("crow") if isinstance(meta, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
+    return isinstance(said, dict) and said.get(what) is True  # pyright: ignore[reportUnknownMemberType] -- JSON
 
 
 def _shows_raw_output(meta: object) -> bool:

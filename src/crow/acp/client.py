@@ -116,17 +116,21 @@ async def start_agent(
     record: Callable[[bytes], None] | None = None,
     patience: float = REQUEST_TIMEOUT,
     choices: bool = False,
+    unattended: bool = False,
     name: str = "crow-run",
     on_state: Callable[[StateNotification], None] | None = None,
 ) -> AsyncGenerator["RemoteAgent"]:
     """`record` gets the parameters of all that the agent sends, and a prompt's result, as they came: JSON, one line.
 
     `choices`: there is a person who can choose among words, which are shown to them as the options of a permission are.
+    `unattended`: there is nobody, so that others who watch the session are asked in our place.
     `name` is who the client says it is. `on_state` is told how the session's state changes, whoever changes it.
     """
     process = await AgentProcess.start(command, environment)
     try:
-        agent = RemoteAgent(process, client, record, patience, choices=choices, on_state=on_state)
+        agent = RemoteAgent(
+            process, client, record, patience, choices=choices, unattended=unattended, on_state=on_state
+        )
         try:
             await agent.initialize(name)
             yield agent
@@ -147,9 +151,11 @@ class RemoteAgent:
         patience: float,
         *,
         choices: bool = False,
+        unattended: bool = False,
         on_state: Callable[[StateNotification], None] | None = None,
     ) -> None:
         self._choices = choices
+        self._unattended = unattended
         self._on_state = on_state
         self._process = process
         self._client = client
@@ -179,8 +185,8 @@ class RemoteAgent:
 
     async def initialize(self, name: str = "crow-run") -> None:
         """The first request of every connection: both sides say what they can do."""
-        wanted = {"choices": self._choices, "state": self._on_state is not None}
-        ours = {key: True for key, is_wanted in wanted.items() if is_wanted}
+        said = {"choices": self._choices, "unattended": self._unattended, "state": self._on_state is not None}
+        ours = {key: True for key, is_so in said.items() if is_so}
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION,
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach

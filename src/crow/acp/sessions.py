@@ -16,7 +16,7 @@ from crow.acp.connection import Answered, Connection, PendingRequest
 from crow.acp.host import Client, Host, Loaded, Seat, absolute
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
-from crow.events import Sent
+from crow.events import Notice, Sent
 from crow.messages import StopReason
 from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
@@ -251,16 +251,24 @@ class Sessions:
         return self._while_ours(seat.session, _steered(seat, _sent_by(request)))
 
     async def _set_mode(self, request: wire.SetModeRequest, pending: PendingRequest) -> wire.Empty:
-        session = self._find(request.session_id).session
-        await self._while_ours(session, session.options.choose("mode", request.mode_id))
+        await self._choose(self._find(request.session_id), "mode", request.mode_id)
         return wire.Empty()
 
     async def _set_option(
         self, request: wire.SetConfigOptionRequest, pending: PendingRequest
     ) -> wire.SetConfigOptionResponse:
-        session = self._find(request.session_id).session
-        await self._while_ours(session, session.options.choose(request.config_id, request.value))
-        return wire.SetConfigOptionResponse(config_options=translate_session.config_options(session.options.all()))
+        seat = self._find(request.session_id)
+        await self._choose(seat, request.config_id, request.value)
+        options = seat.session.options.all()
+        return wire.SetConfigOptionResponse(config_options=translate_session.config_options(options))
+
+    async def _choose(self, seat: Seat, option: str, value: str) -> None:
+        """Whoever else watches the session is told: what may run without being asked is about all of them."""
+        session, before = seat.session, {each.id: each.value for each in seat.session.options.all()}
+        await self._while_ours(session, session.options.choose(option, value))
+        if before.get(option) != value:
+            name = next(each.name for each in session.options.all() if each.id == option)
+            session.faces.tell_others(seat.face, Notice("info", f"{name}: {value}, chosen in {seat.face.name}."))
 
     async def _while_ours(self, session: Session, work: Awaitable[T]) -> T:
         """A session that another process has gone on with is closed here, so that it can be loaded again."""

@@ -74,7 +74,8 @@ class InitializeRequest(Wire, frozen=True):
     client_info: dict[str, Any] | None = None
     """Not judged: a client that leaves out its version is as welcome as any."""
     meta: Any = msgspec.field(name="_meta", default=None)
-    """`{"crow": {"choices": true}}` from `crow run` in a terminal; anything from others."""
+    """`{"crow": {"choices": true}}` from `crow run` in a terminal, `{"crow": {"unattended": true}}` from one without;
+    anything from others."""
 
 
 ATTACH_VERSION = 1

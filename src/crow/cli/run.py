@@ -7,9 +7,10 @@ happens meanwhile goes to standard error. Questions are asked in the terminal th
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import msgspec
 
@@ -45,6 +46,7 @@ from crow.cli.terminal import is_interactive, keyboard_of
 from crow.config.home import home
 from crow.config.load import parse_allowed
 from crow.errors import ConfigError, CrowError
+from crow.store.base import SessionEntry
 from crow.visible import one_line
 
 REJECTED = 3
@@ -68,6 +70,8 @@ class RunRequest(msgspec.Struct, frozen=True):
     prompt: str
     further: Sequence[ContentBlock]
     opening: Opening
+    is_shared: bool = False
+    """Whether the session lives in another process, where others may watch it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +119,25 @@ def _task(arguments: argparse.Namespace) -> RunRequest:
     if not prompt.strip():
         raise WrongUsage('there is nothing to do. Try: crow run "explain this repository"')
     session = session or chosen_session(arguments, cwd)
-    return RunRequest(prompt, further, read_opening(arguments, cwd, session, arguments.allow))
+    is_shared = session is not None and _is_shared(session, arguments)
+    return RunRequest(prompt, further, read_opening(arguments, cwd, session, arguments.allow), is_shared)
+
+
+def _is_shared(session: SessionEntry, arguments: argparse.Namespace) -> bool:
+    """Whether the session lives elsewhere, as far as it matters. CrowError if what is wanted cannot be had there."""
+    if not (arguments.allow or arguments.mode or arguments.model):
+        return False
+    from crow.cli.sessions import with_states
+
+    [there] = with_states([session])
+    if there.state == "saved":
+        return False
+    where = f"This conversation is open in {' and '.join(there.clients) or 'another program'} (process {there.process})"
+    if arguments.allow:
+        raise CrowError(f"{where}, whose rules hold: --allow has no effect there.", remedy="Close it there first.")
+    if there.state != "idle":
+        raise CrowError(f"{where}, where a turn is running.", remedy="Wait for its end, or stop it.")
+    return True
 
 
 def _check_allowed(written: Sequence[str]) -> None:
@@ -129,13 +151,35 @@ def _check_allowed(written: Sequence[str]) -> None:
 # --- the conversation
 
 
-async def _open(agent: RemoteAgent, opening: Opening) -> str:
-    if opening.session is None:
-        return (await agent.new_session(opening.cwd)).session_id
-    await agent.resume_session(opening.session.id, opening.cwd)
-    for name, value in opening.options.items():
-        await agent.set_option(opening.session.id, name, value)
-    return opening.session.id
+@contextlib.asynccontextmanager
+async def _opened(
+    task: RunRequest,
+    client: Client,
+    *,
+    attended: bool,
+    record: Callable[[bytes], None] | None = None,
+) -> AsyncGenerator[tuple[RemoteAgent, str]]:
+    """The agent, and the session in which it answers. `attended`: there is a person who can be asked."""
+    opening = task.opening
+    starting = start_agent(
+        AGENT, client, environment=opening.environment, choices=attended, unattended=not attended, record=record
+    )
+    async with starting as agent:
+        if opening.session is None:
+            yield agent, (await agent.new_session(opening.cwd)).session_id
+            return
+        session = opening.session.id
+        resumed = await agent.resume_session(session, opening.cwd)
+        before = {option.id: option.current_value for option in resumed.config_options or ()}
+        for name, value in opening.options.items():
+            await agent.set_option(session, name, value)
+        try:
+            yield agent, session
+        finally:
+            if task.is_shared:  # others did not choose what we wanted for one prompt
+                with contextlib.suppress(CrowError):
+                    for name in opening.options:
+                        await agent.set_option(session, name, before[name])
 
 
 async def _run_for_person(task: RunRequest) -> int:
@@ -152,10 +196,7 @@ async def _run_for_person(task: RunRequest) -> int:
 
     async def show(interrupts: Interrupts) -> str:
         with showing(renderer):
-            async with start_agent(
-                AGENT, client, environment=task.opening.environment, choices=client.can_choose
-            ) as agent:
-                session = await _open(agent, task.opening)
+            async with _opened(task, client, attended=client.can_choose) as (agent, session):
                 if task.opening.session is not None:
                     renderer.mark("i", f"Going on with: {one_line(task.opening.session.title) or 'Untitled'}", DIM)
                 renderer.begin_turn()
@@ -193,8 +234,7 @@ async def _run_quietly(task: RunRequest) -> int:
     client = QuietClient(sys.stderr, nobody if terminal is None else Keyboard(terminal), text)
 
     async def wait(interrupts: Interrupts) -> str:
-        async with start_agent(AGENT, client, environment=task.opening.environment, choices=client.can_choose) as agent:
-            session = await _open(agent, task.opening)
+        async with _opened(task, client, attended=client.can_choose) as (agent, session):
             with interrupts.cancel(agent, session):
                 stop_reason = await agent.prompt(session, task.prompt, task.further)
         text.print_to(Screen.of(sys.stdout, os.environ))
@@ -212,8 +252,7 @@ async def _run_as_json(task: RunRequest) -> int:
 
     async def print_messages(interrupts: Interrupts) -> str:
         try:
-            async with start_agent(AGENT, client, environment=task.opening.environment, record=_print_line) as agent:
-                session = await _open(agent, task.opening)
+            async with _opened(task, client, attended=False, record=_print_line) as (agent, session):
                 with interrupts.cancel(agent, session):
                     return await agent.prompt(session, task.prompt, task.further)
         except CrowError as error:

@@ -45,13 +45,15 @@ class FaceSink(Sink, Protocol):
 
 
 class Face(msgspec.Struct, eq=False):
-    """`files` and `commands` are None where the client offers none."""
+    """`files` and `commands` are None where the client offers none. Nobody sits at one that is not `is_attended`: it
+    answers by itself, and only where nobody else can."""
 
     known: ClientKnowledge
     sink: FaceSink
     person: Person
     files: Workspace | None = None
     commands: Commands | None = None
+    is_attended: bool = True
 
     @property
     def name(self) -> str:

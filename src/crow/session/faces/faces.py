@@ -99,7 +99,8 @@ class Faces:
             if self._stream is not None and (commands := self._stream.journal.passing.commands) is not None:
                 face.sink.take(commands)
             self.commands.face_joined()
-            self.person.put_open_to(face)
+            if face in self._asked():
+                self.person.put_open_to(face)
         self._tell_state()
 
     def leave(self, face: Face) -> None:
@@ -127,6 +128,12 @@ class Faces:
         return next(other for number in range(2, 1000) if (other := f"{name} ({number})") not in taken)
 
     # --- taking part
+
+    def tell_others(self, face: Face, notice: Notice) -> None:
+        """Tells all but this face, whose client knows."""
+        for other in self._feeds:
+            if other is not face:
+                other.sink.take(notice)
 
     def prompted(self, face: Face | None, turn_id: str) -> str:
         """A prompt has come from the face, which leads from now on; the face's name."""
@@ -158,8 +165,10 @@ class Faces:
         return len(self._by_prompt) - self._by_prompt.index(face) if face in self._by_prompt else len(self._feeds) + 1
 
     def _asked(self) -> Sequence[Face]:
-        """The faces that can be asked: the clients of those that are still joining do not know the session."""
-        return [face for face in self._feeds if face not in self._joining]
+        """The faces that can be asked: the clients of those that are still joining do not know the session. Those at
+        which nobody sits are asked if there are no others."""
+        present = [face for face in self._feeds if face not in self._joining]
+        return [face for face in present if face.is_attended] or present
 
     def _tell_state(self) -> None:
         turn_id, by = self._turn or ("", "")
