@@ -70,7 +70,7 @@ INNER = {
     "model.wires": ("model",),
     "model.http": ("model",),
     "store.database": ("store", "cli"),
-    "turn.context": ("turn.loop", "turn.calls", "turn.prompt", "turn.subagent", "session.open", "session.session"),
+    "turn.context": ("turn.loop", "turn.call_batch", "turn.prompt", "turn.subagent", "session.open", "session.session"),
 }
 """What only these rooms or modules may know, whatever else they may import of its room."""
 
@@ -103,7 +103,7 @@ LATE_IMPORTS = {
     "acp.ownership": "so is the socket, once the first session is there",
     "acp.sessions": "a relay is loaded for the first session that lives in another process",
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
-    "web.pages": "the HTTP library is loaded with the first page",
+    "web.page_cache": "the HTTP library is loaded with the first page",
     "tools.web": "the HTTP library is loaded with the first search",
     "web.conversion": "what converts pages is another process, started by its name",
     "web.conversion_process": "only the library for this page is loaded",

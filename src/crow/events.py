@@ -265,7 +265,7 @@ class FileWritten(_Event, frozen=True, tag="file_written"):
     call_id: str
     path: str
     digest: str
-    """Of the text that is there now, see `crow.tools.changing.digest_of`."""
+    """Of the text that is there now, see `crow.tools.file_changes.digest_of`."""
 
 
 class CallSettled(_Event, frozen=True, tag="call_settled"):

@@ -23,8 +23,8 @@ from crow.acp.ownership import Greeting
 from crow.store import owners as owners_module
 from crow.store.owners import LONGEST_PATH, Owner, socket_of, socket_path, sweep
 from crow.timeouts import timeout
-from crow.workspace import keeper
-from crow.workspace.processes import MARK, Keeper, is_command
+from crow.workspace import supervisor
+from crow.workspace.processes import MARK, ForkServer, is_command
 from tests.support.patience import DEADLINE, eventually
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
@@ -128,12 +128,12 @@ def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
     async def talk(attach: AttachSocket) -> None:
         with (tmp_path / "output").open("wb") as output:
             arguments = [sys.executable, "-c", program, attach._path, str(tmp_path / "answer")]
-            request = keeper.Request(
+            request = supervisor.Request(
                 os.fsencode(os.path.realpath(tmp_path)),
                 [os.fsencode(word) for word in arguments],
                 [f"{name}={value}".encode() for name, value in environ.items()],
             )
-            commands = Keeper()
+            commands = ForkServer()
             command = await commands.run(request, output.fileno())
             said = await told(tmp_path / "answer")
             assert json.loads(said)["error"]["message"] == attach_socket.COMMANDS_REFUSED, (
@@ -180,7 +180,7 @@ def test_a_relay_that_says_that_a_command_runs_it_is_refused(tmp_path):
 
 
 def test_what_a_crow_itself_comes_from_does_not_count(tmp_path):
-    """A Crow that another Crow's command runs is no keeper of that command."""
+    """A Crow that another Crow's command runs is no fork server of that command."""
     sees = "import os, sys; from crow.workspace.processes import is_command; print(is_command(int(sys.argv[1])))"
     neighbour = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={MARK: "0123"})
     try:

@@ -29,7 +29,7 @@ from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.terminal import RunCommand
 from crow.workspace.base import TerminalExit
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands
 from crow.workspace.terminals import Terminals
 from tests.support.patience import DEADLINE
@@ -159,7 +159,7 @@ class Stage(RecordingJournal):
         self.connection.notify("session/update", wire.SessionNotification(session_id="s1", update=update))
 
     async def call(self, tool: Any, **arguments: Any) -> ToolResult:
-        """As `crow.turn.calls` does it: the result is in the journal before anything else can happen."""
+        """As `crow.turn.call_batch` does it: the result is in the journal before anything else can happen."""
         action = await tool.prepare(
             ToolCall("c1", tool.spec.name, msgspec.json.encode(arguments).decode()), self.workspace
         )
@@ -402,8 +402,8 @@ def test_a_client_that_never_opens_its_first_terminal_is_given_up_soon(tmp_path,
 
     async def story(stage: Stage) -> None:
         stage.client.answers["create"] = SILENCE
-        keeper = Keeper()
-        local = LocalCommands(keeper, str(tmp_path / "outputs"), {"PATH": os.defpath})
+        fork_server = ForkServer()
+        local = LocalCommands(fork_server, str(tmp_path / "outputs"), {"PATH": os.defpath})
         check = TerminalCheck(str(tmp_path), "silent 1.0")
         terminals = Terminals(CheckedCommands(stage.commands, local, check))
         try:
@@ -412,7 +412,7 @@ def test_a_client_that_never_opens_its_first_terminal_is_given_up_soon(tmp_path,
                 assert result.text == f"{number}\n[exit code 0]"
         finally:
             await terminals.close()
-            await keeper.close()
+            await fork_server.close()
         [notice] = [event for event in stage.events if isinstance(event, Notice)]
         assert notice.title.startswith("The editor's terminal did not answer")
         assert stage.client.methods.count("create") == 1
@@ -425,8 +425,8 @@ def test_a_command_that_may_yet_be_started_in_the_client_is_not_run_here(tmp_pat
     async def story(stage: Stage) -> None:
         stage.client.answers["create"] = SILENCE
         (tmp_path / "terminals.json").write_text('{"version": 1, "clients": {"silent 1.0": true}}')
-        keeper = Keeper()
-        local = LocalCommands(keeper, str(tmp_path / "outputs"), {"PATH": os.defpath})
+        fork_server = ForkServer()
+        local = LocalCommands(fork_server, str(tmp_path / "outputs"), {"PATH": os.defpath})
         terminals = Terminals(CheckedCommands(stage.commands, local, TerminalCheck(str(tmp_path), "silent 1.0")))
         try:
             with pytest.raises(TerminalNotOpened):
@@ -435,7 +435,7 @@ def test_a_command_that_may_yet_be_started_in_the_client_is_not_run_here(tmp_pat
             assert result.text == "2\n[exit code 0]"
         finally:
             await terminals.close()
-            await keeper.close()
+            await fork_server.close()
 
     on_stage(tmp_path, story)
 

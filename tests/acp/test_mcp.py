@@ -63,7 +63,7 @@ def test_one_good_server_on_pipes_one_over_http_and_three_broken_ones(tmp_path):
         are_gone(pids_in(pids))
         assert len(children_of(editor.process.pid)) > 1, "the good one is still there"
         editor.request("session/close", {"sessionId": editor.session_id})
-        eventually(lambda: len(children_of(editor.process.pid)) <= 1, "only the keeper is left")
+        eventually(lambda: len(children_of(editor.process.pid)) <= 1, "only the fork server is left")
         editor.close()
 
 

@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 
-from crow.web.pages import MOST_AT_ONCE
+from crow.web.page_cache import MOST_AT_ONCE
 from tests.support.editor import Editor, Later, chose
 from tests.support.patience import DEADLINE
 from tests.support.scripts import DONE, call, reply

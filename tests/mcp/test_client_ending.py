@@ -45,7 +45,7 @@ def test_servers_that_hang_do_not_hold_up_the_end_of_the_session(tmp_path):
         running = pids_in(pids)
         close_session(editor)
         are_gone(running)
-        eventually(lambda: len(children_of(editor.process.pid)) <= 1, "only the keeper is left")
+        eventually(lambda: len(children_of(editor.process.pid)) <= 1, "only the fork server is left")
         editor.close()
 
 

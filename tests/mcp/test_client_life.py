@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crow.mcp.using.failures import ServerFailed
 from crow.mcp.using.message_guard import MessageGuard
+from crow.mcp.using.server_errors import ServerFailed
 from tests.mcp.guests import (
     PATIENT,
     are_gone,

@@ -16,7 +16,7 @@ from crow.mcp.using import startup
 from crow.mcp.using.configured import ConfiguredServer, Origin
 from crow.mcp.using.connection import ServerConnection, State
 from crow.mcp.using.opening import ConnectionContext
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from tests.mcp.guests import (
     are_gone,
     bad,
@@ -125,13 +125,13 @@ async def connected(
     server: dict[str, Any], folder: Path, told: list[str], on_change: Callable[[ServerConnection], None]
 ) -> AsyncGenerator[ServerConnection]:
     """The life of a server, without a session around it."""
-    keeper = Keeper()
+    fork_server = ForkServer()
 
     def tell(notice: Notice) -> None:
         told.append(notice.title)
 
     around = ConnectionContext(
-        keeper, str(folder), [str(folder)], os.environ, Nobody(), lambda: Limits(mcp_start=50), tell
+        fork_server, str(folder), [str(folder)], os.environ, Nobody(), lambda: Limits(mcp_start=50), tell
     )
     settings = McpServerSettings(command=server["command"], args=server["args"])
     connection = ServerConnection(ConfiguredServer("flaky", Origin.EDITOR, settings), "flaky", around, on_change)
@@ -140,7 +140,7 @@ async def connected(
         yield connection
     finally:
         await connection.close()
-        await keeper.close()
+        await fork_server.close()
 
 
 def test_a_prompt_does_not_wait_for_the_end_of_one_that_failed_and_lingers(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ModelRefusedKey, ModelRejected, SetupNeeded
-from crow.model import catalog, endpoint, keys
+from crow.model import catalog, credentials, endpoint
 from crow.model.base import Awaiting, ModelRequest, Said
 from crow.model.listing import list_models
 from tests.model.asking import HELLO, Outcome, ask_all, run
@@ -158,7 +158,7 @@ def command(tmp_path: Path) -> Any:
     """A command that prints key-1, then key-2, and so on."""
     counter = tmp_path / "counter"
     counter.write_text("")
-    keys._PRINTED.clear()
+    credentials._PRINTED.clear()
     return f"printf x >> {counter}; printf 'token-number-%s\\n' $(wc -c < {counter})"
 
 
@@ -240,7 +240,7 @@ def test_the_command_is_waited_for_by_name(command: str) -> None:
 
 
 def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "COMMAND_TIMEOUT", 0.05)
+    monkeypatch.setattr(credentials, "COMMAND_TIMEOUT", 0.05)
     settings = ProviderSettings("openai", base_url="http://127.0.0.1:9/v1", api_key_command="sleep 600 | cat")
     (outcome,) = talk(settings)
     assert "0.05 s" in str(outcome.error)

@@ -20,11 +20,11 @@ from crow.messages import (
 )
 from crow.model.base import ModelInfo, ModelRequest
 from crow.model.endpoint import Endpoint
-from crow.model.faults import from_status
+from crow.model.error_kinds import from_status
 from crow.model.wires.chat import REFUSALS
 from crow.model.wires.chat_request import NO_SIGNATURE, encode
 from crow.model.wires.dialects import dialect_of
-from crow.model.wires.exchange import Learned
+from crow.model.wires.http_model import Learned
 from tests.model.asking import HELLO, READ
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"

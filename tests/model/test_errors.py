@@ -7,8 +7,8 @@ import pytest
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ConfigError, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
 from crow.model import catalog
-from crow.model.complaint import Complaint, in_stream, read
-from crow.model.faults import from_status
+from crow.model.error_bodies import ErrorDetails, in_stream, read
+from crow.model.error_kinds import from_status
 from crow.model.http import retry_after
 from tests.model.asking import ask
 from tests.support.provider import Cut, Provider
@@ -97,7 +97,7 @@ def test_a_status_that_is_said_again_is_said_once() -> None:
 
 def test_its_code_alone_tells_too() -> None:
     assert type(from_status("house", 400, "Too much.", code="context_length_exceeded")) is ContextOverflow
-    assert type(in_stream("house", Complaint("Too much.", "exceed_context_size_error"))) is ContextOverflow
+    assert type(in_stream("house", ErrorDetails("Too much.", "exceed_context_size_error"))) is ContextOverflow
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, ModelEvent, ModelRequest, Noticed, Said, Waiting
 from crow.model.endpoint import Endpoint
-from crow.model.faults import from_status
+from crow.model.error_kinds import from_status
 from crow.model.replies import RetryingModel
 from crow.model.scripted import Fail, ScriptedModel, reply
-from crow.model.wires.exchange import Learned, RefusalPattern
+from crow.model.wires.http_model import Learned, RefusalPattern
 from tests.model.asking import HELLO, ask, ask_all, run
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

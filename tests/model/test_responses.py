@@ -35,9 +35,9 @@ from crow.model.base import (
     Usage,
 )
 from crow.model.endpoint import Endpoint
-from crow.model.faults import from_status
+from crow.model.error_kinds import from_status
 from crow.model.scripted import Call, Think
-from crow.model.wires.exchange import Learned
+from crow.model.wires.http_model import Learned
 from crow.model.wires.responses import REFUSALS, encode
 from crow.model.wires.responses_reply import FIELD
 from tests.model.asking import HELLO, READ, Called, Outcome, ask, ask_all, events_of, run

@@ -16,7 +16,7 @@ from crow.session.faces import files
 from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.faces.files import FacesWorkspace
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 from tests.support.patience import DEADLINE
 

@@ -32,7 +32,7 @@ from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
 from crow.session.undo import NOTHING, PastTurn, last_turn, undo_last_turn
 from crow.store.base import EventLog
-from crow.tools.changing import digest_of
+from crow.tools.file_changes import digest_of
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import trustme
 
-from crow.model.wires.exchange import LEARNED
+from crow.model.wires.http_model import LEARNED
 from tests.support.provider_anthropic import AnthropicDialect
 from tests.support.provider_dialect import Answer, Cut, Dialect, Gate, Pause, Request, Stall
 from tests.support.provider_openai import OpenAIDialect

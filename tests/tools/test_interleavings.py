@@ -9,7 +9,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import PinnedFile
+from crow.workspace.resolved_path import PinnedFile
 from tests.support.buffers import FLAVOURS, RawEditor, Zed, connected, opened
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand

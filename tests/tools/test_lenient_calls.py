@@ -12,8 +12,8 @@ from crow.messages import ToolCall, ToolSpec
 from crow.tools.arguments import ArgumentReader, arguments_for, read_call, read_call_of, schema_of
 from crow.tools.ask import AskArguments, PlanArguments
 from crow.tools.base import BadArguments, Toolbox
-from crow.tools.changing import ReadTracker
 from crow.tools.edit import EditArguments
+from crow.tools.file_changes import ReadTracker
 from crow.tools.find import FindArguments
 from crow.tools.lenient.json_repair import TruncatedJson, Unreadable, read_json, read_nearly
 from crow.tools.lenient.names import near, resolve

@@ -5,7 +5,7 @@ import pytest
 from crow.diff import common_beginning
 from crow.errors import WorkspaceError
 from crow.tools.editing.matching import FileReplacement, TextEdit, apply, plan_edits
-from crow.tools.editing.places import follow
+from crow.tools.editing.replacements import follow
 from tests.support.work import counted, lines_run
 
 

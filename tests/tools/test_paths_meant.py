@@ -10,8 +10,8 @@ import pytest
 
 from crow.messages import ToolCall
 from crow.tools.base import BadArguments
-from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
+from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.paths_meant import path_meant, path_to_write
 from crow.tools.read import Read

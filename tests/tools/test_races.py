@@ -32,16 +32,16 @@ from crow.policy.base import Allow
 from crow.policy.rules import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
-from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
+from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.read import Read
 from crow.tools.search import Search
 from crow.tools.write import Write
-from crow.workspace import listing, local, place, search
+from crow.workspace import listing, local, resolved_path, search
 from crow.workspace.base import Workspace
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Searcher
 from tests.session.test_undo import Talk
 from tests.support.buffers import RawEditor, connected
@@ -332,8 +332,8 @@ def swapping(swaps: Swaps, field: Field, monkeypatch: pytest.MonkeyPatch) -> Ite
 
     with monkeypatch.context() as patches:
         patches.setattr(os.path, "realpath", before(os.path.realpath))
-        patches.setattr(place.PinnedFile, "__init__", before(place.PinnedFile.__init__))
-        patches.setattr(place.PinnedFile, "status", before(place.PinnedFile.status))
+        patches.setattr(resolved_path.PinnedFile, "__init__", before(resolved_path.PinnedFile.__init__))
+        patches.setattr(resolved_path.PinnedFile, "status", before(resolved_path.PinnedFile.status))
         patches.setattr(listing, "walk", before(listing.walk))
         patches.setattr(local, "document", before(local.document))
         patches.setattr(search, "output_of", before(search.output_of))

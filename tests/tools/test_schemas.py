@@ -16,8 +16,8 @@ from crow.actions import Answer, PermissionAnswer, Person
 from crow.messages import ToolCall
 from crow.tools.arguments import ArgumentReader
 from crow.tools.ask import Ask, Plan
-from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
+from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.read import Read
 from crow.tools.search import Search

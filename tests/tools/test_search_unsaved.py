@@ -15,7 +15,7 @@ from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.search import Search
 from crow.workspace import matches
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Limits, Searcher
 from tests.support.buffers import RawEditor, Zed, connected
 from tests.support.recording import RecordingJournal

@@ -19,7 +19,7 @@ from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import BadArguments
 from crow.tools.terminal import CommandAction, RunCommand, command_title
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.processes import Keeper, marked
+from crow.workspace.processes import ForkServer, marked
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminals import Terminals
 from tests.support.patience import DEADLINE
@@ -32,8 +32,10 @@ class Session(RecordingJournal):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.workspace = LocalWorkspace([str(folder)])
-        self.keeper = Keeper()
-        self.commands = LocalCommands(self.keeper, str(folder / "outputs"), {"PATH": os.defpath, "SECRETLESS": "1"})
+        self.fork_server = ForkServer()
+        self.commands = LocalCommands(
+            self.fork_server, str(folder / "outputs"), {"PATH": os.defpath, "SECRETLESS": "1"}
+        )
         self.terminals = Terminals(self)
         self.marks: list[str] = []
         self.shown: list[tuple[float, str]] = []
@@ -89,7 +91,7 @@ def in_a_session(folder: Path, story: Callable[[Session], Awaitable[None]]) -> N
                 await session.terminals.close()
                 await eventually(lambda: not session.processes())
         finally:
-            await session.keeper.close()
+            await session.fork_server.close()
 
     asyncio.run(tell())
 

@@ -15,7 +15,7 @@ from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask
 from crow.tools.base import Toolbox
-from crow.tools.changing import ReadTracker
+from crow.tools.file_changes import ReadTracker
 from crow.tools.read import Read
 from crow.tools.write import Write
 from crow.turn.context import TurnContext

@@ -20,7 +20,7 @@ from crow.model.base import Usage
 from crow.model.scripted import Call, Fail, Finish, Say, ScriptedReply, Wait, reply
 from crow.turn.compaction import compact
 from crow.turn.history import SUMMED_UP
-from crow.turn.history_messages import PRUNED
+from crow.turn.message_building import PRUNED
 from crow.turn.summary import SYSTEM, WANTED
 from tests.turn.talk import Talk
 

@@ -8,7 +8,7 @@ from crow.actions import Answer
 from crow.events import TextDelta
 from crow.messages import StopReason
 from crow.model.scripted import Call, ScriptedModel, ScriptedReply, reply
-from crow.turn.calls import GO_ON, STOP
+from crow.turn.call_batch import GO_ON, STOP
 from tests.turn.talk import Someone, Talk
 
 

@@ -22,7 +22,7 @@ from crow.events import (
 from crow.messages import AssistantMessage, StopReason, Text, ToolCall, ToolMessage, UserMessage
 from crow.results import ToolKind, ToolResult
 from crow.turn.history import FAILED, INTERRUPTED, UNANSWERED, History
-from crow.turn.history_messages import UNFINISHED
+from crow.turn.message_building import UNFINISHED
 from tests.support.histories import assert_valid
 
 

@@ -31,7 +31,7 @@ from crow.results import TextBlock, ToolKind, ToolResult
 from crow.store.base import PASSING
 from crow.store.records import Pending, events_of
 from crow.turn.history import INTERRUPTED, SUMMED_UP, UNANSWERED, History
-from crow.turn.history_messages import PRUNED
+from crow.turn.message_building import PRUNED
 from tests.support.histories import assert_valid
 
 PICTURE = Image("cGljdHVyZQ==", "image/png")

@@ -13,11 +13,11 @@ from crow.messages import StopReason, ToolMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelEvent, ModelInfo, ModelRequest, Said
 from crow.model.scripted import Call, ScriptedReply, reply
 from crow.results import DiffBlock, DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.changing import ReadTracker
+from crow.tools.file_changes import ReadTracker
 from crow.tools.read import Read
 from crow.tools.task import SubagentTask, Task
 from crow.tools.write import Write
-from crow.turn.history_messages import PRUNED
+from crow.turn.message_building import PRUNED
 from crow.turn.subagent.steps import LARGEST_DIFFS, MOST_AT_END, MOST_LIVE, Steps
 from crow.turn.subagent.subagents import MOST_AT_ONCE, Subagents
 from tests.support.recording import RecordingSink

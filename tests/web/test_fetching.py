@@ -17,8 +17,8 @@ import pytest
 import trustme
 
 from crow.errors import WebError
+from crow.web.allowed_hosts import AllowedHosts
 from crow.web.fetching import FetchLimits, Page, Unpacker, fetch
-from crow.web.reach import Reach
 from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 from tests.support.website import Website, answer, head, redirect
 
@@ -36,7 +36,7 @@ def always(start: WebUrl, target: WebUrl) -> bool:
 def fetched(
     url: str, limits: FetchLimits | None = None, may_follow: Callable[[WebUrl, WebUrl], bool] = always
 ) -> Page | RedirectNotFollowed:
-    return asyncio.run(fetch(read_url(url), Reach(ALLOWED, loopback), limits or FetchLimits(), may_follow))
+    return asyncio.run(fetch(read_url(url), AllowedHosts(ALLOWED, loopback), limits or FetchLimits(), may_follow))
 
 
 def page(url: str, limits: FetchLimits | None = None) -> Page:
@@ -244,7 +244,7 @@ def test_a_bomb_is_cut_at_the_limit_with_bounded_memory(form):
     async def measured(url: str) -> tuple[str, int, int]:
         tracemalloc.start()
         try:
-            found = await fetch(read_url(url), Reach(ALLOWED, loopback), FetchLimits(), always)
+            found = await fetch(read_url(url), AllowedHosts(ALLOWED, loopback), FetchLimits(), always)
             assert isinstance(found, Page)
             return found.cut, len(found.body), tracemalloc.get_traced_memory()[1]
         finally:
@@ -264,12 +264,12 @@ def test_a_bomb_does_not_fill_a_process(tmp_path: Path):
     code = (
         "import asyncio, resource, sys\n"
         "from crow.web.fetching import FetchLimits, fetch\n"
-        "from crow.web.reach import Reach\n"
+        "from crow.web.allowed_hosts import AllowedHosts\n"
         "from crow.web.urls import read_url\n"
         "def get(path):\n"
         "    url = read_url(sys.argv[1] + path)\n"
         "    async def cut():\n"
-        "        return (await fetch(url, Reach(['127.0.0.1']), FetchLimits(), lambda a, b: True)).cut\n"
+        "        return (await fetch(url, AllowedHosts(['127.0.0.1']), FetchLimits(), lambda a, b: True)).cut\n"
         "    return asyncio.run(cut())\n"
         "get('/small')\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
@@ -365,7 +365,7 @@ def test_where_a_proxy_is_set_a_failure_says_that_none_is_used(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://me:secret@proxy.test:3128")
     for url in (f"http://shut.test:{port}/", "http://nowhere.invalid/"):
         with pytest.raises(WebError, match="HTTP_PROXY") as raised:
-            asyncio.run(fetch(read_url(url), Reach(ALLOWED, only_tests), FetchLimits(), always))
+            asyncio.run(fetch(read_url(url), AllowedHosts(ALLOWED, only_tests), FetchLimits(), always))
         assert "secret" not in str(raised.value)
 
 
@@ -401,6 +401,6 @@ def test_the_next_address_is_tried_where_one_does_not_answer():
     with Website() as site:
         site.pages["/"] = answer("second")
         url = read_url(f"http://two.test:{site.port}/")
-        found = asyncio.run(fetch(url, Reach(ALLOWED, two), FetchLimits(), always))
+        found = asyncio.run(fetch(url, AllowedHosts(ALLOWED, two), FetchLimits(), always))
         assert isinstance(found, Page)
         assert found.body == b"second"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from crow.errors import WebError
+from crow.web.allowed_hosts import AllowedHosts, is_public
 from crow.web.fetching import FetchLimits, Page, fetch
-from crow.web.reach import Reach, is_public
 from crow.web.urls import RedirectNotFollowed, read_url
 from tests.support.website import Website, answer, forbidden_listeners, redirect
 from tests.web.connections import watched
@@ -175,7 +175,7 @@ async def resolver(host: str, port: int) -> Sequence[str]:
 
 
 def fetched(url: str, *, allow: Sequence[str] = (), limits: FetchLimits = LIMITS) -> Page | RedirectNotFollowed:
-    return asyncio.run(fetch(read_url(url), Reach(allow, resolver), limits, lambda start, target: True))
+    return asyncio.run(fetch(read_url(url), AllowedHosts(allow, resolver), limits, lambda start, target: True))
 
 
 @pytest.mark.parametrize("written", [url for url in FORBIDDEN if url not in REACHES_A_PUBLIC_HOST])
@@ -242,7 +242,7 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to():
     with forbidden_listeners() as (port, listeners), watched() as connections:
         url = read_url(f"http://rebinding.test:{port}/")
         with pytest.raises(WebError, match="connections"):
-            asyncio.run(fetch(url, Reach((), rebinding), LIMITS, lambda start, target: True))
+            asyncio.run(fetch(url, AllowedHosts((), rebinding), LIMITS, lambda start, target: True))
         assert (rebinding.asked, connections) == (1, ["93.184.216.34"])
         assert [listener.accepted for listener in listeners] == [0, 0]
 
@@ -258,7 +258,7 @@ def test_each_hop_is_looked_up_and_checked_again():
         site.pages["/"] = redirect(f"http://changing.test:{site.port}/secret")
         url = read_url(f"http://named.test:{site.port}/")
         with pytest.raises(WebError, match=r"changing\.test .*public internet"):
-            asyncio.run(fetch(url, Reach(["named.test"], mixed), LIMITS, lambda start, target: True))
+            asyncio.run(fetch(url, AllowedHosts(["named.test"], mixed), LIMITS, lambda start, target: True))
         assert connections == ["127.0.0.1"]
         assert [request.path for request in site.requests] == ["/"]
 
@@ -289,12 +289,12 @@ def test_a_private_host_is_reached_only_if_it_is_named(entry, host, covered):
         return ["10.0.0.7"]
 
     url = read_url(f"http://{host}/")
-    reach = Reach([entry], private)
+    hosts = AllowedHosts([entry], private)
     if covered:
-        assert asyncio.run(reach.addresses(url)) == ([url.host] if url.is_address else ["10.0.0.7"])
+        assert asyncio.run(hosts.addresses(url)) == ([url.host] if url.is_address else ["10.0.0.7"])
     else:
         with pytest.raises(WebError, match="allow_private"):
-            asyncio.run(reach.addresses(url))
+            asyncio.run(hosts.addresses(url))
 
 
 @pytest.mark.parametrize(

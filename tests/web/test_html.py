@@ -1,8 +1,8 @@
-"""HTML as Markdown, shape by shape; whole pages are in the golden files that test_reading.py compares."""
+"""HTML as Markdown, shape by shape; whole pages are in the golden files that test_page_content.py compares."""
 
 import pytest
 
-from crow.web.html.page import html_to_markdown
+from crow.web.html.markdown import html_to_markdown
 
 URL = "https://example.com/docs/page"
 

@@ -7,7 +7,7 @@ import pytest
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import Converted, Job
 from crow.web.html.plain_text import NOTE, html_to_plain_text
-from crow.web.reading import MOST_HTML
+from crow.web.page_content import MOST_HTML
 
 
 def text(html: str) -> str:

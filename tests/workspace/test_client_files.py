@@ -15,7 +15,7 @@ from crow.acp.jsonrpc import RpcError
 from crow.acp.workspace import ClientWorkspace
 from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.workspace.base import Document
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import LineRange
 from tests.support.buffers import RawEditor, Toad, Zed, connected
 from tests.support.patience import DEADLINE

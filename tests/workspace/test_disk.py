@@ -16,7 +16,7 @@ from crow import disk
 from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from tests.support.patience import DEADLINE, eventually
 
 

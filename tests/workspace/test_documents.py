@@ -11,7 +11,7 @@ import pytest
 
 from crow.errors import StaleFile, WorkspaceError
 from crow.workspace.base import Document, Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import could_be_shown_as, decode, encode
 from tests.support.buffers import FLAVOURS, opened
 from tests.support.file_cases import CASES

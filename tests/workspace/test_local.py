@@ -20,7 +20,7 @@ from crow.workspace import atomic
 from crow.workspace.atomic import replace_file, temporary_name
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from tests.support.folders import open_to_others
 from tests.support.patience import DEADLINE, eventually
 
@@ -67,7 +67,7 @@ def test_every_mode_is_kept(tmp_path, mode):
 def test_a_new_file_gets_the_mode_that_the_umask_leaves(tmp_path):
     code = (
         "import asyncio, os, sys\nfrom crow.workspace.local import LocalWorkspace\n"
-        "from crow.workspace.place import ResolvedPath\nos.umask(0o027)\n"
+        "from crow.workspace.resolved_path import ResolvedPath\nos.umask(0o027)\n"
         "path = ResolvedPath(sys.argv[1] + '/sub/new')\n"
         "asyncio.run(LocalWorkspace([sys.argv[1]]).write_document(path, 'x', None))"
     )
@@ -108,7 +108,7 @@ def test_a_file_without_write_permission_for_its_owner_is_refused_for_root_too(t
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 asyncio.run(asyncio.to_thread(int))
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 workspace = LocalWorkspace(["/"])
@@ -281,7 +281,7 @@ KILLED = """
 import os, signal, sys
 from threading import Event
 from crow.workspace import atomic
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 path, step, when = sys.argv[1:]
 real = getattr(os, step)
 def die(*args, **more):
@@ -341,7 +341,7 @@ RESTLESS = """
 import sys
 from threading import Event
 from crow.workspace.atomic import replace_file
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 path = sys.argv[1]
 now = open(path, "rb").read()
 print("ready", flush=True)

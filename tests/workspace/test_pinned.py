@@ -13,7 +13,7 @@ from crow.acp import buffers
 from crow.errors import StaleFile, WorkspaceError
 from crow.workspace import local, search
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Query, Searcher
 from tests.support.buffers import RawEditor, connected
 from tests.support.patience import DEADLINE

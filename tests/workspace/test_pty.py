@@ -13,7 +13,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.base import TerminalExit
-from crow.workspace.processes import Keeper, marked
+from crow.workspace.processes import ForkServer, marked
 from crow.workspace.pty import open_channel
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminal_buffer import BEGINNING, END, MOST_SHOWN, PIECE, OutputBuffer, OutputFile, RawOutput
@@ -26,9 +26,9 @@ class Machine:
 
     def __init__(self, folder: Path, environ: dict[str, str], *, typed: bool = False) -> None:
         self.folder = folder
-        self.keeper = Keeper()
+        self.fork_server = ForkServer()
         environ = {"PATH": os.defpath, "HOME": str(folder)} | environ
-        self.commands = LocalCommands(self.keeper, str(folder / "outputs"), environ, takes_input=lambda: typed)
+        self.commands = LocalCommands(self.fork_server, str(folder / "outputs"), environ, takes_input=lambda: typed)
 
     async def open(self, line: str) -> LocalTerminal:
         return await self.commands.open_terminal(line, cwd=str(self.folder), environ={}, output_limit=30_000)
@@ -53,7 +53,7 @@ def on_this_machine(
                 await story(machine)
         finally:
             await machine.commands.close()
-            await machine.keeper.close()
+            await machine.fork_server.close()
 
     asyncio.run(tell())
 
@@ -279,11 +279,11 @@ def test_a_command_that_takes_no_input_says_so(tmp_path):
 
 AGENT = """
 import asyncio, os, sys
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands
 
 async def main():
-    commands = LocalCommands(Keeper(), sys.argv[1], dict(os.environ), takes_input=lambda: sys.argv[2] == "typed")
+    commands = LocalCommands(ForkServer(), sys.argv[1], dict(os.environ), takes_input=lambda: sys.argv[2] == "typed")
     line = "trap '' HUP; (trap '' HUP TERM; setsid sleep 1000) & (trap '' HUP; sleep 1000) & echo ready; sleep 1000"
     terminal = await commands.open_terminal(line, cwd=sys.argv[1], environ={}, output_limit=1000)
     while "ready" not in (await terminal.output()).text:

@@ -18,8 +18,8 @@ import pytest
 from crow.errors import WorkspaceError
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit
-from crow.workspace.keeper import Request, decode_request, encode_request
-from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled, marked
+from crow.workspace.processes import MARK, ForkServer, Supervised, SupervisorKilled, marked
+from crow.workspace.supervisor import Request, decode_request, encode_request
 from crow.workspace.terminal import LocalCommands, LocalTerminal, find_shell
 from tests.support.patience import DEADLINE
 from tests.support.work import counted
@@ -31,8 +31,8 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.outputs = folder / "outputs"
-        self.keeper = Keeper()
-        self.commands = LocalCommands(self.keeper, str(self.outputs), {"PATH": os.defpath, "HOME": str(folder)})
+        self.fork_server = ForkServer()
+        self.commands = LocalCommands(self.fork_server, str(self.outputs), {"PATH": os.defpath, "HOME": str(folder)})
 
     async def open(self, line: str, **environ: str) -> LocalTerminal:
         return await self.commands.open_terminal(line, cwd=str(self.folder), environ=environ, output_limit=30_000)
@@ -56,7 +56,7 @@ def on_this_machine(folder: Path, story: Callable[[Machine], Awaitable[None]]) -
                 await story(machine)
         finally:
             await machine.commands.close()
-            await machine.keeper.close()
+            await machine.fork_server.close()
 
     asyncio.run(tell())
 
@@ -396,7 +396,7 @@ def test_ending_a_command_is_told_from_its_own_end(tmp_path):
 
 def test_a_cancelled_start_leaves_nothing(tmp_path):
     async def story(machine: Machine) -> None:
-        await machine.run("true")  # the keeper is there
+        await machine.run("true")  # the fork server is there
         for _ in range(5):
             task = asyncio.create_task(machine.open("sleep 1000"))
             await asyncio.sleep(0)
@@ -435,14 +435,14 @@ def test_a_killed_supervisor_takes_its_command_with_it(tmp_path):
     on_this_machine(tmp_path, story)
 
 
-def test_a_killed_keeper_is_replaced(tmp_path):
+def test_a_killed_fork_server_is_replaced(tmp_path):
     async def story(machine: Machine) -> None:
         async with opened(machine, "echo ready; exec sleep 1000") as terminal:
             await says(terminal, "ready")
-            keeper = machine.keeper._process
-            assert keeper is not None
-            keeper.kill()
-            await asyncio.to_thread(keeper.wait)
+            fork_server = machine.fork_server._process
+            assert fork_server is not None
+            fork_server.kill()
+            await asyncio.to_thread(fork_server.wait)
             assert await machine.run("echo again") == (TerminalExit(code=0), "again\n")
             assert marked(terminal.mark)  # its supervisor goes on
 
@@ -450,25 +450,25 @@ def test_a_killed_keeper_is_replaced(tmp_path):
 
 
 def children_of(machine: Machine) -> list[int]:
-    """The keeper's supervisors."""
-    keeper = machine.keeper._process
-    assert keeper is not None
-    return [int(pid) for pid in Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()]
+    """The fork server's supervisors."""
+    fork_server = machine.fork_server._process
+    assert fork_server is not None
+    return [int(pid) for pid in Path(f"/proc/{fork_server.pid}/task/{fork_server.pid}/children").read_text().split()]
 
 
-def test_supervisors_and_keeper_go_when_they_have_nothing_to_do(tmp_path):
+def test_supervisors_and_fork_server_go_when_they_have_nothing_to_do(tmp_path):
     async def story(machine: Machine) -> None:
         await machine.run("true")
         await eventually(lambda: children_of(machine) == [])
-        keeper = machine.keeper._process
-        assert keeper is not None
-        await machine.keeper.close()
-        assert keeper.returncode == 0
+        fork_server = machine.fork_server._process
+        assert fork_server is not None
+        await machine.fork_server.close()
+        assert fork_server.returncode == 0
 
     on_this_machine(tmp_path, story)
 
 
-def test_the_agents_own_children_are_none_of_the_keepers_business(tmp_path):
+def test_the_agents_own_children_are_none_of_the_fork_servers_business(tmp_path):
     async def story(machine: Machine) -> None:
         child = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
         async with opened(machine, "sleep 1000 &") as terminal:
@@ -482,11 +482,11 @@ def test_the_agents_own_children_are_none_of_the_keepers_business(tmp_path):
 
 AGENT = """
 import asyncio, os, sys
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands
 
 async def main():
-    commands = LocalCommands(Keeper(), sys.argv[1], dict(os.environ))
+    commands = LocalCommands(ForkServer(), sys.argv[1], dict(os.environ))
     terminal = await commands.open_terminal(sys.argv[2], cwd=sys.argv[1], environ={}, output_limit=1000)
     while "ready" not in (await terminal.output()).text:
         await terminal.grew()
@@ -512,14 +512,14 @@ def test_nothing_is_left_when_the_agent_itself_is_killed(tmp_path, way):
     assert agent.stdout is not None
     with agent, agent.stdout:
         mark = agent.stdout.readline().strip()
-        keepers = programs_below(agent.pid)
+        fork_servers = programs_below(agent.pid)
         if way != "exit":
             agent.send_signal(signal.Signals[way])
         agent.wait(DEADLINE)
         assert agent.stdout.read() == ""  # nobody else holds the agent's output
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == len(LEAVES_SOMETHING)
-    asyncio.run(eventually(lambda: not any(is_alive(pid) for pid in [*pids, *keepers]) and not marked(mark)))
+    asyncio.run(eventually(lambda: not any(is_alive(pid) for pid in [*pids, *fork_servers]) and not marked(mark)))
 
 
 def programs_below(pid: int) -> list[int]:

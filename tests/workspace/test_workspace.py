@@ -11,7 +11,7 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.local import LocalWorkspace, decode_text
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from tests.support.folders import open_to_others
 from tests.support.patience import DEADLINE
 
@@ -84,7 +84,7 @@ def test_paths_are_resolved(folder, name, monkeypatch):
 AS_SOMEONE_ELSE = """
 import asyncio, os, sys
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 asyncio.run(asyncio.to_thread(int))  # loads what is needed while it can be loaded
 os.setgid(65534); os.setuid(65534)
 workspace = LocalWorkspace([sys.argv[1]])

@@ -1,7 +1,5 @@
 """Decides what a session gets of a client, from the capabilities that the client declared: files, terminals, MCP
 servers, dialogs. No tool asks for an editor.
-
-Nothing but the selection of an offered "allow" is a yes of the person's.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -9,22 +7,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from crow.acp import translate, wire
-from crow.acp.connection import Connection, ConnectionLost
-from crow.acp.jsonrpc import RpcError
+from crow.acp import wire
+from crow.acp.client_person import ClientPerson
+from crow.acp.connection import Connection
 from crow.acp.sink import UpdateSink
 from crow.acp.terminal import ClientCommands
 from crow.acp.terminal_check import CheckedCommands, TerminalCheck
 from crow.acp.workspace import ClientWorkspace
-from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.config.settings import McpServerSettings
 from crow.session.faces.face import ClientKnowledge, Face
 from crow.session.models import SessionSetup
-from crow.timeouts import timeout
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands, given_to_terminals, seen_by_commands
 from crow.workspace.terminals import outputs_folder
 
@@ -53,7 +49,12 @@ class SessionGround(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, session_id: str, roots: Sequence[str], setup: SessionSetup, keeper: Keeper, environ: Mapping[str, str]
+        cls,
+        session_id: str,
+        roots: Sequence[str],
+        setup: SessionSetup,
+        fork_server: ForkServer,
+        environ: Mapping[str, str],
     ) -> "SessionGround":
         seen = seen_by_commands(environ, setup.key_variables)
         return cls(
@@ -61,7 +62,7 @@ class SessionGround(msgspec.Struct, frozen=True):
             LocalWorkspace(roots),
             environ,
             [name for name in environ if name not in seen],
-            LocalCommands(keeper, outputs_folder(session_id), seen),
+            LocalCommands(fork_server, outputs_folder(session_id), seen),
             setup.settings.terminal.use_client,
         )
 
@@ -193,143 +194,3 @@ def _fault_of(server: wire.McpServer, known: Container[str]) -> str:
     if _TRANSPORTS[server.type] == "stdio":
         return "" if server.command else "it has no command"
     return "" if server.url else "it has no address"
-
-
-# --- asking the person
-
-_CHOICES: dict[str, Literal["once", "session", "project", "reject"]] = {
-    "once": "once",
-    "session": "session",
-    "project": "project",
-    "reject": "reject",
-}
-"""By the ids that `translate.permission_request` gives its options: an id is text from outside, a choice is ours."""
-
-
-FOR_A_REASON = 120.0
-"""Seconds that the person has to say why they rejected something, before the turn goes on without it."""
-LONGEST_REASON = 4000
-WITHOUT_OUR_LABELS = ("codecompanion",)
-"""Clients, by the beginning of their names, that show words of their own for each kind of option: two options of one
-kind look the same there."""
-
-
-class ClientPerson(Person):
-    """`client` is the name of the program that asks them; empty if it does not say it. With `has_choices` it shows
-    forms that are one choice among words, whatever other forms it does not show."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        session_id: str,
-        *,
-        has_forms: bool,
-        has_links: bool = False,
-        has_choices: bool = False,
-        client: str = "",
-    ) -> None:
-        self._has_forms = has_forms
-        self._has_choices = has_choices or has_forms
-        self._has_links = has_links
-        self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
-        self._connection = connection
-        self._session_id = session_id
-
-    @property
-    def has_dialogs(self) -> bool:
-        return self._has_forms
-
-    @property
-    def can_visit(self) -> bool:
-        return self._has_links
-
-    async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
-        request = translate.permission_request(self._session_id, question, one_of_each_kind=not self._shows_labels)
-        try:
-            response = await self._connection.request(
-                "session/request_permission", request, wire.RequestPermissionResponse
-            )
-        except RpcError as error:
-            return _unclear(f"the editor could not ask for permission ({one_line(error.message)}).")
-        except ConnectionLost:
-            return _unclear("the editor is gone, so that nobody could be asked.")
-        return _answer(response.outcome, request.options)
-
-    async def ask(self, question: Question) -> Answer | None:
-        """By a form where the client has forms, else not at all: then the question goes into the chat.
-
-        Never as a permission to be given: a client that approves everything would answer in the person's name.
-        """
-        return await self._ask(question) if self.has_dialogs else None
-
-    async def choose(self, question: Question) -> Answer | None:
-        return await self._ask(question) if self._has_choices else None
-
-    async def _ask(self, question: Question) -> Answer | None:
-        form = translate.question_as_form(self._session_id, question)
-        try:
-            return _filled_in(await self._connection.request("elicitation/create", form, wire.FormResponse))
-        except (RpcError, ConnectionLost):
-            return None
-
-    async def explain(self, question: PermissionQuestion) -> str:
-        """The turn does not wait for ever for an explanation."""
-        if not (self.has_dialogs and question.takes_reason):
-            return ""
-        form = translate.reason_form(self._session_id, question)
-        try:
-            async with timeout(FOR_A_REASON):
-                response = await self._connection.request("elicitation/create", form, wire.FormResponse)
-        except (RpcError, ConnectionLost, TimeoutError):
-            return ""
-        reason = (response.content or {}).get("reason") if response.action == "accept" else ""
-        return reason.strip()[:LONGEST_REASON] if isinstance(reason, str) else ""
-
-    async def fill_in(self, form: Form) -> Filled | None:
-        if not self.has_dialogs:
-            return None
-        request = translate.form_request(self._session_id, form)
-        try:
-            response = await self._connection.request("elicitation/create", request, wire.FormResponse)
-        except (RpcError, ConnectionLost):
-            return None
-        match response.action:
-            case "accept":
-                return Filled("accept", response.content or {})
-            case "cancel":
-                return Filled("cancel")
-            case _:
-                return Filled("decline")
-
-    async def visit(self, link: Link) -> bool:
-        if not self.can_visit:
-            return False
-        request = translate.link_request(self._session_id, link)
-        try:
-            response = await self._connection.request("elicitation/create", request, wire.FormResponse)
-        except (RpcError, ConnectionLost):
-            return False
-        return response.action == "accept"
-
-    def visited(self, link_id: str) -> None:
-        if self.can_visit:
-            self._connection.notify("elicitation/complete", wire.LinkDone(elicitation_id=link_id))
-
-
-def _filled_in(form: wire.FormResponse) -> Answer:
-    answer = (form.content or {}).get("answer")
-    text = answer if form.action == "accept" and isinstance(answer, str) else ""
-    return Answer(text, dismissed=form.action == "cancel")
-
-
-def _unclear(reason: str) -> PermissionAnswer:
-    return PermissionAnswer("reject", reason, is_clear=False)
-
-
-def _answer(outcome: wire.PermissionOutcome, options: list[wire.PermissionOption]) -> PermissionAnswer:
-    if outcome.outcome == "cancelled":
-        return PermissionAnswer("cancelled", is_clear=False)
-    offered = {option.option_id for option in options}
-    if outcome.outcome == "selected" and outcome.option_id in offered:
-        return PermissionAnswer(_CHOICES[outcome.option_id])
-    return _unclear("the editor's answer was not one of the options, so it counts as a no.")

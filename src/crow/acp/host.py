@@ -44,7 +44,7 @@ from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Host:
         self.store = open_store(home)
         self.store.on_stop(self.cancel)
         self.ownership = Ownership(self, serve)
-        self._keeper = Keeper()
+        self._fork_server = ForkServer()
         self._live: dict[str, _LiveSession] = {}
         self._being_joined: set[Session] = set()
         """Sessions that a face is about to join: they do not end, although the last of the others may leave."""
@@ -125,7 +125,7 @@ class Host:
         self._live.clear()
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
         await self.ownership.close()
-        await asyncio.gather(self.store.close(), self._keeper.close(), return_exceptions=True)
+        await asyncio.gather(self.store.close(), self._fork_server.close(), return_exceptions=True)
 
     def open_close_lock(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
@@ -283,7 +283,7 @@ class Host:
         """`is_shown`: the client is to be shown what was, and told of nothing before that."""
         servers, problems = given_servers(request.mcp_servers or ())
         ground = await self._on_disk(
-            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._keeper, self.environ)
+            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._fork_server, self.environ)
         )
         sink, face = await self._face(ground, capabilities)
         if not is_shown:
@@ -299,7 +299,7 @@ class Host:
 
     def _environment(self, ground: SessionGround, servers: Mapping[str, McpServerSettings]) -> Environment:
         faces = Faces(ground.workspace, ground.commands)
-        return Environment(faces=faces, keeper=self._keeper, environ=self.environ, servers=servers)
+        return Environment(faces=faces, fork_server=self._fork_server, environ=self.environ, servers=servers)
 
     async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
         files = await self._on_disk(ground.roots[0], lambda: capabilities.files(ground))

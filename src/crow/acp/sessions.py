@@ -1,5 +1,5 @@
 """The `session/…` methods of one connection (new, load, prompt, steer, cancel, set a mode, list, close, delete), and
-its places in sessions.
+which sessions it takes part in.
 """
 
 import asyncio

@@ -21,8 +21,8 @@ from crow.errors import WorkspaceError
 from crow.timeouts import timeout
 from crow.workspace import terminal_text as texts
 from crow.workspace.base import TerminalExit, TerminalOutput
-from crow.workspace.place import refuse_link
 from crow.workspace.processes import MARK, end_marked
+from crow.workspace.resolved_path import refuse_link
 
 logger = logging.getLogger(__name__)
 

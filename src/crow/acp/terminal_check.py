@@ -21,7 +21,7 @@ from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.timeouts import timeout
 from crow.workspace.base import Terminal, TerminalExit
-from crow.workspace.place import refuse_link
+from crow.workspace.resolved_path import refuse_link
 from crow.workspace.terminal import LocalCommands
 from crow.workspace.terminals import temporary_folder
 

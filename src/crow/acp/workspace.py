@@ -23,7 +23,7 @@ from crow.timeouts import timeout
 from crow.visible import BYTE_ORDER_MARK
 from crow.workspace.base import Document
 from crow.workspace.local import LocalWorkspace, encode_like, off_loop_if_large
-from crow.workspace.place import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
+from crow.workspace.resolved_path import ResolvedPath, Trail, make_folders_for, remove_empty, trail_of, verify
 from crow.workspace.text import Excerpt, LineRange, excerpt_of
 
 READ_TIMEOUT = 10

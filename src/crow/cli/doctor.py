@@ -29,7 +29,7 @@ from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.timeouts import timeout
-from crow.web.reach import Reach, proxy_variable
+from crow.web.allowed_hosts import AllowedHosts, proxy_variable
 from crow.web.search import SearchService, choose
 from crow.web.urls import bracketed, read_url
 
@@ -313,7 +313,7 @@ def _is_nearby(host: str, settings: WebSettings) -> bool:
         return False
     if url.is_address and ipaddress.ip_address(url.host).is_loopback:
         return True
-    return url.host == "localhost" or Reach(settings.allow_private).is_allowed_private(url)
+    return url.host == "localhost" or AllowedHosts(settings.allow_private).is_allowed_private(url)
 
 
 def _check_variable(settings: WebSettings, environ: Mapping[str, str]) -> Iterable[Check]:

@@ -204,7 +204,7 @@ async def _try_default(found: Discovery) -> Check:
 
 def _without_secrets(check: Check, found: Discovery, settings: Settings) -> Check:
     """Providers may quote what they were sent."""
-    from crow.model.keys import scrub
+    from crow.model.credentials import scrub
 
     providers = (*found.providers.values(), *settings.providers.values())
     keys = [provider.api_key or os.environ.get(provider.api_key_env, "").strip() for provider in providers]
@@ -258,15 +258,15 @@ def try_servers(servers: Mapping[str, McpServerSettings], limits: Limits, home: 
 
 
 async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: str) -> "list[ServerStatus]":
-    from crow.mcp.using.failures import silence_library
     from crow.mcp.using.hub import Hub
     from crow.mcp.using.opening import ConnectionContext
-    from crow.workspace.processes import Keeper
+    from crow.mcp.using.server_errors import silence_library
+    from crow.workspace.processes import ForkServer
 
     silence_library()
-    keeper = Keeper()
+    fork_server = ForkServer()
     around = ConnectionContext(
-        keeper=keeper,
+        fork_server=fork_server,
         home=home,
         roots=(os.getcwd() if in_a_folder() else home,),
         environ=os.environ,
@@ -281,7 +281,7 @@ async def _try(servers: Mapping[str, McpServerSettings], limits: Limits, home: s
         return hub.status()
     finally:
         await hub.close()
-        await keeper.close()
+        await fork_server.close()
 
 
 class _Nobody:

@@ -218,8 +218,8 @@ def _test_servers(name: str | None) -> int:
 
 
 def _log_out(name: str) -> int:
-    from crow.mcp.using.failures import ServerFailed
     from crow.mcp.using.login import TokenStorage
+    from crow.mcp.using.server_errors import ServerFailed
 
     folder = home(os.environ)
     url, name = _server(name, folder).url, _shown(name)
@@ -240,7 +240,7 @@ def _log_in(name: str) -> int:
     import logging
 
     from crow.mcp.using import login
-    from crow.mcp.using.failures import ServerFailed
+    from crow.mcp.using.server_errors import ServerFailed
 
     logging.disable()  # the library would log what is nobody else's business
     folder = home(os.environ)

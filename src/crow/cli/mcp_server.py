@@ -23,7 +23,7 @@ from crow.mcp.serving.server import CrowServer
 from crow.policy.rules import judge_in
 from crow.results import ToolKind
 from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands, seen_by_commands
 from crow.workspace.terminals import outputs_folder
 
@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
     settings = load_settings(folder)
 
     async def serve_and_leave() -> int:
-        keeper = Keeper()
-        server = CrowServer(_options(arguments, settings, folder, keeper))
+        fork_server = ForkServer()
+        server = CrowServer(_options(arguments, settings, folder, fork_server))
 
         async def close() -> None:
             await server.close()
-            await keeper.close()
+            await fork_server.close()
 
         status = await serve_until_shutdown(serve(server), close)
         # Not by returning: the interpreter would wait for the thread that reads standard input.
@@ -50,7 +50,9 @@ def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[A
     return asyncio.run(serve_and_leave())
 
 
-def _options(arguments: argparse.Namespace, settings: Settings, crow_home: str, keeper: Keeper) -> ServerOptions:
+def _options(
+    arguments: argparse.Namespace, settings: Settings, crow_home: str, fork_server: ForkServer
+) -> ServerOptions:
     roots: Sequence[str] = arguments.root
     judge = partial(
         judge_in, home=crow_home, rules=settings.permission.rules, allow_protected=arguments.allow_protected
@@ -64,7 +66,7 @@ def _options(arguments: argparse.Namespace, settings: Settings, crow_home: str, 
             WebSearch(settings.web, os.environ, ADVICE),
             WebFetch(settings.web, judge_host, ADVICE),
         ),
-        commands=(lambda: _command_runner(settings, keeper, os.environ)) if arguments.terminal else None,
+        commands=(lambda: _command_runner(settings, fork_server, os.environ)) if arguments.terminal else None,
     )
 
 
@@ -86,8 +88,8 @@ def _judge_of_hosts(judge: Judge) -> JudgeHost:
     return judge_host
 
 
-def _command_runner(settings: Settings, keeper: Keeper, environ: Mapping[str, str]) -> CommandRunner:
+def _command_runner(settings: Settings, fork_server: ForkServer, environ: Mapping[str, str]) -> CommandRunner:
     """For one client. Commands see no key of ours, and nothing that changes what a line means."""
     visible = seen_by_commands(environ, key_variables(settings.providers.values(), settings.web))
     outputs = outputs_folder(f"mcp-{os.urandom(8).hex()}")
-    return CommandRunner(LocalCommands(keeper, outputs, visible), outputs, settings.terminal.timeout)
+    return CommandRunner(LocalCommands(fork_server, outputs, visible), outputs, settings.terminal.timeout)

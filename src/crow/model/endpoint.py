@@ -12,7 +12,7 @@ from crow.config.hosts import SECRET_NAME, host_of, is_header_value, looks_secre
 from crow.config.settings import ProviderSettings
 from crow.config.vendors import VENDORS
 from crow.errors import ConfigError, SetupNeeded
-from crow.model.keys import scrub
+from crow.model.credentials import scrub
 
 METHODS = ("/chat/completions", "/responses", "/messages")
 

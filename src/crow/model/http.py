@@ -23,11 +23,11 @@ import httpx2
 import crow
 from crow.config import network
 from crow.errors import ConfigError, ModelError, ModelRejected, ModelUnavailable, ReplyBroken
-from crow.model import complaint
-from crow.model.complaint import ReplyFaults
+from crow.model import error_bodies
+from crow.model.credentials import printed_key
 from crow.model.endpoint import Endpoint
-from crow.model.faults import from_status
-from crow.model.keys import printed_key
+from crow.model.error_bodies import ReplyErrors
+from crow.model.error_kinds import from_status
 from crow.model.sse import MAX_EVENT, WHOLE, EventDecoder, EventTooLong, ServerEvent
 from crow.timeouts import timeout
 
@@ -50,7 +50,7 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILUR
 """How OpenSSL's releases name it that plain HTTP was answered to a TLS handshake."""
 
 
-class Http(ReplyFaults):
+class Http(ReplyErrors):
     """Requests to one provider. Connections stay open between them until `close`."""
 
     def __init__(self, endpoint: Endpoint, *, idle: float, environ: Mapping[str, str], first: float = 0) -> None:
@@ -169,7 +169,7 @@ class Http(ReplyFaults):
                         yield self._documents(beginning + await _rest(chunks, MAX_EVENT - len(beginning)))
                         return
                     case b"" | b"<":
-                        beginning += await _rest(chunks, complaint.LONGEST)
+                        beginning += await _rest(chunks, error_bodies.LONGEST)
                         self._expect_no_page(response, beginning)
                     case _:
                         beginning = await self._expect_no_text(response, beginning, chunks)
@@ -216,10 +216,10 @@ class Http(ReplyFaults):
             beginning += chunk
         if FIELD.match(beginning.lstrip(BLANK)):
             return beginning
-        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, complaint.LONGEST))
+        raise self.wrong_place("something that is no reply", beginning + await _rest(chunks, error_bodies.LONGEST))
 
     async def _refused(self, response: httpx2.Response) -> ModelError:
-        found = complaint.read(await self._complaint_body(response), self.endpoint.scrub)
+        found = error_bodies.read(await self._error_body(response), self.endpoint.scrub)
         return from_status(
             self.endpoint.provider,
             response.status_code,
@@ -232,9 +232,9 @@ class Http(ReplyFaults):
             silence_is_overflow=self.endpoint.silence_is_overflow,
         )
 
-    async def _complaint_body(self, response: httpx2.Response) -> bytes:
+    async def _error_body(self, response: httpx2.Response) -> bytes:
         try:
-            return await _read_some(response, complaint.LONGEST)
+            return await _read_some(response, error_bodies.LONGEST)
         except httpx2.HTTPError:
             return b""  # the status says enough
 
@@ -350,7 +350,7 @@ async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
     pieces = b""
     async for chunk in chunks:
         pieces += chunk
-        if len(pieces) > complaint.LONGEST or pieces.lstrip(BLANK):
+        if len(pieces) > error_bodies.LONGEST or pieces.lstrip(BLANK):
             break
     return pieces
 

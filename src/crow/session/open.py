@@ -40,7 +40,7 @@ from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import seen_by_commands
 from crow.workspace.terminals import Terminals, outputs_folder
 
@@ -71,7 +71,7 @@ class Environment(msgspec.Struct):
 
     faces: Faces
     """Their files, commands and dialogs, or this machine's where they have none."""
-    keeper: Keeper
+    fork_server: ForkServer
     environ: Mapping[str, str]
     servers: Mapping[str, McpServerSettings]
     """The MCP servers that the editor hands over, by name."""
@@ -278,7 +278,7 @@ class _Assembly:
 
         environment = self._environment
         around = ConnectionContext(
-            keeper=environment.keeper,
+            fork_server=environment.fork_server,
             home=self._home,
             roots=self._faces.workspace.roots,
             environ=environment.environ,

@@ -219,7 +219,7 @@ def _named(servers: Sequence[str]) -> str:
 def _import_hub() -> None:
     """On a thread: it takes about a second, in which the session goes on."""
     import crow.mcp.using.hub as _  # noqa: F401 -- it is found loaded later
-    from crow.mcp.using.failures import silence_library
+    from crow.mcp.using.server_errors import silence_library
 
     silence_library()
 

@@ -12,8 +12,8 @@ from crow.results import ToolKind
 from crow.tools.ask import Ask, Plan
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
-from crow.tools.changing import ReadTracker
 from crow.tools.edit import Edit
+from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.read import Read
 from crow.tools.search import Search

@@ -33,11 +33,11 @@ from crow.messages import SERVER_TOOL
 from crow.paths import relative_to, shown
 from crow.results import Location, ToolKind, ToolResult
 from crow.tools.base import Action
-from crow.tools.changing import digest_of, off_loop_if_large, show_change
+from crow.tools.file_changes import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
 from crow.visible import one_line
 from crow.workspace.base import Document, Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 NOTHING = "There is no turn to take back."
 INTERRUPTED = "Interrupted before it was done."

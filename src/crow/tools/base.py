@@ -17,7 +17,7 @@ from crow.messages import SERVER_TOOL, ToolCall, ToolSpec
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.visible import one_line
 from crow.workspace.base import Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 MOST_LOCATIONS = 5
 """Places that a search leads the person to, of those that it found."""

@@ -13,7 +13,8 @@ from crow.paths import shown
 from crow.results import DiffBlock, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import OF_A_SESSION, Advice, BadArguments, ReadNeeded
-from crow.tools.changing import (
+from crow.tools.editing import TextEdit
+from crow.tools.file_changes import (
     ChangeAction,
     ChangeTool,
     PreparedChange,
@@ -25,7 +26,6 @@ from crow.tools.changing import (
     show_change,
     told_diff,
 )
-from crow.tools.editing import TextEdit
 from crow.tools.paths_meant import missing, path_meant
 from crow.workspace.base import Document, Workspace
 
@@ -62,7 +62,7 @@ class Edit(ChangeTool):
         return await read_needed_of(workspace, await path_meant(workspace, _reader.read(call)[0].path))
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "EditAction":
-        from crow.tools.editing.places import apply
+        from crow.tools.editing.replacements import apply
 
         arguments, unknown = _reader.read(call)
         _check(arguments.edits)
@@ -114,7 +114,7 @@ class EditAction(ChangeAction):
         self._replacements = plan.replacements
 
     async def _rebased(self, changed: StaleFile, before: Document | None) -> tuple[Document, str]:
-        from crow.tools.editing.places import apply, follow
+        from crow.tools.editing.replacements import apply, follow
 
         now = await self._change.workspace.read_document(self._change.path)
         if now is None or before is None:

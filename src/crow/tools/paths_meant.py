@@ -22,7 +22,7 @@ from crow.tools.base import Advice, BadArguments
 from crow.visible import UNSEEN_WHEN_COPIED, one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.listing import in_thread, walk
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 _AT_THE_ENDS = "".join(chr(number) for number in range(33)) + "\x7f\u00a0\u3000" + UNSEEN_WHEN_COPIED
 _PAIRS = {'"': '"', "'": "'", "`": "`", "<": ">", "“": "”", "‘": "’", "«": "»"}  # noqa: RUF001 -- as they are written

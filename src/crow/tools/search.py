@@ -18,7 +18,7 @@ from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
 from crow.workspace.matches import Cut, FileMatches, Line
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Findings, Query, Searcher
 
 MOST_BYTES = 64 * 1024

@@ -35,7 +35,7 @@ from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments
 from crow.visible import every_line, one_line
 from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.terminals import Terminals
 
 SHELL = "bash"

@@ -14,13 +14,13 @@ from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResu
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice
 from crow.visible import fence, one_line
-from crow.web.pages import Failed, Pages
-from crow.web.reach import Reach
+from crow.web.allowed_hosts import AllowedHosts
+from crow.web.page_cache import Failed, PageCache
 from crow.web.urls import RedirectNotFollowed, WebUrl, read_url
 from crow.workspace.base import Workspace
 
 if TYPE_CHECKING:
-    from crow.web.reading import Reading
+    from crow.web.page_content import PageContent
     from crow.web.search import SearchService
     from crow.web.search_results import SearchResult
 
@@ -100,9 +100,9 @@ class WebFetch:
         """`judge_host` is asked about the hosts that redirects lead to; who calls the tool judges the first one."""
         self.spec = ToolSpec("web_fetch", f"{FETCH_DESCRIPTION} {advice.fetch_no_files}", _fetch_reader.schema())
         self._advice = advice
-        self._reach = Reach(settings.allow_private)
+        self._hosts = AllowedHosts(settings.allow_private)
         self._redirects = Redirects(judge_host)
-        self._pages = Pages(self._reach, self._redirects.may_follow)
+        self._pages = PageCache(self._hosts, self._redirects.may_follow)
 
     def title(self, arguments: dict[str, Any]) -> str:
         url = arguments.get("url")
@@ -111,14 +111,14 @@ class WebFetch:
     async def prepare(self, call: ToolCall, workspace: Workspace) -> "FetchAction":
         arguments, unknown = _fetch_reader.read(call)
         url = read_url(arguments.url)
-        self._reach.check(url)
+        self._hosts.check(url)
         return FetchAction(self._pages, self._redirects, url, arguments.offset, unknown, self._advice)
 
 
 class FetchAction(Action):
     def __init__(
         self,
-        pages: Pages,
+        pages: PageCache,
         redirects: Redirects,
         url: WebUrl,
         offset: int,
@@ -164,7 +164,7 @@ class FetchAction(Action):
         display = TextBlock(f"{found.said}\n\n{excerpt}")
         return ToolResult(ok=False, text="\n".join(told), message=found.said, display=(display,))
 
-    def _text(self, found: "Reading") -> ToolResult:
+    def _text(self, found: "PageContent") -> ToolResult:
         total, first = len(found.text), self._offset
         if first and first >= total:
             raise WebError(f"{found.url.text} has {total:,} characters: there is none at offset {first}.")
@@ -192,7 +192,7 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}\n…"
 
 
-def _about(found: "Reading") -> str:
+def _about(found: "PageContent") -> str:
     title = f" “{one_line(found.title)}”" if found.title else ""
     date = f", dated {one_line(found.date, 40)}" if found.date else ""
     return f"{found.url.text}{title} ({found.kind}{date})"

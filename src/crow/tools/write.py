@@ -11,7 +11,7 @@ from crow.messages import ToolCall, ToolSpec
 from crow.results import TextBlock, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import OF_A_SESSION, Advice, ReadNeeded
-from crow.tools.changing import (
+from crow.tools.file_changes import (
     ChangeAction,
     ChangeTool,
     PreparedChange,
@@ -140,7 +140,7 @@ def text_after(before: Document | None, arguments: WriteArguments) -> str:
     """What the file will hold: the content, with the line ends that the file has."""
     if before is None:
         return arguments.content
-    from crow.tools.editing.places import with_ends_of, without_foreign_ends
+    from crow.tools.editing.replacements import with_ends_of, without_foreign_ends
 
     usual = usual_line_end(before.text)
     if arguments.append:

@@ -1,9 +1,10 @@
 """The life of one call: opened, prepared, judged by the policy, asked about, recorded, performed, settled, also if
 rejected or interrupted.
 
-The calls of a model and of its subagents go through it (`crow.turn.calls`), the question whether a project is trusted,
-undo, and the calls that `crow mcp` serves. Each leaves out what it has no need of: undo is judged by nobody, trust
-performs nothing that has to be recorded first, and `crow mcp` has nobody to ask and a journal that reports progress.
+The calls of a model and of its subagents go through it (`crow.turn.call_batch`), the question whether a project is
+trusted, undo, and the calls that `crow mcp` serves. Each leaves out what it has no need of: undo is judged by nobody,
+trust performs nothing that has to be recorded first, and `crow mcp` has nobody to ask and a journal that reports
+progress.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ from crow.errors import ContextOverflow
 from crow.events import TurnIds
 from crow.messages import SERVER_TOOL, AssistantMessage, Message, ToolMessage, UserMessage, tokens_of, tokens_of_text
 from crow.tools.base import SMALL_WINDOW
-from crow.turn.history_messages import PRUNED
+from crow.turn.message_building import PRUNED
 from crow.turn.requests import ContextWindow, Room, has_small_window
 from crow.turn.summary import write_summary
 from crow.turn.waits import Wait

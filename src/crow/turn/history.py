@@ -23,7 +23,7 @@ from crow.messages import (
     ToolMessage,
     UserMessage,
 )
-from crow.turn.history_messages import (
+from crow.turn.message_building import (
     Essentials,
     PartialReply,
     TurnMessages,

@@ -12,11 +12,11 @@ from crow.errors import CallMalformed, ContextOverflow, ModelRejected, TurnCance
 from crow.events import HistorySimplified, Journal, Remark, TurnIds
 from crow.messages import AssistantMessage, StopReason
 from crow.model.base import Awaiting, ModelEvent, Noticed, Waiting
-from crow.model.faults import NO_MONEY
-from crow.turn.calls import CallBatch, LoopGuard
+from crow.model.error_kinds import NO_MONEY
+from crow.turn.call_batch import CallBatch, LoopGuard
 from crow.turn.compaction import RoomKeeper, compact
 from crow.turn.context import TurnContext
-from crow.turn.history_messages import can_be_flattened, has_thoughts, whole_rounds
+from crow.turn.message_building import can_be_flattened, has_thoughts, whole_rounds
 from crow.turn.prompt import take_prompt, take_steering, unread
 from crow.turn.reply import Reply
 from crow.turn.requests import Requests

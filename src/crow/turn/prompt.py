@@ -16,7 +16,7 @@ from crow.policy.base import Policy
 from crow.turn.context import TurnContext
 from crow.visible import fence, one_line
 from crow.workspace.base import Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 MOST_ATTACHED = 256 * 1024
 """Characters of one attachment that the model gets; the rest it can read itself."""

@@ -27,7 +27,7 @@ from crow.messages import (
 )
 from crow.model import base as model
 from crow.turn.history import SUMMED_UP
-from crow.turn.history_messages import Essentials
+from crow.turn.message_building import Essentials
 from crow.turn.reply import retry_notice
 from crow.turn.requests import ContextWindow, Room
 from crow.visible import fence

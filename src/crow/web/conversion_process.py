@@ -46,7 +46,7 @@ def main() -> None:
 def _convert(job: Job, content: bytes) -> Converted:
     match job.kind:
         case "html":
-            from crow.web.html.page import html_to_markdown
+            from crow.web.html.markdown import html_to_markdown
 
             return html_to_markdown(content.decode("utf-8", "replace"), job.url)
         case "plain":

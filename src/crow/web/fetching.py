@@ -22,7 +22,7 @@ from crow.config.network import tls_for
 from crow.errors import WebError
 from crow.timeouts import timeout_at
 from crow.visible import one_line
-from crow.web.reach import Reach, address_for_connecting, with_proxy_hint
+from crow.web.allowed_hosts import AllowedHosts, address_for_connecting, with_proxy_hint
 from crow.web.urls import RedirectNotFollowed, WebUrl, follow
 
 MOST_ADDRESSES = 4
@@ -67,10 +67,12 @@ class Page(msgspec.Struct, frozen=True):
     """When to ask again, as the server says it."""
 
 
-async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayFollow) -> Page | RedirectNotFollowed:
+async def fetch(
+    url: WebUrl, hosts: AllowedHosts, limits: FetchLimits, may_follow: MayFollow
+) -> Page | RedirectNotFollowed:
     deadline = asyncio.get_running_loop().time() + limits.total
     for _ in range(limits.redirects + 1):
-        async with _answer(url, reach, limits, deadline) as response:
+        async with _answer(url, hosts, limits, deadline) as response:
             if response.status_code not in REDIRECTS or not response.headers.get("location"):
                 return await _page(url, response, limits, deadline)
             target = follow(url, response.headers["location"])
@@ -81,11 +83,13 @@ async def fetch(url: WebUrl, reach: Reach, limits: FetchLimits, may_follow: MayF
 
 
 @contextlib.asynccontextmanager
-async def _answer(url: WebUrl, reach: Reach, limits: FetchLimits, deadline: float) -> AsyncGenerator[httpx2.Response]:
+async def _answer(
+    url: WebUrl, hosts: AllowedHosts, limits: FetchLimits, deadline: float
+) -> AsyncGenerator[httpx2.Response]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             async with timeout_at(deadline):
-                response = await _ask(url, await reach.addresses(url), limits, stack)
+                response = await _ask(url, await hosts.addresses(url), limits, stack)
         except TimeoutError:
             raise WebError(f"{url.host} did not answer within {limits.total:g} s.", remedy=_later(url)) from None
         yield response

@@ -20,7 +20,7 @@ from crow.config.network import tls_for
 from crow.config.settings import WebSettings
 from crow.errors import ConfigError, WebError
 from crow.timeouts import timeout
-from crow.web.reach import with_proxy_hint
+from crow.web.allowed_hosts import with_proxy_hint
 from crow.web.search_results import ResultFields, SearchResult, usable_results
 
 LONGEST_WAIT = 15.0

@@ -21,7 +21,7 @@ from typing import Self
 from crow.errors import StaleFile, WorkspaceError
 from crow.paths import shown
 from crow.workspace.failures import unwritable
-from crow.workspace.place import PinnedFile, ResolvedPath
+from crow.workspace.resolved_path import PinnedFile, ResolvedPath
 
 LOCK_TIMEOUT = 5
 """Seconds to wait for another write of the same file."""

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import Excerpt, LineRange
 
 

@@ -20,7 +20,7 @@ from crow.errors import WorkspaceError
 from crow.paths import is_inside, shown
 from crow.workspace.child import output_of
 from crow.workspace.globs import PathPattern, name_expression
-from crow.workspace.place import refuse_link
+from crow.workspace.resolved_path import refuse_link
 
 MOST_FILES = 200_000
 _MOST_BYTES = 64 * 1024 * 1024

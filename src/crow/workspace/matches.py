@@ -12,7 +12,7 @@ import msgspec
 from crow.errors import ClientRefused, StaleFile, WorkspaceError
 from crow.timeouts import timeout
 from crow.workspace.base import Workspace
-from crow.workspace.place import ResolvedPath, open_resolved
+from crow.workspace.resolved_path import ResolvedPath, open_resolved
 
 Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""

@@ -1,4 +1,4 @@
-"""Starts commands under the keeper and learns how they end; and finds processes that carry a command's mark, to end
+"""Starts commands under a supervisor and learns how they end; and finds processes that carry a command's mark, to end
 them.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from crow.errors import WorkspaceError
 from crow.timeouts import timeout
-from crow.workspace import keeper
+from crow.workspace import supervisor
 from crow.workspace.base import TerminalExit
 
 MARK = "CROW_TERMINAL"
@@ -27,7 +27,7 @@ POLL_INTERVAL = 0.01
 """Seconds between two looks whether marked processes have ended."""
 
 START_TIMEOUT = 10
-"""Seconds that the keeper gets to start a command."""
+"""Seconds that the fork server gets to start a command."""
 
 _KEPT_FOR_PYTHON = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG")
 
@@ -42,8 +42,8 @@ class SupervisorKilled(WorkspaceError):
         )
 
 
-class Keeper:
-    """Starts the keeper process with the first command, and anew if somebody killed it.
+class ForkServer:
+    """Starts the fork server process with the first command, and anew if somebody killed it.
 
     One serves all sessions. It ends by itself when the agent does, in whatever way that happens.
     """
@@ -52,7 +52,7 @@ class Keeper:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    async def run(self, request: keeper.Request, *streams: int) -> "Supervised":
+    async def run(self, request: supervisor.Request, *streams: int) -> "Supervised":
         """Starts a command whose output goes to the descriptor; three of them are output, input and errors.
 
         OSError if it cannot be started.
@@ -63,7 +63,7 @@ class Keeper:
         supervised = Supervised(ours)
         try:
             async with timeout(START_TIMEOUT):
-                await asyncio.get_running_loop().sock_sendall(ours, keeper.encode_request(request))
+                await asyncio.get_running_loop().sock_sendall(ours, supervisor.encode_request(request))
                 await supervised.started()
         except TimeoutError:
             supervised.close()
@@ -86,7 +86,7 @@ class Keeper:
         with theirs:
             # Nothing of the agent's is handed on: neither its standard streams nor its folder nor its keys.
             self._process = subprocess.Popen(  # noqa: S603 -- our own file
-                [sys.executable, "-I", "-S", keeper.__file__],
+                [sys.executable, "-I", "-S", supervisor.__file__],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -99,7 +99,7 @@ class Keeper:
         return ours
 
     async def close(self) -> None:
-        """Lets the keeper go; it ends once the last command has."""
+        """Lets the fork server go; it ends once the last command has."""
         process = self._process
         self._forget()
         if process is not None:
@@ -141,7 +141,7 @@ class Supervised:
     async def end(self) -> None:
         """Returns when everything that the command started is gone. The caller bounds the wait."""
         with contextlib.suppress(OSError):
-            self._link.send(keeper.END)
+            self._link.send(supervisor.END)
         await self._gone.wait()
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ def kill_marked(mark: str) -> None:
     _signal_all(stopped, signal.SIGKILL)
 
 
-def end_marked(mark: str, grace: float = keeper.GRACE) -> None:
+def end_marked(mark: str, grace: float = supervisor.GRACE) -> None:
     """Asks every process that carries a command's mark to end, and kills what is still there after the grace."""
     found = marked(mark)
     if not found:
@@ -272,8 +272,9 @@ def _signal_all(processes: Iterable[MarkedProcess], number: signal.Signals) -> N
 
 # --- which processes are commands
 
-_KEEPER = [b"-I", b"-S", os.path.join("crow", "workspace", "keeper.py").encode()]
-"""The arguments of a keeper; the last one is the end of the path, wherever that Crow is installed."""
+_OPTIONS = [b"-I", b"-S"]
+_FORK_SERVERS = tuple(os.path.join("crow", "workspace", name).encode() for name in ("supervisor.py", "keeper.py"))
+"""How a fork server's path ends, wherever that Crow is installed; in an older Crow the file has the second name."""
 MOST_LOOKS = 3
 """Looks at where a process came from, if one of those above it ends meanwhile."""
 
@@ -281,15 +282,15 @@ MOST_LOOKS = 3
 def is_command(process: int) -> bool:
     """Whether a process is one that a Crow runs for a model, or was started by one; also if nobody can tell.
 
-    All below a keeper is, however often it forked, as its supervisor is a subreaper; and all that carries a mark, which
-    is what commands in a client's terminal have. What this process itself comes from does not count: a Crow that is
-    run by another Crow's command is not that command's keeper.
+    All below a fork server is, however often it forked, as its supervisor is a subreaper; and all that carries a mark,
+    which is what commands in a client's terminal have. What this process itself comes from does not count: a Crow that
+    is run by another Crow's command is not that command's fork server.
     """
     for _ in range(MOST_LOOKS if process > 0 else 0):  # 0 stands for one that lives where we cannot see it
         with contextlib.suppress(OSError):
             above = {ancestor.id for ancestor in _lineage(os.getpid())}
             found = (ancestor for ancestor in _lineage(process) if ancestor.id not in above)
-            return any(ancestor.is_keeper or ancestor.is_marked for ancestor in found)
+            return any(ancestor.is_fork_server or ancestor.is_marked for ancestor in found)
     return True
 
 
@@ -297,7 +298,7 @@ class _Ancestor(NamedTuple):
     """A process, or one above it."""
 
     id: int
-    is_keeper: bool
+    is_fork_server: bool
     is_marked: bool
     """It carries the mark of a command that this process does not come from."""
 
@@ -310,8 +311,8 @@ def _lineage(process: int) -> list[_Ancestor]:
             parent = int(file.read().rpartition(b") ")[2].split()[1])
         with open(f"/proc/{process}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
-        is_keeper = words[1:3] == _KEEPER[:2] and words[3].endswith(_KEEPER[2])
-        found.append(_Ancestor(process, is_keeper, is_another_mark(_mark_of(process))))
+        is_fork_server = words[1:3] == _OPTIONS and words[3].endswith(_FORK_SERVERS)
+        found.append(_Ancestor(process, is_fork_server, is_another_mark(_mark_of(process))))
         process = parent
     return found
 

@@ -27,7 +27,7 @@ from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
 from crow.workspace.matches import Cut, FileMatches, Gathered, UnsavedTexts, open_pinned, read_output
-from crow.workspace.place import pinned_only, refuse_link
+from crow.workspace.resolved_path import pinned_only, refuse_link
 
 _MATCHER = os.path.join(os.path.dirname(__file__), "matcher.py")
 _FIRST_BATCH = 64

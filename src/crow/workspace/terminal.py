@@ -1,7 +1,7 @@
 """Runs a shell line on this machine: which shell, which environment (without keys), its output recorded, and all that
 it starts ended.
 
-Who watches over the processes is told in `keeper.py`; what becomes of the output, in `terminal_recording.py`.
+Who watches over the processes is told in `supervisor.py`; what becomes of the output, in `terminal_recording.py`.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import COLUMNS, TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
-from crow.workspace.keeper import Request
-from crow.workspace.processes import MARK, Keeper, Supervised, SupervisorKilled, kill_marked
+from crow.workspace.processes import MARK, ForkServer, Supervised, SupervisorKilled, kill_marked
 from crow.workspace.pty import DEFAULT_COLUMNS, Channel, open_channel
+from crow.workspace.supervisor import Request
 from crow.workspace.terminal_recording import Recording
 from crow.workspace.terminals import OutputFolder, remove_left_behind
 
@@ -35,12 +35,12 @@ class LocalCommands:
 
     def __init__(
         self,
-        keeper: Keeper,
+        fork_server: ForkServer,
         folder: str,
         environ: Mapping[str, str],
         takes_input: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._keeper = keeper
+        self._fork_server = fork_server
         self._takes_input = takes_input
         self._folder = OutputFolder(folder)
         self._environ = environ
@@ -61,7 +61,7 @@ class LocalCommands:
             variables = {**self._seen_on(channel), **environ, "PWD": cwd, MARK: mark}
             encoded = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
             terminal = LocalTerminal(mark, channel, self._folder, output_limit)
-            await terminal.start(self._keeper, Request(os.fsencode(cwd), arguments, encoded))
+            await terminal.start(self._fork_server, Request(os.fsencode(cwd), arguments, encoded))
         except SupervisorKilled:
             await asyncio.to_thread(kill_marked, mark)
             raise
@@ -100,9 +100,9 @@ class LocalTerminal:
         self._process: Supervised | None = None
         self._ended: asyncio.Task[TerminalExit] | None = None
 
-    async def start(self, keeper: Keeper, request: Request) -> None:
+    async def start(self, fork_server: ForkServer, request: Request) -> None:
         try:
-            self._process = await keeper.run(request, *self._channel.given)
+            self._process = await fork_server.run(request, *self._channel.given)
         except BaseException:
             self._channel.close()
             self._recording.stop()

@@ -15,7 +15,10 @@ from crow.paths import shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action, Advice, BadArguments, ReadNeeded, Tool, verb_and_path
-from crow.tools.changing import (
+from crow.tools.edit import Edit, EditAction
+from crow.tools.editing.matching import EditPlan
+from crow.tools.editing.replacements import FileReplacement, apply, with_ends_of, without_foreign_ends
+from crow.tools.file_changes import (
     PreparedChange,
     ReadTracker,
     check_writable,
@@ -25,14 +28,11 @@ from crow.tools.changing import (
     read_needed_of,
     show_change,
 )
-from crow.tools.edit import Edit, EditAction
-from crow.tools.editing.matching import EditPlan
-from crow.tools.editing.places import FileReplacement, apply, with_ends_of, without_foreign_ends
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import usual_line_end
 
 Value = TypeVar("Value")

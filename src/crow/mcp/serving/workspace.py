@@ -15,10 +15,10 @@ from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action
-from crow.tools.changing import ReadTracker, digest_of, off_loop_if_large, show_change
+from crow.tools.file_changes import ReadTracker, digest_of, off_loop_if_large, show_change
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.place import PinnedFile, ResolvedPath
+from crow.workspace.resolved_path import PinnedFile, ResolvedPath
 
 MOST_KEPT = 32 * 2**20
 """Characters of former texts that are kept for a client; beyond that the oldest edits cannot be taken back."""

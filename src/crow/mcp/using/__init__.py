@@ -2,7 +2,7 @@
 
     hub ──▶ connection ──▶ stdio ──▶ program
      │          │   └────▶ remote ──▶ login (over HTTP)
-     │          ├────────▶ startup (waiting for it, starting it again) ──▶ failures
+     │          ├────────▶ startup (waiting for it, starting it again) ──▶ server_errors
      │          ├────────▶ inventory (what the server has)
      │          └────────▶ elicitation ──▶ forms (what the server asks of us)
      ├──▶ tool ──▶ schemas ──▶ schema_dialect

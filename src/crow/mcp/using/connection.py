@@ -23,7 +23,11 @@ from crow.mcp.using.elicitation import (
     UrlElicitations,
     abandoned_on_cancel,
 )
-from crow.mcp.using.failures import (
+from crow.mcp.using.inventory import Inventory
+from crow.mcp.using.login import log_in_through
+from crow.mcp.using.opening import ClientOpener, ConnectionContext, ConnectionEvents
+from crow.mcp.using.program import StderrLog, stderr_path
+from crow.mcp.using.server_errors import (
     KeyRefused,
     LoginNeeded,
     NotCalled,
@@ -36,10 +40,6 @@ from crow.mcp.using.failures import (
     first_of,
     is_lost,
 )
-from crow.mcp.using.inventory import Inventory
-from crow.mcp.using.login import log_in_through
-from crow.mcp.using.opening import ClientOpener, ConnectionContext, ConnectionEvents
-from crow.mcp.using.program import StderrLog, stderr_path
 from crow.mcp.using.startup import Retries, StartupWait
 from crow.timeouts import timeout
 from mcp import Client, MCPError

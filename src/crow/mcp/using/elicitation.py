@@ -25,8 +25,8 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from crow.actions import Filled, Form, Link
-from crow.mcp.using.failures import RequiredUrl, ServerFailed, UrlElicitationRequired
 from crow.mcp.using.forms import can_be_opened, labels, validated_form, words
+from crow.mcp.using.server_errors import RequiredUrl, ServerFailed, UrlElicitationRequired
 from crow.results import ToolKind
 from crow.timeouts import Timeout
 from crow.visible import hidden_characters, one_line, remark_on

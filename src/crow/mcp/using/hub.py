@@ -11,11 +11,11 @@ from mcp_types import Tool as McpToolDefinition
 from crow.events import Notice
 from crow.mcp.using.configured import ConfiguredServer, server_name, server_names, shown_name, tool_name
 from crow.mcp.using.connection import ServerConnection, State
-from crow.mcp.using.failures import ServerNotices
 from crow.mcp.using.opening import ConnectionContext
 from crow.mcp.using.prompts_and_resources import NAME as RESOURCES
 from crow.mcp.using.prompts_and_resources import Resources, ServerPrompt, prompts_of
 from crow.mcp.using.schemas import SchemaUnfit
+from crow.mcp.using.server_errors import ServerNotices
 from crow.mcp.using.tool import McpTool
 from crow.mcp.using.tool_search import NAME as FIND_TOOLS
 from crow.mcp.using.tool_search import FindTools

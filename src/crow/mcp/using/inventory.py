@@ -11,8 +11,8 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Prompt, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from crow.mcp.using.failures import as_failure, first_of
 from crow.mcp.using.message_guard import MOST_LISTED
+from crow.mcp.using.server_errors import as_failure, first_of
 from crow.timeouts import timeout
 from mcp import Client, MCPError
 

@@ -27,9 +27,9 @@ from crow.config.settings import McpServerSettings
 from crow.errors import ConfigError
 from crow.mcp.using.configured import ConfiguredServer, bare_address
 from crow.mcp.using.elicitation import Asker
-from crow.mcp.using.failures import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.remote import UNAUTHORISED, Remote
+from crow.mcp.using.server_errors import LoginNeeded, ServerFailed, as_failure, first_of
 from crow.timeouts import timeout
 from mcp import Client
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 
-from crow.mcp.using.failures import ServerFailed
 from crow.mcp.using.raw_messages import MOST_LISTED, MOST_PIECES
+from crow.mcp.using.server_errors import ServerFailed
 from crow.visible import one_line
 
 MOST_A_SECOND = 2000

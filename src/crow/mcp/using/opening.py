@@ -16,21 +16,21 @@ from crow import __version__
 from crow.config.settings import Limits, McpServerSettings
 from crow.events import Notice
 from crow.mcp.using.elicitation import Asker, ServerRequestHandler
-from crow.mcp.using.failures import ServerFailed, first_of
 from crow.mcp.using.inventory import Inventory
 from crow.mcp.using.login import with_stored_tokens
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.program import StderrLog, start_program
 from crow.mcp.using.remote import Remote, is_authorised
+from crow.mcp.using.server_errors import ServerFailed, first_of
 from crow.mcp.using.stdio import Stdio
-from crow.workspace.processes import Keeper
+from crow.workspace.processes import ForkServer
 from mcp import Client, MCPError
 
 
 class ConnectionContext(msgspec.Struct, frozen=True):
     """What every server of a session is given."""
 
-    keeper: Keeper
+    fork_server: ForkServer
     home: str
     roots: Sequence[str]
     environ: Mapping[str, str]
@@ -93,7 +93,7 @@ class ClientOpener:
         context = self._context
         folder, environ = context.roots[0], context.environ
         self._stdio = Stdio(
-            lambda: start_program(context.keeper, settings, folder, environ),
+            lambda: start_program(context.fork_server, settings, folder, environ),
             self._errors,
             guard,
             self._events.lost,

@@ -1,7 +1,7 @@
 """Starts and ends the program of an MCP server: where it is found, which variables it gets, and the log of its standard
 error.
 
-The program is started under the keeper, so that it and all it starts end with the session, or with Crow.
+The program is started under a supervisor, so that it and all it starts end with the session, or with Crow.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from crow.config.settings import McpServerSettings
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.lines import LineStream, Writer
-from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.server_errors import ServerFailed
 from crow.timeouts import timeout
 from crow.visible import one_line
-from crow.workspace.keeper import Request
-from crow.workspace.processes import Keeper, Supervised
+from crow.workspace.processes import ForkServer, Supervised
+from crow.workspace.supervisor import Request
 from crow.workspace.terminal import search_path
 
 PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"})
@@ -28,7 +28,7 @@ PASSED_ON = frozenset({"PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL"
 EXIT_GRACE = 0.5
 """Seconds that a server gets to end by itself once its input has ended."""
 END_TIMEOUT = 3.9
-"""Seconds until nothing of it is left: the keeper's grace and its struggle with what is stubborn."""
+"""Seconds until nothing of it is left: the fork server's grace and its struggle with what is stubborn."""
 CLOSED = -1
 """In place of a descriptor."""
 KEPT = 1024 * 1024
@@ -142,7 +142,7 @@ class ErrorSink(asyncio.Protocol):
 
 
 async def start_program(
-    keeper: Keeper, settings: McpServerSettings, folder: str, environ: Mapping[str, str]
+    fork_server: ForkServer, settings: McpServerSettings, folder: str, environ: Mapping[str, str]
 ) -> Program:
     """ServerFailed says why it could not be started."""
     environment = environment_for(settings, environ)
@@ -165,7 +165,7 @@ async def start_program(
     (output, its_output), (its_entry, entry), (errors, its_errors) = os.pipe(), os.pipe(), os.pipe()
     ours, theirs = (output, entry, errors), (its_output, its_entry, its_errors)
     try:
-        process = await keeper.run(request, *theirs)
+        process = await fork_server.run(request, *theirs)
     except BaseException as error:
         for descriptor in ours:
             os.close(descriptor)

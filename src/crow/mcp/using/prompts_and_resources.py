@@ -17,8 +17,8 @@ from crow.mcp.using.configured import prompt_name, tool_name
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import LONGEST_TEXT, read_content, read_resource
 from crow.mcp.using.elicitation import AskingCall
-from crow.mcp.using.failures import ServerFailed, gave_no
 from crow.mcp.using.inventory import all_pages
+from crow.mcp.using.server_errors import ServerFailed, gave_no
 from crow.mcp.using.tool import resources_digest
 from crow.messages import Image, ToolCall, ToolSpec, without_middle
 from crow.results import DisplayBlock, ImageBlock, TextBlock, ToolKind, ToolResult

@@ -21,9 +21,9 @@ from mcp_types import METHOD_NOT_FOUND, PARSE_ERROR, ErrorData, JSONRPCError
 
 from crow.config.hosts import is_header_name, is_header_value
 from crow.config.settings import McpServerSettings
-from crow.mcp.using.failures import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.using.message_guard import MessageGuard
 from crow.mcp.using.raw_messages import LONG, is_costly, repaired, shortened
+from crow.mcp.using.server_errors import MALFORMED, NOT_FOUND, ON_THE_WAY, ServerFailed, SessionExpired, fault_of
 from crow.mcp.using.stdio import LONGEST_LINE
 from crow.timeouts import timeout
 from crow.visible import one_line

@@ -5,7 +5,7 @@ up.
 import asyncio
 from collections.abc import Callable
 
-from crow.mcp.using.failures import ServerFailed
+from crow.mcp.using.server_errors import ServerFailed
 
 ENDING = 1.0
 """Seconds in which one that failed at its start should be gone, so that the cause can be told before work goes on."""

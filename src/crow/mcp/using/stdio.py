@@ -14,10 +14,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from crow.lines import LineStream, Writer
-from crow.mcp.using.failures import MALFORMED, ServerFailed
 from crow.mcp.using.message_guard import MessageGuard, without_too_much
 from crow.mcp.using.program import ErrorSink, Program, StderrLog
 from crow.mcp.using.raw_messages import LONG, id_of, is_costly, repaired, shortened
+from crow.mcp.using.server_errors import MALFORMED, ServerFailed
 from crow.visible import one_line
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]

@@ -22,8 +22,8 @@ from crow.events import CallProgressed, Journal
 from crow.mcp.using.connection import ServerConnection
 from crow.mcp.using.content import result_of
 from crow.mcp.using.elicitation import AskingCall
-from crow.mcp.using.failures import NotCalled, ServerFailed, gave_no
 from crow.mcp.using.schemas import fit_for_models, with_real_names
+from crow.mcp.using.server_errors import NotCalled, ServerFailed, gave_no
 from crow.messages import ToolCall, ToolSpec, tokens_of_tool
 from crow.paths import relative_to
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
@@ -31,7 +31,7 @@ from crow.tools.arguments import arguments_for
 from crow.tools.base import Action
 from crow.visible import every_line, hidden_characters, language_of, made_visible, one_line, warning
 from crow.workspace.base import Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 LONGEST_DESCRIPTION = 2000
 LONGEST_TARGET = 100

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint, find_endpoint
+from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
 from crow.model.wires.anthropic_reply import MessagesReader
 from crow.model.wires.anthropic_request import encode, thinking_headers
-from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, without_projector
+from crow.model.wires.http_model import HttpModel, Learned, Lesson, RefusalPattern, without_projector
 
 NOT_TAKEN = r".{0,80}(not support|unsupported|not permitted|not allowed|extra|unknown|unexpected|unrecognized|invalid)"
 REFUSALS = (
@@ -62,8 +62,8 @@ class MessagesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, refused=self._learned)
 
-    def reader(self, faults: ReplyFaults) -> MessagesReader:
-        return MessagesReader(faults)
+    def reader(self, errors: ReplyErrors) -> MessagesReader:
+        return MessagesReader(errors)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

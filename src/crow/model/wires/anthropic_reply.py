@@ -18,7 +18,7 @@ from crow.model.base import (
     ThinkingSealed,
     Usage,
 )
-from crow.model.complaint import ReplyFaults
+from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.reading import ReplyReader, convert_loosely
 
@@ -97,8 +97,8 @@ event_decoder = msgspec.json.Decoder(StreamEvent)
 class MessagesReader(ReplyReader[StreamEvent]):
     end_mark = b""  # this wire has none: `message_stop` ends a reply
 
-    def __init__(self, faults: ReplyFaults) -> None:
-        super().__init__(faults, event_decoder.decode)
+    def __init__(self, errors: ReplyErrors) -> None:
+        super().__init__(errors, event_decoder.decode)
         self._stop_reason = ""
         self._stop_details: Any = None
         self._anything = False
@@ -110,10 +110,10 @@ class MessagesReader(ReplyReader[StreamEvent]):
 
     def _end(self) -> list[ModelEvent]:
         if not self._stop_reason:
-            raise self._faults.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
+            raise self._errors.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
         stop_reason = STOP_REASONS.get(self._stop_reason)
         if stop_reason is None and not self._anything:
-            raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
+            raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(self._stop_reason))
         notice = self._about_the_end(stop_reason)
         done = Done(stop_reason or StopReason.END_TURN, paused=self._stop_reason == PAUSED)
         return [Noticed(notice), done] if notice else [done]
@@ -134,10 +134,10 @@ class MessagesReader(ReplyReader[StreamEvent]):
 
     def _about_the_end(self, stop_reason: StopReason | None) -> str:
         if stop_reason is None:
-            return self._faults.ended_oddly(self._stop_reason)
+            return self._errors.ended_oddly(self._stop_reason)
         match self._stop_details:
             case {"explanation": str(why)} if stop_reason is StopReason.REFUSAL and why.strip():
-                return f"{self._faults.endpoint.provider} says why it refused: {self._faults.quoted(why)}"
+                return f"{self._errors.endpoint.provider} says why it refused: {self._errors.quoted(why)}"
             case _:
                 return ""
 
@@ -158,7 +158,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
             case StreamEvent(type="message_stop"):
                 self.done = True
             case StreamEvent(type="error"):
-                raise self._faults.complained(arrived.data)
+                raise self._errors.complained(arrived.data)
             case _ if event.type == "message" or arrived.name == WHOLE:
                 self._read_whole(arrived, events)
             case _:
@@ -168,7 +168,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
         try:
             whole = msgspec.convert(json.loads(arrived.data), Whole)
         except (ValueError, RecursionError) as error:
-            raise self._faults.no_reply(arrived.data) from error
+            raise self._errors.no_reply(arrived.data) from error
         self._count(whole.usage)
         for index, block in enumerate(whole.content):
             self._open_block(index, block, events)
@@ -192,7 +192,7 @@ class MessagesReader(ReplyReader[StreamEvent]):
                 events.append(ThinkingSealed(block.data, redacted=True))
             case "tool_use":
                 if not block.name:
-                    raise self._faults.unreadable("a tool call without a name")
+                    raise self._errors.unreadable("a tool call without a name")
                 call = self._calls[index] = len(self._calls)
                 events.append(CallBegan(call, block.name))
                 if block.input:  # the whole of it at once: no fragments will follow

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from crow.errors import CallMalformed, ModelRejected
 from crow.messages import AssistantMessage, StopReason, Text, UserMessage
 from crow.model.base import CallBegan, CallGrew, Done, ModelInfo, ModelRequest
-from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
+from crow.model.error_bodies import ReplyErrors
 from crow.model.wires.chat_reply import ChatReader
 from crow.model.wires.chat_request import encode
 from crow.model.wires.dialects import dialect_of
-from crow.model.wires.exchange import Learned, Lesson, RefusalPattern, without_projector
+from crow.model.wires.http_model import Learned, Lesson, RefusalPattern, without_projector
 
 _NOT = r"unsupported|not supported|extra_forbidden|not permitted|unknown|unexpected|unrecognized|not allowed|invalid"
 
@@ -76,10 +76,10 @@ class ChatWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._dialect, self._learned)
 
-    def reader(self, faults: ReplyFaults) -> ChatReader:
+    def reader(self, errors: ReplyErrors) -> ChatReader:
         if self._reader is not None and self._reader.finished:
             self._malformed = 0
-        self._reader = ChatReader(faults)
+        self._reader = ChatReader(errors)
         return self._reader
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:

@@ -20,7 +20,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.complaint import ReplyFaults
+from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.chat_chunks import (
     CallDelta,
@@ -71,8 +71,8 @@ class OpenCall:
 
 
 class ChatReader(ReplyReader[Chunk]):
-    def __init__(self, faults: ReplyFaults) -> None:
-        super().__init__(faults, chunk_decoder.decode)
+    def __init__(self, errors: ReplyErrors) -> None:
+        super().__init__(errors, chunk_decoder.decode)
         self._finish_reason = ""
         self._refused = False
         self._anything = False
@@ -87,7 +87,7 @@ class ChatReader(ReplyReader[Chunk]):
 
     def _read_event(self, event: Chunk, arrived: ServerEvent, events: list[ModelEvent]) -> None:
         if event.error and _says_something(event.error):
-            raise self._faults.complained(arrived.data)
+            raise self._errors.complained(arrived.data)
         if event.usage:
             self._usage = event.usage
         if event.choices:
@@ -96,28 +96,28 @@ class ChatReader(ReplyReader[Chunk]):
                 choice = next((other for other in event.choices if not other.index), Choice())
             self._read_choice(choice, arrived.name, events)
         elif arrived.name == WHOLE:
-            raise self._faults.no_reply(arrived.data)
+            raise self._errors.no_reply(arrived.data)
 
     def counted(self) -> Usage | None:
         return read_usage(self._usage)
 
     def _end(self) -> list[ModelEvent]:
         if not self._anything and not self._finish_reason:
-            raise self._faults.unreadable("an empty reply")
+            raise self._errors.unreadable("an empty reply")
         if not self._finish_reason and not self.done:
-            raise self._faults.unreadable("a reply that stops in the middle")
+            raise self._errors.unreadable("a reply that stops in the middle")
         reason = self._finish_reason or "stop"
         stop_reason = STOP_REASONS.get(reason.lower())
         if FAILED.fullmatch(reason):
-            raise self._faults.unreadable("a reply that the server could not finish", repr(reason))
+            raise self._errors.unreadable("a reply that the server could not finish", repr(reason))
         if stop_reason is None and not self._anything:
-            raise self._faults.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
+            raise self._errors.unreadable("nothing but an end for a reason unknown to Crow", repr(reason))
         if stop_reason in (None, StopReason.END_TURN) and not all(call.name for call in self._calls):
-            raise self._faults.unreadable("a tool call without a name")
+            raise self._errors.unreadable("a tool call without a name")
         if self._refused:
             return [Done(StopReason.REFUSAL)]
         if stop_reason is None:
-            return [Noticed(self._faults.ended_oddly(reason)), Done(StopReason.END_TURN)]
+            return [Noticed(self._errors.ended_oddly(reason)), Done(StopReason.END_TURN)]
         return [Done(stop_reason)]
 
     def _read_choice(self, choice: Choice, name: bytes, events: list[ModelEvent]) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 from crow.config.settings import Limits, ProviderSettings
 from crow.errors import ModelRejected
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint, find_endpoint
+from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
 from crow.model.wires.chat import ChatWire
-from crow.model.wires.exchange import HttpModel, Learned, Lesson, RefusalPattern, Wire
+from crow.model.wires.http_model import HttpModel, Learned, Lesson, RefusalPattern, Wire
 from crow.model.wires.reading import ReplyReader
 from crow.model.wires.responses import ResponsesWire
 
@@ -76,8 +76,8 @@ class EitherWire:
     def encode(self, request: ModelRequest) -> bytes:
         return self._wire.encode(request)
 
-    def reader(self, faults: ReplyFaults) -> ReplyReader[Any]:
-        return self._wire.reader(faults)
+    def reader(self, errors: ReplyErrors) -> ReplyReader[Any]:
+        return self._wire.reader(errors)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         wire = self._wire

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from crow.model.base import CallBegan, CallGrew, ModelEvent, Said, Thinking, Usage
-from crow.model.complaint import ReplyFaults
+from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import ServerEvent
 from crow.visible import join_surrogates
 
@@ -24,8 +24,8 @@ class ReplyReader(ABC, Generic[EventT]):
     end_mark = b"[DONE]"
     """The data of an event that ends the stream and is no JSON."""
 
-    def __init__(self, faults: ReplyFaults, decode: Callable[[bytes], EventT]) -> None:
-        self._faults = faults
+    def __init__(self, errors: ReplyErrors, decode: Callable[[bytes], EventT]) -> None:
+        self._errors = errors
         self._decode = decode
         self.done = False
         self.finished = False
@@ -44,7 +44,7 @@ class ReplyReader(ABC, Generic[EventT]):
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             event = self._decode_torn(arrived, error)
         if arrived.name == b"error":
-            raise self._faults.complained(arrived.data)
+            raise self._errors.complained(arrived.data)
         self._read_event(event, arrived, events)
         return events if self._as_it_is else self._adjusted(events)
 
@@ -84,7 +84,7 @@ class ReplyReader(ABC, Generic[EventT]):
         try:
             event = self._decode_loosely(json.loads(arrived.data))
         except (ValueError, RecursionError):
-            raise self._faults.no_event(arrived) from error
+            raise self._errors.no_event(arrived) from error
         if not isinstance(error, msgspec.ValidationError):
             self._halves = self._halves or Halves()
             self._as_it_is = False

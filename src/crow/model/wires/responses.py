@@ -27,8 +27,8 @@ from crow.messages import (
     UserPart,
 )
 from crow.model.base import ModelInfo, ModelRequest
-from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
+from crow.model.error_bodies import ReplyErrors
 from crow.model.wires.encoding import (
     EMPTY_MESSAGE,
     NO_OUTPUT,
@@ -40,7 +40,7 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
-from crow.model.wires.exchange import Learned, Lesson, RefusalPattern, without_projector
+from crow.model.wires.http_model import Learned, Lesson, RefusalPattern, without_projector
 from crow.model.wires.responses_reply import ResponsesReader
 
 LEAST_OUTPUT = 16
@@ -234,8 +234,8 @@ class ResponsesWire:
     def encode(self, request: ModelRequest) -> bytes:
         return encode(self._info, request, self._learned)
 
-    def reader(self, faults: ReplyFaults) -> ResponsesReader:
-        return ResponsesReader(faults)
+    def reader(self, errors: ReplyErrors) -> ResponsesReader:
+        return ResponsesReader(errors)
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         notice = self._learned.learn(error, REFUSALS, request.thought_level)

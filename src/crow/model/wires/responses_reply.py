@@ -19,7 +19,7 @@ from crow.model.base import (
     ThoughtData,
     Usage,
 )
-from crow.model.complaint import ReplyFaults
+from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.openai_usage import read_usage
 from crow.model.wires.reading import ReplyReader, convert_loosely
@@ -91,8 +91,8 @@ class OpenItem:
 
 
 class ResponsesReader(ReplyReader[StreamEvent]):
-    def __init__(self, faults: ReplyFaults) -> None:
-        super().__init__(faults, event_decoder.decode)
+    def __init__(self, errors: ReplyErrors) -> None:
+        super().__init__(errors, event_decoder.decode)
         self._response: Response | None = None
         self._refused = False
         self._anything = False
@@ -109,15 +109,15 @@ class ResponsesReader(ReplyReader[StreamEvent]):
     def _end(self) -> list[ModelEvent]:
         response = self._response
         if response is None and not self.done:
-            raise self._faults.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
+            raise self._errors.unreadable("a reply that stops in the middle" if self._anything else "an empty reply")
         if not self._anything and not (response and response.incomplete_details):
-            raise self._faults.unreadable("an empty reply")
+            raise self._errors.unreadable("an empty reply")
         if response is None or response.status != "incomplete":
             return [Done(StopReason.REFUSAL if self._refused else StopReason.END_TURN)]
         reason = (response.incomplete_details and response.incomplete_details.reason) or "no reason given"
         if reason in INCOMPLETE:
             return [Done(INCOMPLETE[reason])]
-        return [Noticed(self._faults.ended_oddly(reason)), Done(StopReason.MAX_TOKENS)]
+        return [Noticed(self._errors.ended_oddly(reason)), Done(StopReason.MAX_TOKENS)]
 
     def counted(self) -> Usage | None:
         return read_usage(self._response.usage) if self._response else None
@@ -142,7 +142,7 @@ class ResponsesReader(ReplyReader[StreamEvent]):
             case _ if arrived.name == WHOLE:
                 self._read_whole(arrived, events)
             case "error":
-                raise self._faults.complained(arrived.data)
+                raise self._errors.complained(arrived.data)
             case _:
                 pass  # a step on the way, a ping, or something newer than this code
 
@@ -188,7 +188,7 @@ class ResponsesReader(ReplyReader[StreamEvent]):
             self._items.setdefault(item.id, opened)
         if item.type == "function_call" and opened.call is None:
             if not item.name:
-                raise self._faults.unreadable("a tool call without a name")
+                raise self._errors.unreadable("a tool call without a name")
             opened.call = self._calls
             self._calls += 1
             self._anything = True
@@ -264,7 +264,7 @@ class ResponsesReader(ReplyReader[StreamEvent]):
     def _complete(self, response: Response, kind: str, events: list[ModelEvent]) -> None:
         self._response = response
         if kind == "response.failed" or response.status == "failed" or response.error:
-            raise self._faults.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
+            raise self._errors.complained(msgspec.json.encode({"error": response.error or "no reason given"}))
         if kind == "response.incomplete":
             response.status = "incomplete"
         if not self._items:  # nothing came in pieces
@@ -282,9 +282,9 @@ class ResponsesReader(ReplyReader[StreamEvent]):
         try:
             response = msgspec.convert(json.loads(arrived.data), Response)
         except (ValueError, RecursionError) as error:
-            raise self._faults.no_reply(arrived.data) from error
+            raise self._errors.no_reply(arrived.data) from error
         if response.output is None and not response.error:
-            raise self._faults.no_reply(arrived.data)
+            raise self._errors.no_reply(arrived.data)
         self._complete(response, "", events)
 
     # --- reading

@@ -16,7 +16,7 @@ from crow.paths import shown
 from crow.session.faces.face import Face
 from crow.timeouts import timeout
 from crow.workspace.base import Document, FileInfo, Workspace
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import Excerpt, LineRange
 
 ANSWER_TIMEOUT = 2.0

@@ -16,16 +16,6 @@ import msgspec
 from crow.errors import WorkspaceError
 from crow.tools.base import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
-from crow.tools.editing.places import (
-    FileReplacement,
-    PlainMatch,
-    Source,
-    apply,
-    joined_with,
-    occurrences,
-    only_place,
-    without_foreign_ends,
-)
 from crow.tools.editing.readings import with_line_ends_meant
 from crow.tools.editing.refusals import (
     LARGEST_TOLERANT,
@@ -36,6 +26,16 @@ from crow.tools.editing.refusals import (
     number_of,
     said_lines,
     unclear,
+)
+from crow.tools.editing.replacements import (
+    FileReplacement,
+    PlainMatch,
+    Source,
+    apply,
+    joined_with,
+    occurrences,
+    only_place,
+    without_foreign_ends,
 )
 from crow.tools.editing.soundness import (
     check_classes,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import indent_of
 from crow.tools.editing.forms import STRIPPED
-from crow.tools.editing.places import PlainMatch
+from crow.tools.editing.replacements import PlainMatch
 
 LARGEST_COMPILED = 256 * 1024
 """Characters of a file that is compiled to be judged."""

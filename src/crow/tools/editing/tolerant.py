@@ -13,8 +13,8 @@ from typing import NamedTuple
 from crow.errors import WorkspaceError
 from crow.tools.editing.fitting import LineFit, indent_of
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
-from crow.tools.editing.places import PlainMatch, Source, occurrences
 from crow.tools.editing.readings import EditReading, other_readings, with_line_ends_meant
+from crow.tools.editing.replacements import PlainMatch, Source, occurrences
 from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, has_braces, is_code
 

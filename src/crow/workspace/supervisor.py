@@ -1,17 +1,17 @@
-"""The keeper, a small program beside the agent that supervises commands: all that a command started, daemons too, ends
-with it, and with Crow.
+"""Supervises commands, as a program beside the agent: all that a command started, daemons too, ends with it, or with
+Crow.
 
-    agent ──▶ keeper ──▶ supervisor ──▶ bash ──▶ whatever it starts
-                └──────▶ supervisor ──▶ bash ──▶ …
+    agent ──▶ fork server ──▶ supervisor ──▶ bash ──▶ whatever it starts
+                     └──────▶ supervisor ──▶ bash ──▶ …
 
-Every command gets a supervisor, forked off the keeper in a millisecond. A supervisor is a *child subreaper*: when
+Every command gets a supervisor, forked off the fork server in a millisecond. A supervisor is a *child subreaper*: when
 a process below it loses its parent, the supervisor becomes its parent, in whatever session or group it hides,
 however often it forked, whatever it did to its environment. So "all that the command started" is exactly "all that
 is below the supervisor"; nothing has to be guessed, and the agent's own children are never mistaken for a command's.
 
 Supervisor and agent share a socket that nobody else holds. If the agent asks for the end, or closes the socket, or
 dies in any way, kill -9 included, then the supervisor ends everything below it, and itself. A supervisor that is
-killed leaves its processes to the keeper, a subreaper too, which kills them.
+killed leaves its processes to the fork server, a subreaper too, which kills them.
 
 With the socket the agent hands over one stream, for both outputs of a command, or three for a program that it will
 talk to: output, input, errors. An input that is a terminal becomes the command's controlling one.
@@ -46,7 +46,7 @@ STUBBORN = 3.0
 END = b"end"
 
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""A terminal or a service manager sends these to everyone around; the keeper goes when the agent has gone."""
+"""A terminal or a service manager sends these to everyone around; the fork server goes when the agent has gone."""
 _CHANGED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SET_CHILD_SUBREAPER = 36
 _LENGTH = 4
@@ -72,7 +72,7 @@ def decode_request(body: bytes) -> Request:
     return Request(cwd, rest[: int(count)], rest[int(count) :])
 
 
-# --- the keeper
+# --- the fork server
 
 
 def main() -> None:
@@ -83,10 +83,10 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
-    keep(control)
+    serve(control)
 
 
-def keep(control: socket.socket) -> None:
+def serve(control: socket.socket) -> None:
     """Forks a supervisor for every socket that comes, until the agent is gone and they are too."""
     alarm = ChildAlarm()
     supervisors: set[int] = set()

@@ -15,8 +15,8 @@ import msgspec
 
 from crow.errors import ContextOverflow, ModelRejected
 from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Noticed, Usage
-from crow.model.complaint import ReplyFaults
 from crow.model.endpoint import Endpoint
+from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
 from crow.model.wires.reading import ReplyReader
 
@@ -46,7 +46,7 @@ class Wire(Protocol):
 
     def encode(self, request: ModelRequest) -> bytes: ...
 
-    def reader(self, faults: ReplyFaults) -> ReplyReader[Any]: ...
+    def reader(self, errors: ReplyErrors) -> ReplyReader[Any]: ...
 
     def learn(self, error: ModelRejected, request: ModelRequest) -> Lesson | None:
         """What to do differently after this refusal; None if it taught nothing. The same thing is learned only once:

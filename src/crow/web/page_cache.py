@@ -11,12 +11,12 @@ import msgspec
 
 from crow.errors import WebError
 from crow.visible import one_line
-from crow.web.reach import Reach
+from crow.web.allowed_hosts import AllowedHosts
 from crow.web.urls import RedirectNotFollowed, WebUrl
 
 if TYPE_CHECKING:
     from crow.web.fetching import Page
-    from crow.web.reading import Reading
+    from crow.web.page_content import PageContent
 
 MOST_KEPT = 4
 MOST_AT_ONCE = 4
@@ -32,29 +32,29 @@ class Failed(msgspec.Struct, frozen=True):
     """What else it says, which may be long."""
 
 
-class Pages:
-    def __init__(self, reach: Reach, may_follow: Callable[[WebUrl, WebUrl], bool]) -> None:
-        self._reach = reach
+class PageCache:
+    def __init__(self, hosts: AllowedHosts, may_follow: Callable[[WebUrl, WebUrl], bool]) -> None:
+        self._hosts = hosts
         self._may_follow = may_follow
-        self._kept: OrderedDict[str, Reading] = OrderedDict()
+        self._kept: OrderedDict[str, PageContent] = OrderedDict()
         """The one that was used least recently comes first."""
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def fetch(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
+    async def fetch(self, url: WebUrl) -> "PageContent | RedirectNotFollowed | Failed":
         from crow.web.fetching import FetchLimits, fetch
-        from crow.web.reading import read_page
+        from crow.web.page_content import read_page
 
         async with self._places:
-            page = await fetch(url, self._reach, FetchLimits(), self._may_follow)
+            page = await fetch(url, self._hosts, FetchLimits(), self._may_follow)
             if isinstance(page, RedirectNotFollowed):
                 return page
             if not 200 <= page.status < 300:
                 return await _failed(page)
-            reading = await read_page(page)
-        self._keep(url, reading)
-        return reading
+            content = await read_page(page)
+        self._keep(url, content)
+        return content
 
-    async def fetch_cached(self, url: WebUrl) -> "Reading | RedirectNotFollowed | Failed":
+    async def fetch_cached(self, url: WebUrl) -> "PageContent | RedirectNotFollowed | Failed":
         """The page as it was fetched before; fetched anew if it is not kept any more."""
         kept = self._kept.get(url.text)
         if kept is None:
@@ -62,21 +62,21 @@ class Pages:
         self._keep(url, kept)
         return kept
 
-    def _keep(self, url: WebUrl, reading: "Reading") -> None:
-        self._kept[url.text] = reading
+    def _keep(self, url: WebUrl, content: "PageContent") -> None:
+        self._kept[url.text] = content
         self._kept.move_to_end(url.text)
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
 
 
 async def _failed(page: "Page") -> Failed:
-    from crow.web.reading import read_page
+    from crow.web.page_content import read_page
 
     said = f"{one_line(page.url.text, 200)} answered with status {page.status} {page.reason}".rstrip() + "."
     if page.retry_after:
         said += f" Ask again after: {page.retry_after}."
     try:
-        reading = await read_page(page)
+        content = await read_page(page)
     except WebError:
         return Failed(said, "")
-    return Failed(said, "" if reading.image is not None else reading.text.strip())
+    return Failed(said, "" if content.image is not None else content.text.strip())

@@ -52,7 +52,7 @@ _CUTS = {
 }
 
 
-class Reading(msgspec.Struct, frozen=True):
+class PageContent(msgspec.Struct, frozen=True):
     url: WebUrl
     title: str
     date: str
@@ -64,7 +64,7 @@ class Reading(msgspec.Struct, frozen=True):
     """What is missing, and why."""
 
 
-async def read_page(page: Page) -> Reading:
+async def read_page(page: Page) -> PageContent:
     """WebError if there is nothing in it that can be read."""
     kind = page.content_type.partition(";")[0].strip().lower()
     notes = (_CUTS[page.cut],) if page.cut else ()
@@ -83,7 +83,7 @@ async def read_page(page: Page) -> Reading:
     text = await _seen_by_reader(text, MOST_TEXT)
     if len(text) > MOST_TEXT:
         notes = (*notes, f"only the first {MOST_TEXT:,} characters")
-    return Reading(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
+    return PageContent(page.url, "", _date(page), one_line(kind or "text/plain", 60), text[:MOST_TEXT], notes=notes)
 
 
 async def _seen_by_reader(text: str, most: int) -> str:
@@ -105,29 +105,29 @@ def _end_of_slice(text: str, start: int) -> int:
     return end if end >= len(text) else text.rfind("\n", start, end) + 1 or end
 
 
-async def _html(page: Page, text: str, notes: tuple[str, ...]) -> Reading:
+async def _html(page: Page, text: str, notes: tuple[str, ...]) -> PageContent:
     if len(text) > MOST_HTML:
         notes = (*notes, f"only the first {MOST_HTML:,} characters of the page's source")
     content = text[:MOST_HTML].encode("utf-8", "replace")
     done = await convert_page(Job("html", len(content), page.url.text), content)
     notes = (*notes, one_line(done.note, LONGEST_NOTE)) if done.note else notes
     text = await _seen_by_reader(done.text, MOST_TEXT)
-    return Reading(page.url, done.title, done.date or _date(page), "text/html", text, notes=notes)
+    return PageContent(page.url, done.title, done.date or _date(page), "text/html", text, notes=notes)
 
 
-async def _pdf(page: Page, notes: tuple[str, ...]) -> Reading:
+async def _pdf(page: Page, notes: tuple[str, ...]) -> PageContent:
     done = await convert_page(Job("pdf", len(page.body), page.url.text), page.body)
     notes = (*notes, done.note) if done.note else notes
     text = await _seen_by_reader(done.text, MOST_TEXT)
-    return Reading(page.url, done.title, _date(page), "application/pdf", text, notes=notes)
+    return PageContent(page.url, done.title, _date(page), "application/pdf", text, notes=notes)
 
 
-def _image(page: Page, kind: str) -> Reading:
+def _image(page: Page, kind: str) -> PageContent:
     size = len(page.body)
     if page.cut or size > LARGEST_IMAGE:
         raise WebError(f"{page.url.text} is an image that is too large, or did not arrive whole.")
     image = Image(base64.b64encode(page.body).decode(), kind)
-    return Reading(page.url, "", _date(page), kind, f"{kind}, {size:,} bytes", image)
+    return PageContent(page.url, "", _date(page), kind, f"{kind}, {size:,} bytes", image)
 
 
 def _date(page: Page) -> str:

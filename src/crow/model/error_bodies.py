@@ -10,7 +10,7 @@ import msgspec
 
 from crow.errors import ModelError, ModelRejected, ReplyBroken
 from crow.model.endpoint import Endpoint
-from crow.model.faults import from_status, names_overflow, overflow
+from crow.model.error_kinds import from_status, names_overflow, overflow
 from crow.model.sse import WHOLE, ServerEvent
 
 LONGEST = 64 * 1024
@@ -46,7 +46,7 @@ Scrub = Callable[[str], str]
 """Takes the secrets out of a text. Every reader below needs one, and uses it before it shortens anything."""
 
 
-class Complaint(msgspec.Struct, frozen=True):
+class ErrorDetails(msgspec.Struct, frozen=True):
     said: str
     name: str = ""
     """The provider's own name for the error, if it has one."""
@@ -59,15 +59,15 @@ class Complaint(msgspec.Struct, frozen=True):
     """False if it came in no shape that a complaint has; `said` is then all there was."""
 
 
-def read(body: bytes, scrub: Scrub) -> Complaint:
+def read(body: bytes, scrub: Scrub) -> ErrorDetails:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return Complaint(shortened(_words(body.decode("utf-8", "replace")), scrub), understood=False)
+        return ErrorDetails(shortened(_words(body.decode("utf-8", "replace")), scrub), understood=False)
     return from_json(value, scrub)
 
 
-def from_json(value: Any, scrub: Scrub) -> Complaint:
+def from_json(value: Any, scrub: Scrub) -> ErrorDetails:
     """From `{"error": {"message": …}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of such."""
     match value:
         case [first, *_]:
@@ -77,7 +77,7 @@ def from_json(value: Any, scrub: Scrub) -> Complaint:
         case {"error": str(said)} | {"message": str(said)} | {"msg": str(said)} | {"detail": str(said)}:
             fields = cast("dict[str, Any]", value)
             name, status = _name_and_status(fields)
-            return Complaint(
+            return ErrorDetails(
                 shortened(_with_place(_deepest(said, fields), fields), scrub),
                 shortened(name, scrub),
                 status,
@@ -90,7 +90,7 @@ def from_json(value: Any, scrub: Scrub) -> Complaint:
             return from_json(several, scrub)
         case _:
             said = msgspec.json.encode(value).decode() if value else ""
-            return Complaint(shortened(said, scrub), understood=False)
+            return ErrorDetails(shortened(said, scrub), understood=False)
 
 
 def _deepest(said: str, fields: dict[str, Any]) -> str:
@@ -122,25 +122,23 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def in_stream(provider: str, complaint: Complaint, key_name: str = "") -> ModelError:
+def in_stream(provider: str, details: ErrorDetails, key_name: str = "") -> ModelError:
     """The error for a complaint that came where a reply should be."""
-    status = complaint.status or STATUS_OF_NAME.get(complaint.name)
+    status = details.status or STATUS_OF_NAME.get(details.name)
     if status is None:
-        said = complaint.said or complaint.name or "no reason given"
+        said = details.said or details.name or "no reason given"
         message = f"{provider} reported an error instead of a reply: {said.rstrip('.')}."
         if names_overflow(said):
-            return overflow(message, complaint.window, provider=provider, said=complaint.said)
-        return ReplyBroken(
-            message, provider=provider, said=complaint.said, remedy="Try again, or choose another model."
-        )
+            return overflow(message, details.window, provider=provider, said=details.said)
+        return ReplyBroken(message, provider=provider, said=details.said, remedy="Try again, or choose another model.")
     return from_status(
         provider,
         status,
-        complaint.said,
-        code=complaint.name,
+        details.said,
+        code=details.name,
         key_name=key_name,
-        window=complaint.window,
-        written=complaint.written,
+        window=details.window,
+        written=details.written,
     )
 
 
@@ -172,7 +170,7 @@ def shortened(text: str, scrub: Scrub, longest: int = LONGEST_QUOTE) -> str:
 LONGEST_EXCERPT = 80
 
 
-class ReplyFaults:
+class ReplyErrors:
     """Errors about the answers of one endpoint, without its secrets."""
 
     endpoint: Endpoint

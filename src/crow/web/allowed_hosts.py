@@ -33,7 +33,7 @@ _OTHER_SERVICES = frozenset(
 """Ports from 1024 on where something else than the web is served: a request there could pass for an order."""
 
 
-class Reach:
+class AllowedHosts:
     """What of the network may be reached: the public part, and the hosts that the person named."""
 
     def __init__(self, allow_private: Sequence[str] = (), resolver: Resolver | None = None) -> None:

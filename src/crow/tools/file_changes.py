@@ -18,7 +18,7 @@ from crow.tools.paths_meant import PathMeant
 from crow.workspace import local
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import encode_like
-from crow.workspace.place import ResolvedPath
+from crow.workspace.resolved_path import ResolvedPath
 
 MOST_REMEMBERED = 16 * 2**20
 """Characters that are kept; beyond that the files that were not looked at for the longest time are forgotten."""

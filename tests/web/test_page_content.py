@@ -14,7 +14,7 @@ from crow.errors import WebError
 from crow.web.conversion import convert_page
 from crow.web.conversion_job import Job
 from crow.web.fetching import Page
-from crow.web.reading import MOST_HTML, Reading, decode_page, read_page
+from crow.web.page_content import MOST_HTML, PageContent, decode_page, read_page
 from crow.web.urls import read_url
 from tests.support.patience import DEADLINE
 from tests.web.pdf_file import pdf
@@ -30,7 +30,7 @@ def page(body: bytes | str, content_type: str = "text/html", **more: str) -> Pag
     return Page(read_url("https://example.com/docs/page?x=1"), 200, "OK", content_type, body, **more)  # pyright: ignore[reportArgumentType]
 
 
-def read(body: bytes | str, content_type: str = "text/html", **more: str) -> Reading:
+def read(body: bytes | str, content_type: str = "text/html", **more: str) -> PageContent:
     return asyncio.run(read_page(page(body, content_type, **more)))
 
 

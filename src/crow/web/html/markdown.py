@@ -11,7 +11,7 @@ from markdownify import MarkdownConverter
 
 from crow.visible import fence
 from crow.web.conversion_job import Converted
-from crow.web.html.content import check_depth, main_part, take_out_surroundings, take_out_unseen
+from crow.web.html.main_content import check_depth, main_part, take_out_surroundings, take_out_unseen
 from crow.web.html.normalise import code_text, keep_controls, keep_formulas_once, language, normalise, span_of
 
 _MAY_HOLD_CODE = frozenset({"pre", "textarea", "div"})
