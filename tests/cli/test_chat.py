@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -355,6 +356,31 @@ def test_a_command_is_told_how_wide_its_output_is_shown(tmp_path: Path) -> None:
         window.type("how wide?")
         window.press("enter")
         window.wait_until("│ 40 86")
+
+
+AS_A_SHELL_LEAVES_IT = """
+import os, sys, termios, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+print("ready", flush=True)
+os.read(0, 1)
+termios.tcsetattr(0, termios.TCSANOW, before)
+from crow.__main__ import main
+sys.exit(main())
+"""
+"""A `crow` that begins after something was typed at a shell, whose terminal is not one of whole lines."""
+
+
+def test_what_was_typed_before_is_sent_by_its_enter_and_else_a_draft(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!{sys.executable}\n{AS_A_SHELL_LEAVES_IT}")
+    slow.chmod(0o755)
+    with Window(tmp_path, "chat", "--cwd", str(tmp_path / "project"), program=str(slow)) as window:
+        window.wait_until("ready")
+        window.type("!hello\rhalf typed")
+        window.wait_until("Hello there!\n\n✓ done")
+        window.wait_for_rows("▸ half typed", STATUS + " · 0% of 100k tokens")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

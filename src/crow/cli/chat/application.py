@@ -101,9 +101,11 @@ class Chat:
     async def run(self, first: str) -> int:
         """Until the person leaves, or the agent does. The exit code."""
         self._say_hello()
-        for text in filter(str.strip, (first, _typed_ahead(sys.stdin.fileno()))):
+        lines, _, rest = _typed_ahead(sys.stdin.fileno()).rpartition("\n")
+        for text in filter(str.strip, (first, lines)):
             self.conversation.submit(Message(text.strip("\n"), self._keys.attached))
             self._keys.attached = ()
+        self._insert(rest)  # which nobody has sent
         talking = asyncio.create_task(self.conversation.run())
         talking.add_done_callback(self._on_end)
         ticking = asyncio.create_task(self._tick())
@@ -213,10 +215,11 @@ class Chat:
 
 
 def _typed_ahead(terminal: int) -> str:
-    """The lines that were typed before there was an input line; the terminal has shown them already."""
+    """What was typed before there was an input line; the terminal has shown it already. The shell may have left it with
+    the carriage returns of the Enter key."""
     if not select.select([terminal], [], [], 0)[0]:
         return ""
-    return os.read(terminal, LARGEST_READ).decode("utf-8", "replace")
+    return os.read(terminal, LARGEST_READ).decode("utf-8", "replace").replace("\r", "\n")
 
 
 def _unforeseen(talking: "asyncio.Task[None]") -> BaseException | None:
