@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -144,6 +145,15 @@ def test_a_command_that_crow_runs_is_refused(tmp_path, program, environ):
             await commands.close()
 
     with_socket(tmp_path, talk)
+
+
+def test_a_command_of_an_older_crow_is_refused(tmp_path, monkeypatch):
+    """There the file of the fork server has another name."""
+    older = tmp_path / "crow" / "workspace" / "keeper.py"
+    older.parent.mkdir(parents=True)
+    shutil.copy(supervisor.__file__, older)
+    monkeypatch.setattr(supervisor, "__file__", str(older))
+    test_a_command_that_crow_runs_is_refused(tmp_path, PEER, {})
 
 
 def test_a_command_in_a_clients_terminal_is_refused_by_its_mark(tmp_path):
