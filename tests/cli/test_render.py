@@ -524,6 +524,17 @@ def test_the_end_of_a_command_in_the_background_is_said_by_its_notice_alone() ->
     assert paper.getvalue().splitlines() == ["✓ serve · running in the background as b1"]
 
 
+def test_a_call_that_is_told_again_after_its_end_is_shown_once() -> None:
+    """As the calls of a turn are, where another process goes on with its session."""
+    paper = io.StringIO()
+    renderer = Renderer(Screen(paper), clock=Clock())
+    renderer.update(ToolCall(tool_call_id="c1", title="make", kind="execute", status="in_progress"))
+    renderer.update(ended("", "exit 0 · 0.1 s", ok=True))
+    renderer.update(ToolCall(tool_call_id="c1", title="make", kind="execute", status="completed"))
+    renderer.update(ended("", "exit 0 · 0.1 s", ok=True))
+    assert paper.getvalue().splitlines() == ["✓ make · exit 0 · 0.1 s"]
+
+
 def test_what_was_rejected_is_not_shown_again() -> None:
     paper = io.StringIO()
     renderer = Renderer(Screen(paper), clock=Clock())

@@ -229,8 +229,13 @@ class Renderer:
     # --- tool calls
 
     def _follow(self, update: wire.ToolCall | wire.ToolCallUpdate) -> None:
-        if isinstance(update, wire.ToolCallUpdate) and update.tool_call_id in self._ended_calls:
-            return  # how a command in the background has ended: a notice says it too
+        if update.tool_call_id in self._ended_calls and (
+            # How a command in the background has ended: a notice says it too.
+            isinstance(update, wire.ToolCallUpdate)
+            # A call of a turn that was cut off, told again by the process that goes on with the session.
+            or update.status in ENDED
+        ):
+            return
         call = self._know(update)
         if update.status in ENDED:
             self._settle(update.tool_call_id, call, ok=update.status == "completed")
