@@ -164,6 +164,28 @@ def test_a_permission_request_is_answered(tmp_path: Path, chosen: str | None, ou
     assert [question.tool_call.title for question in listener.questions] == ["Read /etc/hosts"]
 
 
+def test_a_question_that_is_withdrawn_at_once_is_never_put(tmp_path: Path) -> None:
+    """Another client was quicker: what would be shown of it would come after the news of its answer."""
+    behaviour = """
+        prompt = until_prompt()
+        written, send_now = [], send
+        def send(**message):
+            written.append(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+        ask()
+        send(method="$/cancel_request", params={"requestId": "q1"})
+        say("Somebody else has answered.")
+        os.write(1, "".join(written).encode())
+        send = send_now
+        keep("answer", json.dumps(receive()["error"]["code"]))
+        answer(prompt, {"stopReason": "end_turn"})
+    """
+    listener = Listener()
+    assert converse(fake_agent(tmp_path, behaviour), listener) == "end_turn"
+    assert listener.questions == []
+    assert listener.text == "Somebody else has answered."
+    assert (tmp_path / "answer").read_text() == "-32800"
+
+
 def test_cancelling_a_turn_cancels_its_questions(tmp_path: Path) -> None:
     command = fake_agent(
         tmp_path,

@@ -329,6 +329,7 @@ class RemoteAgent:
 
     async def _put(self, request: RequestPermissionRequest) -> str | None:
         """Puts a question to the person, until the turn is cancelled."""
+        await asyncio.sleep(0)  # one that was withdrawn in the same breath is never shown
         question = asyncio.create_task(self._client.permit(request))
         self._questions.add(question)
         try:
