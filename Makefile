@@ -62,6 +62,8 @@ soak: compiled ## the long runs: many more hostile lines, edits, shell lines, ki
 		$(BIN)/python -m pytest -q --timeout 1800 tests/session/test_running.py || exit 1; \
 		CROW_RACES=2000 CROW_RACES_SEED=$$seed \
 		$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/tools/test_races.py || exit 1; \
+		CROW_FACES_KILLS=100 CROW_FACES_SEED=$$seed \
+		$(BIN)/python -m pytest -q -m slow --timeout 1800 tests/acp/test_three_faces.py -k any_moment || exit 1; \
 		CROW_KILLS=200 CROW_KILLS_SEED=$$seed \
 		$(BIN)/python -m pytest -q --timeout 1800 tests/acp/test_kill.py || exit 1; \
 		CROW_KILLS=60 CROW_KILLS_SEED=$$seed \

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from tests.support.scripts import quick_to_read
 from tests.support.terminals import Terminal, Terminals, UnknownTerminal
 from tests.support.warm import (
     CROW,  # noqa: F401 -- the program of these editors
+    Process,
     start_crow,
 )
 
@@ -477,21 +479,20 @@ class Editor:
         else:
             stdin, stdout = stdio
             self._to_crow, self._from_crow = os.dup(stdin), os.dup(stdout)
-        self.process = start_crow(
-            ["acp"],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=self._stderr.fileno(),
-            cwd=folder,
-            env=clean_environment(self.home, folder) | dict(environment),
-            cold=cold,
-        )
+        variables = clean_environment(self.home, folder) | dict(environment)
+        self.process = self.start_process(stdin, stdout, self._stderr.fileno(), folder, variables, cold=cold)
         os.close(stdin)
         if stdout != stdin:
             os.close(stdout)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._ended = False
         self._reader.start()
+
+    def start_process(
+        self, stdin: int, stdout: int, stderr: int, folder: Path, variables: dict[str, str], *, cold: bool
+    ) -> Process | subprocess.Popen[bytes]:
+        """Starts what the editor talks to: a `crow acp` of its own."""
+        return start_crow(["acp"], stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder, env=variables, cold=cold)
 
     def _read(self) -> None:
         rest = b""

@@ -32,7 +32,7 @@ from typing import NamedTuple
 CROW = str(Path(sys.executable).with_name("crow"))
 COLD = bool(os.environ.get("CROW_COLD_STARTS"))
 LIBRARIES = (
-    *("argparse", "jiter", "sqlite3", "tree_sitter", "tree_sitter_bash"),
+    *("acp", "argparse", "jiter", "sqlite3", "tree_sitter", "tree_sitter_bash"),
     *("mcp.server.mcpserver", "mcp.server.auth.provider", "mcp.server.auth.settings", "uvicorn"),
 )
 NOT_PRELOADED = ("crow.__main__", "crow.web.")  # web pages are converted in processes of their own
