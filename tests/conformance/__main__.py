@@ -94,15 +94,16 @@ def tests_of(rule: str, outcomes: dict[str, dict]) -> dict[str, str]:
 def judge_recordings(folder: Path) -> Judgement:
     name = f"the protocol's JSON schema ({outside.SDK}) and its prose"
     records = [*conversations.record_all(folder), *session_conversations.record_all(folder)]
-    unshown = recordings.missing(*records)
+    shared = session_conversations.record_shared(folder)
+    unshown = recordings.missing(*records, *shared)
     records += conversations.golden(folder)
     try:
         schema = outside.schema()
     except outside.Unavailable as why:
         return Judgement(name, "; ".join([f"not asked: {why}", *unshown]), ok=not unshown)
-    found = schema_check.findings(schema, *records) + unshown
+    found = schema_check.findings(schema, *records) + schema_check.findings(schema, *shared, shared=True) + unshown
     every = "every method and every kind of update is shown"
-    verdict = "; ".join(found[:10]) or f"found nothing in {len(records)} recorded conversations; {every}"
+    verdict = "; ".join(found[:10]) or f"found nothing in {len(records + shared)} recorded conversations; {every}"
     return Judgement(name, verdict, ok=not found)
 
 

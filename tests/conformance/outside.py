@@ -17,8 +17,11 @@ from tests.support.warm import CROW
 SDK = "@agentclientprotocol/sdk@2.4.0"
 SCHEMA = "package/schema/v1/schema.json"
 UNSTABLE = "package/schema/v1/schema.unstable.json"
-FORK = ("ForkSessionRequest", "ForkSessionResponse", "SessionForkCapabilities")
-"""What Crow offers of the protocol's unstable part; nothing else of it is accepted."""
+OFFERED = {
+    "fork": ("ForkSessionRequest", "ForkSessionResponse", "SessionForkCapabilities"),
+    "status": ("SessionStatusRequest", "SessionStatusResponse", "SessionStatus", "SessionStatusCapabilities"),
+}
+"""What Crow offers of the protocol's unstable part, by capability; nothing else of it is accepted."""
 MCP_SDK = "@modelcontextprotocol/sdk@1.29.0"
 ACPX = "acpx@0.19.1"
 KERNEL = ("agent-client-kernel==0.2.0", "agent-client-protocol==0.4.9", "jupyter-client", "metakernel")
@@ -39,17 +42,17 @@ def cache() -> Path:
 
 
 def schema() -> Path:
-    """The protocol's own JSON schema, out of the package of its TypeScript SDK: the stable one, and `session/fork`."""
-    path = cache() / f"{SDK.rpartition('@')[2]}.with-fork.schema.json"
+    """The protocol's own JSON schema, out of the package of its TypeScript SDK: the stable one, with OFFERED."""
+    path = cache() / f"{SDK.rpartition('@')[2]}.with-{'-'.join(OFFERED)}.schema.json"
     if not path.exists():
         name = _npm(cache(), "pack", SDK, "--json")
         archive = cache() / json.loads(name)[0]["filename"]
         stable, unstable = _read_from(archive, SCHEMA), _read_from(archive, UNSTABLE)
         types, unstable_types = stable["$defs"], unstable["$defs"]
-        types.update({name: unstable_types[name] for name in FORK})
-        types[FORK[0]]["properties"].pop("systemPrompt", None)  # unstable by itself
+        types.update({name: unstable_types[name] for names in OFFERED.values() for name in names})
+        types["ForkSessionRequest"]["properties"].pop("systemPrompt", None)  # unstable by itself
         capabilities = unstable_types["SessionCapabilities"]["properties"]
-        types["SessionCapabilities"]["properties"]["fork"] = capabilities["fork"]
+        types["SessionCapabilities"]["properties"].update({name: capabilities[name] for name in OFFERED})
         path.write_text(json.dumps(stable))
     return path
 
@@ -144,6 +147,7 @@ class AcpxSession:
         self._command = [str(program), "--agent", agent, "--cwd", str(folder), "--ttl", "60", "--approve-all"]
         self._variables = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
         self._folder = folder
+        self.home, _ = _surroundings(folder, {})
 
     def run(self, *arguments: str) -> Exchange:
         return _converse([*self._command, *arguments], self._folder, self._variables)

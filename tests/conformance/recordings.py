@@ -15,6 +15,7 @@ METHODS = {
         "session/resume",
         "session/list",
         "session/fork",
+        "session/status",
         "session/close",
         "session/delete",
     ),

@@ -31,14 +31,14 @@ OPENING = ("session/new", "session/fork")
 """Requests whose answer names a session."""
 
 
-def findings(schema: Path, *records: Path) -> list[str]:
-    """What is wrong with the recordings; empty if nothing is."""
+def findings(schema: Path, *records: Path, shared: bool = False) -> list[str]:
+    """What is wrong with the recordings; empty if nothing is. `shared`: the client's session has other clients too."""
     found: list[str] = []
     for record in records:
         runs: dict[str, Run] = {}
         for number, line in enumerate(record.read_text().splitlines(), 1):
             entry = json.loads(line)
-            run = runs.setdefault(entry["run"], Run(Schema(schema)))
+            run = runs.setdefault(entry["run"], Run(Schema(schema), shared=shared))
             found += [f"{record.name}:{number}: {text}" for text in run.take(entry["from"], entry["msg"])]
         found += [f"{record.name}: {text}" for run in runs.values() for text in run.end()]
         if not runs:
@@ -47,10 +47,15 @@ def findings(schema: Path, *records: Path) -> list[str]:
 
 
 class Run:
-    """One agent process, followed from message to message."""
+    """One agent process, followed from message to message.
 
-    def __init__(self, schema: Schema) -> None:
+    Where the session is shared, turns run that this client did not begin: it is told of them, and asked in them. Nor
+    does it see the end of what runs when it leaves.
+    """
+
+    def __init__(self, schema: Schema, *, shared: bool = False) -> None:
         self._schema = schema
+        self._shared = shared
         self._pending: dict[tuple[str, Any], tuple[str, dict[str, Any]]] = {}
         self._answered: set[tuple[str, Any]] = set()
         self._capabilities: dict[str, Any] = {}
@@ -83,7 +88,7 @@ class Run:
             if side == "client":
                 yield f"request {id!r} {method} was never answered"
         for (_, call), status in self._calls.items():
-            if status in OPEN:
+            if status in OPEN and not self._shared:
                 yield f"tool call {call} ended the recording as {status}"
         for terminal, is_open in self._terminals.items():
             if is_open:
@@ -214,7 +219,7 @@ class Run:
         ids = [option["optionId"] for option in params["options"]]
         if not ids or len(set(ids)) != len(ids):
             yield "permission options are missing or share an id"
-        if not self._turns.get(session):
+        if not self._turns.get(session) and not self._shared:
             yield "a permission was asked outside a turn"
         if (session, params["toolCall"]["toolCallId"]) not in self._calls:
             yield "a permission was asked for a call that was not reported"
@@ -222,9 +227,10 @@ class Run:
 
     def _update_rules(self, session: Any, update: dict[str, Any]) -> Iterator[str]:
         kind = update["sessionUpdate"]
-        if kind in OF_A_TURN and not self._turns.get(session) and not self._replays.get(session):
+        is_told_of = self._shared or self._replays.get(session)
+        if kind in OF_A_TURN and not self._turns.get(session) and not is_told_of:
             yield f"{kind} outside a turn"
-        if kind == "user_message_chunk" and not self._replays.get(session):
+        if kind == "user_message_chunk" and not is_told_of:
             yield "the person's own message outside a replay"
         if kind in OFFERED and OFFERED[kind] not in (self._capabilities.get("session") or {}):
             yield f"{kind} to a client that takes none"

@@ -65,10 +65,19 @@ class Stage:
 
 
 def record_all(folder: Path) -> list[Path]:
+    return _record_each(folder, loading, listing, copying, ending, choosing, commanding, logging_in, steering)
+
+
+def record_shared(folder: Path) -> list[Path]:
+    """The conversations of clients that share a session."""
+    return _record_each(folder, joining)
+
+
+def _record_each(folder: Path, *scenes: "Callable[[Stage], None]") -> list[Path]:
     clients = {"nothing": NOTHING, "everything": EVERYTHING}
     return [
         _record(folder / f"{scene.__name__}-{name}", capabilities, scene)
-        for scene in (loading, listing, copying, ending, choosing, commanding, logging_in, steering)
+        for scene in scenes
         for name, capabilities in clients.items()
     ]
 
@@ -106,15 +115,37 @@ def loading(stage: Stage) -> None:
     second.prompt("go on")
     second.load_session(session)
     turn = _begin_to_dawdle(second)
+    second.load_session(session)  # which ends the turn, as nobody else is there
+    assert turn.answer() == {"stopReason": "cancelled"}
+    second.close()
 
     third = stage.open()
-    _refused(third, REFUSED, "session/load", _folder(third, session))
-    second.load_session(session)  # which ends the turn
-    assert turn.answer() == {"stopReason": "cancelled"}
     third.load_session(session, method="session/resume")
     third.prompt("go on")
     empty = third.new_session()
     third.load_session(empty)
+
+
+def joining(stage: Stage) -> None:
+    first = stage.open()
+    session = first.new_session()
+    turn = _begin_to_dawdle(first)
+    second, third = stage.open(), stage.open()
+    second.load_session(session)
+    third.load_session(session, method="session/resume")
+    assert second.request("session/status", {"sessionId": session})["status"] == "open"
+    _refused(second, REFUSED, "session/prompt", second.prompt_params("meanwhile"))
+    assert third.steer("faster").answer()["outcome"] == "injected"
+    second.cancel()
+    [left] = turn.answer()["_meta"]["steering"]["leftOver"]
+    assert left["text"] == "faster"
+    third.prompt("work")  # and whoever is the first answers its questions
+    third.request("session/close", {"sessionId": session})
+    first.close()
+    second.prompt("go on")
+    second.request("session/close", {"sessionId": session})
+    assert second.request("session/status", {"sessionId": session})["status"] == "saved"
+    _refused(second, NOT_FOUND, "session/status", {"sessionId": UNKNOWN})
 
 
 def listing(stage: Stage) -> None:
