@@ -18,6 +18,7 @@ from typing import NamedTuple
 from crow import __version__
 from tests.conformance import conversations, outside, recordings, schema_check, session_conversations
 from tests.conformance.clients import Judgement, judge_clients
+from tests.conformance.joining import judge_joining
 from tests.conformance.llama import judge_llama
 from tests.conformance.mcp_sdk import judge_mcp
 
@@ -51,7 +52,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crow-conformance-") as name:
         folder = Path(name)
         outcomes = run_tests(folder / "outcomes.json")
-        judgements = [judge_recordings(folder), *judge_clients(folder), *judge_mcp(folder), *judge_llama(folder)]
+        judgements = [judge_recordings(folder), *judge_clients(folder), *judge_joining(folder)]
+        judgements += [*judge_mcp(folder), *judge_llama(folder)]
     rules = read_rules(outcomes)
     REPORT.write_text(report(rules, judgements, len(outcomes)))
     broken = [rule for rule in rules if not rule.ok]
