@@ -218,8 +218,10 @@ def test_an_owner_that_is_told_to_end_finishes_the_turn_that_others_watch(editor
     has_begun(owner)
     owner.hang_up()
     owner.signal(signal.SIGTERM)  # as editors do a moment later
+    owner.wait_until_it_rests()
     refused = watchers[1].start_prompt("meanwhile").error()
     assert refused.code == -32600
+    assert "begun in one" in str(refused), "which is why, also while the owner is ending"
     assert owner.process.poll() is None
     go(owner)
     assert turn.answer() == {"stopReason": "end_turn"}
@@ -234,6 +236,24 @@ def test_an_owner_that_is_told_to_end_finishes_the_turn_that_others_watch(editor
     assert row(owner, session)[1] == 2
     for watcher in watchers:
         watcher.close()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_prompt_in_the_moment_of_a_hand_over_is_answered_by_the_next_owner(editors, number):
+    owner = editors.start("owner", BUSY, permit=once)
+    session = owner.new_session()
+    watcher = editors.start("watcher", permit=once)
+    watcher.load_session(session)
+    turn = watcher.start_prompt("begin")
+    has_begun(owner)
+    owner.hang_up()
+    owner.wait_until_it_rests()
+    go(owner)
+    assert turn.answer() == {"stopReason": "end_turn"}
+    assert watcher.prompt("and now?") == {"stopReason": "end_turn"}
+    assert owner.exit_status() == 0
+    assert watcher.text() == "Begun. \n\nEnded.Done."
+    assert watcher.close() == 0
 
 
 def test_an_idle_owner_ends_at_once_and_its_session_goes_on_elsewhere(editors):

@@ -577,6 +577,78 @@ def test_a_session_that_its_owner_lets_go_of_goes_on_elsewhere_while_others_stay
     played(talk, tmp_path)
 
 
+REFUSALS = {
+    "before it lets go": {"details": "ending", "crow": "being released"},
+    "when it has let go": RELEASED,
+}
+
+
+@pytest.mark.parametrize("moment", REFUSALS)
+def test_what_an_ending_owner_did_not_begin_goes_to_the_next_one(tmp_path, moment):
+    """A prompt and its cancel, in their order, however the owner says that it takes nothing more."""
+
+    async def talk(stage: Stage) -> None:
+        owner, next_owner = stage.owner("a"), stage.owner("b")
+        refusal = RpcError(-32600, "Another one goes on with the session.", REFUSALS[moment])
+        answer = asyncio.get_running_loop().create_future()
+        owner.answers["session/prompt"] = lambda *_: answer
+        await stage.attached(owner)
+        stage.where = [next_owner]
+        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
+        stage.editor.send(method="session/cancel", params={"sessionId": "s"})
+        await owner.heard("session/cancel")
+        answer.set_exception(refusal)
+        if moment == "before it lets go":
+            while owner.connections[0]._pending:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0)
+            stage.editor.call("q", "session/set_mode", sessionId="s", modeId="plan")
+            owner.connections[0].notify("_crow/released", {"sessionId": "s"})
+            assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
+            assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
+        else:
+            assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
+        assert await next_owner.heard("session/cancel") == {"sessionId": "s"}
+        sent = [(method, params.get("prompt")) for method, params in next_owner.received]
+        assert sent[2:4] == [("session/prompt", ["hello"]), ("session/cancel", None)]
+
+    played(talk, tmp_path)
+
+
+def test_what_an_ended_owner_never_read_goes_to_the_next_one(tmp_path):
+    """It had let go of the session and was gone before it could even refuse."""
+
+    async def talk(stage: Stage) -> None:
+        owner, next_owner = stage.owner("a"), stage.owner("b")
+        owner.answers["session/prompt"] = lambda *_: asyncio.get_running_loop().create_future()
+        await stage.attached(owner)
+        stage.where = [next_owner]
+        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
+        await owner.heard("session/prompt")
+        owner.connections[0].notify("_crow/released", {"sessionId": "s"})
+        await next_owner.heard("session/resume")
+        await owner.die()
+        assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
+        assert (await next_owner.heard("session/prompt"))["prompt"] == ["hello"]
+
+    played(talk, tmp_path)
+
+
+def test_a_prompt_that_was_withdrawn_at_an_ending_owner_is_not_begun_by_the_next_one(tmp_path):
+    async def talk(stage: Stage) -> None:
+        owner = stage.owner("a")
+        await stage.attached(owner)
+        refusal = RpcError(-32600, "Another one goes on with the session.", {"crow": "being released"})
+        answer = asyncio.get_running_loop().create_future()
+        owner.answers["session/prompt"] = lambda *_: answer
+        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
+        await owner.heard("session/prompt")
+        answer.set_exception(refusal)
+        stage.editor.send(method="$/cancel_request", params={"requestId": "p"})
+        assert (await stage.editor.answer_to("p"))["error"]["code"] == -32800
+
+    played(talk, tmp_path)
+
+
 def test_a_client_that_wants_to_know_states_is_told_them(tmp_path, monkeypatch):
     monkeypatch.setitem(HELLO, "_meta", {"crow": {"state": True}})
 

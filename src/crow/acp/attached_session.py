@@ -127,3 +127,8 @@ def seen_in(response: Response) -> Seen:
 def is_released(response: Response) -> bool:
     """Whether an owner says that a session no longer lives there."""
     return response.error is not None and response.error.data == jsonrpc.RELEASED
+
+
+def is_being_released(response: Response) -> bool:
+    """Whether an owner begins nothing more in a session, and says that it will let go of it."""
+    return response.error is not None and jsonrpc.is_being_released(response.error.data)

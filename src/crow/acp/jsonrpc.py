@@ -5,6 +5,7 @@ Ids are kept as the raw bytes that the peer sent, so that they are echoed to the
 """
 
 import enum
+import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -234,6 +235,19 @@ def released(session_id: str) -> RpcError:
 
 
 RELEASED = {"crow": "released"}
+
+
+def being_released() -> RpcError:
+    """The process is to end. It lets go of the session as soon as what runs in it has ended."""
+    said = f"This Crow (process {os.getpid()}) is ending. Another one goes on with the session: send it again."
+    return RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said, "crow": BEING_RELEASED})
+
+
+BEING_RELEASED = "being released"
+
+
+def is_being_released(data: object) -> bool:
+    return isinstance(data, dict) and cast("dict[object, object]", data).get("crow") == BEING_RELEASED
 
 
 def being_loaded() -> RpcError:

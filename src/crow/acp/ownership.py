@@ -14,7 +14,7 @@ from typing import Protocol
 
 from crow.acp import wire
 from crow.acp.connection import Connection
-from crow.acp.jsonrpc import ErrorCode, RpcError
+from crow.acp.jsonrpc import being_released
 from crow.errors import CrowError
 from crow.session.session import Session
 from crow.store.base import SessionStore
@@ -117,8 +117,7 @@ class Ownership:
 
     def check_accepts_turns(self) -> None:
         if self._is_ending:
-            said = f"This Crow (process {os.getpid()}) is ending. Another one goes on with the session: send it again."
-            raise RpcError(ErrorCode.INVALID_REQUEST, said, {"details": said})
+            raise being_released()
 
     async def hand_over(self) -> None:
         """Finishes the turns that run, and begins none. Each session is let go of when it is idle, and whoever watches

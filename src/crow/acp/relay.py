@@ -12,7 +12,7 @@ If an owner ends, whoever was attached goes on: one of them becomes the owner, t
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from crow.acp import jsonrpc, wire
 from crow.acp.attached_session import (
     AttachedSession,
     call_in,
+    is_being_released,
     is_released,
     seen_in,
     session_in,
@@ -48,11 +49,19 @@ class _Released(Exception):
     """The session no longer lives in that process."""
 
 
-class _Asked(NamedTuple):
-    """A request of the editor's that an owner has not answered yet: its id there."""
+class _Asked:
+    """A request of the editor's that an owner has not answered yet."""
 
-    link: OwnerLink
-    key: bytes
+    def __init__(self, session: AttachedSession, request: Request, link: OwnerLink) -> None:
+        self.session = session
+        self.request = request
+        self.link = link
+        self.key = b""
+        """Its id at the owner."""
+        self.cancels: list[Notification] = []
+        """The editor's cancels that came after it: they go with it, should it have to be sent once more."""
+        self.is_released = False
+        """The owner has let go of the session since. A turn that it had begun would have been answered before that."""
 
 
 class Relay:
@@ -76,10 +85,12 @@ class Relay:
         self._asked: dict[bytes, _Asked] = {}
         """By the editor's ids."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         editor.divert = self._divert
 
     async def close(self) -> None:
         """Leaves every session."""
+        self._is_closed = True
         self._editor.divert = None
         self._sessions.clear()
         links, self._links = list(self._links.values()), {}
@@ -209,18 +220,22 @@ class Relay:
 
     def _pass(self, session: AttachedSession, message: Request | Notification) -> None:
         link = session.link
-        if link is None:
+        if link is None or session.waiting:
             self._wait(session, message)
         elif isinstance(message, Notification):
+            self._note_cancel(session, message)
             link.send(jsonrpc.write_notification(message.method, message.params))
         elif link.unsent > FLOOD:
             self._refuse(message, silent(link.there))
         else:
-            # Of a prompt only the id is kept: it may be large, and a turn long.
-            kept = message if message.method in _OPENS else message._replace(params=jsonrpc.ABSENT)
-            key = link.pass_on(message.method, message.params, lambda response: self._answer(session, kept, response))
-            if session.link is link:  # it may have ended with this very message
-                self._asked[message.id] = _Asked(link, key)
+            asked = self._asked[message.id] = _Asked(session, message, link)
+            asked.key = link.pass_on(message.method, message.params, lambda response: self._answer(asked, response))
+
+    def _note_cancel(self, session: AttachedSession, notification: Notification) -> None:
+        if notification.method == "session/cancel":
+            for asked in self._asked.values():
+                if asked.session is session:
+                    asked.cancels.append(notification)
 
     def _wait(self, session: AttachedSession, message: Request | Notification) -> None:
         if len(session.waiting) < MOST_WAITING:
@@ -228,22 +243,39 @@ class Relay:
         elif isinstance(message, Request):
             self._refuse(message, jsonrpc.being_loaded())
 
-    def _answer(self, session: AttachedSession, request: Request, response: Response | None) -> None:
-        asked = self._asked.pop(request.id, None)
-        if response is None:
+    def _answer(self, asked: _Asked, response: Response | None) -> None:
+        session, request = asked.session, asked.request
+        if self._asked.get(request.id) is asked:
+            del self._asked[request.id]
+        if response is None and (self._is_closed or not asked.is_released):
             session.cut_off.append(request)
+            return
+        if response is None or is_released(response) or is_being_released(response):
+            self._send_again(asked, is_released=response is not None and is_released(response))
             return
         if response.error is None:
             self._note(session, request, response)
         self._editor.send(jsonrpc.write_response(request.id, response))
-        if asked is not None and session.link is None:
+        if session.link is None:
             self._run(self._close_if_unused(asked.link))
+
+    def _send_again(self, asked: _Asked, *, is_released: bool) -> None:
+        """Keeps for the next owner what the one that lets go of the session has not begun."""
+        session = asked.session
+        if is_released:
+            self._release(asked.link, session.id)
+        for message in (asked.request, *asked.cancels):
+            if session.link is asked.link and message.method != "$/cancel_request":
+                self._wait(session, message)  # until the owner says that it has let go
+            elif not self._divert(message):
+                self._editor.serve(message)
 
     def _note(self, session: AttachedSession, request: Request, response: Response) -> None:
         """What a request that was answered means for where sessions live."""
         match request.method:
             case "session/close" | "session/delete":
                 self._drop(session)
+                self._serve_here(session)
             case "session/load" | "session/resume":
                 session.params = bytes(request.params)
                 session.seen = seen_in(response)
@@ -262,6 +294,7 @@ class Relay:
             return False
         asked = self._asked.get(id)
         if asked is not None:
+            asked.cancels.append(notification)
             asked.link.notify("$/cancel_request", {"requestId": int(asked.key)})
             return True
         for session in self._sessions.values():
@@ -299,7 +332,7 @@ class Relay:
             if self._editor_takes_state:
                 self._editor.send(jsonrpc.write_notification(message.method, message.params))
         elif message.method == "_crow/released":
-            self._release(link, session_in(message.params))
+            self._let_go(link, session_in(message.params))
         else:
             self._editor.send(jsonrpc.write_notification(message.method, message.params))
 
@@ -326,6 +359,13 @@ class Relay:
         for session in list(self._sessions.values()):
             if session.link is link:
                 self._release(link, session.id)
+
+    def _let_go(self, link: OwnerLink, session_id: str) -> None:
+        """The owner says that it has let go of the session."""
+        for asked in self._asked.values():
+            if asked.link is link and asked.session.id == session_id:
+                asked.is_released = True
+        self._release(link, session_id)
 
     def _release(self, link: OwnerLink, session_id: str) -> None:
         """The session no longer lives where it did. One that is being opened is claimed by whoever opens it."""
@@ -421,7 +461,3 @@ class Relay:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-_OPENS = ("session/load", "session/resume", "session/fork")
-"""The requests whose parameters are needed again."""

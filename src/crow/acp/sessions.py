@@ -88,6 +88,8 @@ class Sessions:
         if session_id in self._loading.values():
             raise being_loaded()
         seat = self._seat(session_id)
+        if seat is None and self._is_relay and self._host.find(session_id) is None:
+            raise released(session_id)
         if seat is None:
             raise unknown_session(session_id)
         return seat
@@ -228,10 +230,11 @@ class Sessions:
 
     def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
         seat = self._find(request.session_id)
-        self._host.ownership.check_accepts_turns()
         sent = _sent_by(request)
         seat.face.known.columns = wire.columns_in(request.meta)
         with errors_as_answers():
+            seat.session.check_accepts_turn(seat.face)
+            self._host.ownership.check_accepts_turns()
             turn = seat.session.start_turn(sent, seat.face)
         pending.on_cancel = turn.cancel
         return self._outcome(seat.session, turn)

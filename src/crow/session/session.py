@@ -276,9 +276,7 @@ class Session:
 
         A turn that is being cancelled is waited for: the person has already moved on to the next prompt.
         """
-        before = self._turn if self._turn is not None and not self._turn.over else None
-        if before is not None and not before.cancelling:
-            raise TurnRunning(self._is_running(before, face), remedy="Wait for its end, or cancel it first.")
+        before = self.check_accepts_turn(face)
         self._turns += 1
         turn_id = f"t{self._turns}"
         begun_at = self.faces.prompted(face, turn_id)
@@ -287,6 +285,13 @@ class Session:
         )
         self._turn.start(before, self.faces.turn_ended)
         return self._turn
+
+    def check_accepts_turn(self, face: Face | None) -> RunningTurn | None:
+        """The turn that a new one has to wait for, if there is one. TurnRunning if a turn runs that nobody cancels."""
+        before = self._turn if self._turn is not None and not self._turn.over else None
+        if before is not None and not before.cancelling:
+            raise TurnRunning(self._is_running(before, face), remedy="Wait for its end, or cancel it first.")
+        return before
 
     def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
         elsewhere = turn.begun_at if face is not None and turn.begun_at != face.name else ""
