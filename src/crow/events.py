@@ -414,6 +414,10 @@ class StateChanged(_Event, frozen=True, tag="state_changed"):
     by: str = ""
     """The name of the face at which that turn was begun."""
     faces: tuple[str, ...] = ()
+    ended: "TurnEnded | None" = None
+    """How a turn ended, if that is the change."""
+    left_open: str = ""
+    """What that turn ended with, if it is for the person to go on."""
 
 
 class StillWaiting(_Event, frozen=True, tag="still_waiting"):

@@ -258,6 +258,7 @@ def test_the_state_of_a_session_is_told_to_clients_that_know_it(editors):
         "by": "owner",
         "faces": ["owner", "watcher"],
     }
+    assert states()[-1]["ended"] == {"turn": "t1", "stopReason": "end_turn"}
     watcher.close()
     owner.close()
 

@@ -680,8 +680,10 @@ def test_what_a_turn_did_not_take_in_waits(tmp_path: Path, failed: bool) -> None
 # --- other clients
 
 
-def state(agent: Puppet, word: str, by: str = "", faces: tuple[str, ...] = ("crow-chat", "Zed")) -> None:
-    agent.notify("_crow/state", {"sessionId": "s1", "state": word, "by": by, "faces": list(faces)})
+def state(
+    agent: Puppet, word: str, by: str = "", faces: tuple[str, ...] = ("crow-chat", "Zed"), **more: object
+) -> None:
+    agent.notify("_crow/state", {"sessionId": "s1", "state": word, "by": by, "faces": list(faces), **more})
 
 
 def test_another_clients_turn_is_shown(tmp_path: Path) -> None:
@@ -704,6 +706,44 @@ def test_another_clients_turn_is_shown(tmp_path: Path) -> None:
         window.wait_until(lambda: "Zed is at work" not in window.text)
 
 
+@pytest.mark.parametrize(
+    ("ended", "shown", "goes_on"),
+    [
+        ({"stopReason": "end_turn"}, "✓ done", True),
+        ({"stopReason": "end_turn", "leftOpen": "question"}, "✓ waiting for your answer", False),
+        ({"stopReason": "cancelled"}, "■ cancelled", False),
+        ({"error": "The provider hung up."}, "✗ The provider hung up.", False),
+    ],
+)
+def test_the_end_of_another_clients_turn_is_shown(
+    tmp_path: Path, ended: dict[str, str], shown: str, goes_on: bool
+) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        state(agent, "running", by="Zed")
+        window.wait_until("Zed is at work · ask")
+        window.type("later")
+        window.press("enter")
+        window.wait_until("queued: later")
+        state(agent, "idle", ended={"turn": "t1", **ended})
+        window.wait_until(shown)
+        if goes_on:
+            assert agent.expect("session/prompt")["params"]["prompt"][0]["text"] == "later"
+        else:
+            window.wait_until("Enter: send it now")
+            assert "queued: later" in window.text
+
+
+def test_a_watcher_that_stops_a_turn_sees_its_end(tmp_path: Path) -> None:
+    play(tmp_path, run_command("sleep 3600"), HELLO)
+    with chat(tmp_path, "--mode", "auto", "wait for it", status="auto · play/it") as first:
+        first.wait_until(" sleep 3600")
+        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+            second.wait_until(" sleep 3600")
+            second.press("escape")
+            for window in (second, first):
+                window.wait_until("■ cancelled")
+
+
 def test_two_terminals_share_one_session(tmp_path: Path) -> None:
     project = play(tmp_path, edit("nest.py", "twigs", "feathers"), DONE, HELLO)
     (project / "nest.py").write_text("twigs\n")
@@ -714,7 +754,7 @@ def test_two_terminals_share_one_session(tmp_path: Path) -> None:
             assert "▸ soften it\n" in second.text
             assert "  + feathers\n" in second.text
             second.press("y")
-            second.wait_until("All right.")
+            second.wait_until("All right.\n\n✓ done")
             second.wait_for_rows("", INPUT, STATUS)
             first.wait_until("  → answered elsewhere\n\ni Allowed in crow-chat (2): Edit nest.py\n")
             first.wait_until("✓ done")

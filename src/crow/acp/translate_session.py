@@ -102,6 +102,16 @@ def state(session_id: str, event: events.StateChanged) -> wire.StateNotification
         turn=event.turn_id or None,
         by=event.by or None,
         faces=list(event.faces),
+        ended=_turn_end(event.ended, event.left_open) if event.ended is not None else None,
+    )
+
+
+def _turn_end(ended: events.TurnEnded, left_open: str) -> wire.TurnEnd:
+    return wire.TurnEnd(
+        turn=ended.turn_id,
+        stop_reason=ended.stop_reason.value if ended.stop_reason is not None else None,
+        error=ended.error or None,
+        left_open=left_open or None,
     )
 
 

@@ -699,6 +699,16 @@ Update = (
 )
 
 
+class TurnEnd(Wire, frozen=True):
+    """How a turn ended: a stop reason or an error."""
+
+    turn: str
+    stop_reason: str | None = None
+    error: str | None = None
+    left_open: str | None = None
+    """As in PromptFacts."""
+
+
 class StateNotification(Wire, frozen=True):
     """`_crow/state`, for clients that know it: what a session is doing, and who watches. See docs/faces.md."""
 
@@ -708,6 +718,8 @@ class StateNotification(Wire, frozen=True):
     by: str | None = None
     """The name of the client in which the turn was begun."""
     faces: list[str] | None = None
+    ended: TurnEnd | None = None
+    """How a turn ended, if that is the news: no other message tells it to those who did not begin it."""
 
 
 class SessionNotification(Wire, frozen=True):

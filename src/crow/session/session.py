@@ -85,9 +85,20 @@ class RunningTurn:
         self._unacknowledged: set[asyncio.Future[None]] = set()
         """One for each message that was accepted and whose sender does not know it yet."""
 
-    def start(self, after: "RunningTurn | None", when_over: Callable[[], None] = lambda: None) -> None:
+    def start(
+        self, after: "RunningTurn | None", when_over: Callable[[TurnEnded | None], None] = lambda _: None
+    ) -> None:
+        """`when_over` is told how the turn ended; None if nobody knows."""
         self._task = asyncio.get_running_loop().create_task(self._run(after))
-        self._task.add_done_callback(lambda _: when_over())
+        self._task.add_done_callback(lambda task: when_over(self._end_of(task)))
+
+    def _end_of(self, task: "asyncio.Task[StopReason]") -> TurnEnded | None:
+        if task.cancelled():
+            return None
+        if (error := task.exception()) is None:
+            return TurnEnded(self._id, task.result())
+        known = isinstance(error, CrowError)
+        return TurnEnded(self._id, None, str(error) if known else f"an unforeseen {type(error).__name__}")
 
     def cancel(self) -> None:
         if not self.cancelling and self._work is not None:
@@ -283,8 +294,12 @@ class Session:
         self._turn = RunningTurn(
             turn_id, self._journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at
         )
-        self._turn.start(before, self.faces.turn_ended)
+        self._turn.start(before, self._turn_ended)
         return self._turn
+
+    def _turn_ended(self, ended: TurnEnded | None) -> None:
+        is_cancelled = ended is not None and ended.stop_reason is StopReason.CANCELLED
+        self.faces.turn_ended(ended, "" if is_cancelled else self.left_open)
 
     def check_accepts_turn(self, face: Face | None) -> RunningTurn | None:
         """The turn that a new one has to wait for, if there is one. TurnRunning if a turn runs that nobody cancels."""

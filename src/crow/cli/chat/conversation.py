@@ -14,6 +14,7 @@ from crow.acp.wire import (
     AvailableCommandsUpdate,
     RequestPermissionRequest,
     StateNotification,
+    TurnEnd,
     Update,
 )
 from crow.cli.chat.messages import Message, Outbox, Waiting
@@ -229,19 +230,26 @@ class Conversation(RenderingClient):
         except AgentFailed as error:
             self._failed(message, error)
         else:
-            self.renderer.stop(reason, self._agent.left_open)
-            # What waits was written for a turn that ended well.
-            self.outbox.is_held = reason != "end_turn" or bool(self._agent.left_open)
+            self._show_stop(reason, self._agent.left_open)
             self._put_back(self._agent.left_over)
-            self._view.attention(f"Crow: {reason}" if reason != "end_turn" else "Crow is done.")
+        self._turn = None
         self._end_turn()
 
     def _failed(self, message: Message, error: AgentFailed) -> None:
-        self.outbox.is_held = True
         if error.code in NOT_TAKEN:
             self.outbox.put_first(message)
         self._put_back(error.left_over)
-        self.renderer.fail(str(error))
+        self._show_failure(str(error))
+
+    def _show_stop(self, reason: str, left_open: str) -> None:
+        self.renderer.stop(reason, left_open)
+        # What waits was written for a turn that ended well.
+        self.outbox.is_held = reason != "end_turn" or bool(left_open)
+        self._view.attention(f"Crow: {reason}" if reason != "end_turn" else "Crow is done.")
+
+    def _show_failure(self, message: str) -> None:
+        self.outbox.is_held = True
+        self.renderer.fail(message)
         self._view.attention("Crow has failed.")
 
     def _put_back(self, texts: Sequence[str]) -> None:
@@ -250,7 +258,6 @@ class Conversation(RenderingClient):
             self.outbox.put_first(Message(text))
 
     def _end_turn(self) -> None:
-        self._turn = None
         self._is_stopping = False
         self.outbox.hurry()
         self._send_next()
@@ -311,8 +318,14 @@ class Conversation(RenderingClient):
         if self.status.elsewhere and not was_elsewhere:
             self.renderer.begin_turn()
         elif was_elsewhere and not self.status.elsewhere and not is_ours:
-            self._is_stopping = False
-            self.renderer.close()
-            self.outbox.hurry()
-            self._send_next()
+            self._show_end_elsewhere(state.ended)
+            self._end_turn()
         self._view.changed()
+
+    def _show_end_elsewhere(self, ended: TurnEnd | None) -> None:
+        if ended is not None and ended.stop_reason:
+            self._show_stop(ended.stop_reason, ended.left_open or "")
+        elif ended is not None and ended.error:
+            self._show_failure(ended.error)
+        else:
+            self.renderer.close()

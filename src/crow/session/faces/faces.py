@@ -149,9 +149,9 @@ class Faces:
         self._turn = turn_id, by
         self._tell_state()
 
-    def turn_ended(self) -> None:
+    def turn_ended(self, ended: TurnEnded | None, left_open: str) -> None:
         self._turn = None
-        self._tell_state()
+        self._tell_state(ended, left_open)
 
     def _lead(self) -> Face | None:
         return self._by_prompt[-1] if self._by_prompt else None
@@ -170,10 +170,10 @@ class Faces:
         present = [face for face in self._feeds if face not in self._joining]
         return [face for face in present if face.is_attended] or present
 
-    def _tell_state(self) -> None:
+    def _tell_state(self, ended: TurnEnded | None = None, left_open: str = "") -> None:
         turn_id, by = self._turn or ("", "")
         names = tuple(face.name for face in self._feeds)
-        self._append(StateChanged(self.state, turn_id, by, names))
+        self._append(StateChanged(self.state, turn_id, by, names, ended, left_open))
 
     def _append(self, event: Event) -> None:
         if self._stream is not None:
