@@ -551,6 +551,14 @@ def test_what_was_rejected_is_not_shown_again() -> None:
     assert paper.getvalue().splitlines() == ["? Permission needed: rm x", "  → Reject", "", "✗ rm x · rejected"]
 
 
+def test_a_turn_that_is_joined_names_the_call_that_runs() -> None:
+    renderer, _, paper = live_renderer()
+    renderer.update(ToolCall(tool_call_id="c1", title="Run make", status="in_progress"))
+    renderer.begin_turn()
+    renderer.tick()
+    assert paper.picture()[0][2:] == "Run make"
+
+
 def test_output_grows_below_the_live_line_and_is_replaced() -> None:
     renderer, clock, paper = live_renderer()
     renderer.begin_turn()

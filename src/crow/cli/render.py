@@ -115,7 +115,7 @@ class Renderer:
     def begin_turn(self) -> None:
         self._turn_since = self._clock()
         self._usage = None
-        self.wait("waiting for the model")
+        self._wait_for_the_rest()  # a turn that was joined may have calls that run
 
     def pause(self) -> None:
         """Something is about to be written elsewhere: shows what was held back, and ends the line."""
@@ -271,8 +271,12 @@ class Renderer:
         self._ended_calls.add(call_id)
         if not ok or call.kind != "think" or call.content:  # a plan shows itself
             self._show_end(call, ok=ok)
-        others = list(self._calls.values())
-        self.wait(others[-1].title if others else "waiting for the model")
+        self._wait_for_the_rest()
+
+    def _wait_for_the_rest(self) -> None:
+        """The live line names a call that still runs, if there is one."""
+        running = list(self._calls.values())
+        self.wait(running[-1].title if running else "waiting for the model")
 
     def _show_end(self, call: RunningCall, *, ok: bool) -> None:
         """One line, and below it what the person has not seen yet: why it failed, the change, the last output."""
