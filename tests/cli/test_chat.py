@@ -664,17 +664,22 @@ def test_steering_that_no_turn_takes_becomes_a_prompt(tmp_path: Path, fault: str
 
 @pytest.mark.parametrize("failed", [False, True])
 def test_what_a_turn_did_not_take_in_waits(tmp_path: Path, failed: bool) -> None:
-    with Puppet(tmp_path, STEERING) as agent, talk_to(agent, tmp_path) as window:
+    with Puppet(tmp_path, STEERING, fault=AT_ONCE) as agent, talk_to(agent, tmp_path) as window:
         window.type("first")
         window.press("enter")
         first = agent.expect("session/prompt")
-        left = {"leftOver": [{"messageId": "m7", "text": "faster"}]}
+        window.type("faster")
+        window.press("enter")
+        taken = {"outcome": "injected", "_meta": {"steering": {"messageId": "m7"}}}
+        agent.answer(agent.expect("_session/steering"), taken)
+        left = {"leftOver": [{"messageId": id, "text": "a word"} for id in ("m7", "somebody else's")]}
         if failed:
             agent.refuse(first, -32603, "The provider hung up.", {"details": "It hung up.", "steering": left})
         else:
             agent.answer(first, {"stopReason": "cancelled", "_meta": {"steering": left}})
         window.wait_until("  queued: faster")
         window.wait_until("Enter: send it now")
+        assert "a word" not in window.text
 
 
 # --- other clients
@@ -742,6 +747,30 @@ def test_a_watcher_that_stops_a_turn_sees_its_end(tmp_path: Path) -> None:
             second.press("escape")
             for window in (second, first):
                 window.wait_until("■ cancelled")
+
+
+def test_what_a_watcher_said_into_a_turn_that_is_stopped_waits_at_the_watcher(tmp_path: Path) -> None:
+    (play(tmp_path, run_command("sleep 3600"), HELLO) / "nest.py").touch()
+    with chat(tmp_path, "--mode", "auto", "wait for it", status="auto · play/it") as first:
+        first.wait_until(" sleep 3600")
+        with chat(tmp_path, "--continue", status="crow-chat is at work") as second:
+            for said in ("use tabs", "see @nest.py"):
+                second.type(said)
+                second.press("enter")
+                second.wait_until(f"  goes into this turn: {said}")
+                second.press("enter")
+                second.wait_until(f"▸ {said}\n")
+            second.press("escape")
+            second.wait_for_rows(
+                "  queued: use tabs",
+                "  queued: see @nest.py",
+                INPUT,
+                "Enter: send it now · ↑: take it back",
+                "auto · play/it",
+            )
+            first.wait_until("■ cancelled")
+            first.wait_for_rows("", INPUT, "auto · play/it")
+            assert "queued" not in first.text
 
 
 def test_two_terminals_share_one_session(tmp_path: Path) -> None:

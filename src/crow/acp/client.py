@@ -91,7 +91,7 @@ class AgentFailed(CrowError):
         super().__init__(details if isinstance(details, str) and details else error.message)
         self.code = error.code
         self.left_over = _left_over_in(error.data)
-        """The messages that the failed turn had accepted, and did not take in."""
+        """The ids of messages that the failed turn had accepted, and did not take in."""
 
 
 class Client(Protocol):
@@ -165,7 +165,7 @@ class RemoteAgent:
         self.left_open = ""
         """What the last turn ended with, if it is for the person to go on; see PromptFacts."""
         self.left_over: list[str] = []
-        """The messages that the last turn had accepted, and ended without having taken them in."""
+        """The ids of messages that the last turn had accepted, and ended without having taken them in."""
         self._questions: set[asyncio.Task[str | None]] = set()
         self._client_failure: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         # Parameters are taken as raw JSON: an update of a kind that we do not know yet must not look like an error.
@@ -237,7 +237,7 @@ class RemoteAgent:
             self._record(bytes(result))
         meta = response.meta or PromptMeta()
         self.left_open = meta.crow.left_open
-        self.left_over = _texts_of(meta.steering)
+        self.left_over = ids_of(meta.steering)
         return response.stop_reason
 
     def cancel(self, session_id: str) -> None:
@@ -255,14 +255,17 @@ class RemoteAgent:
         """Whether a message can be put into a turn that runs."""
         return self._capabilities.meta.steering.supported
 
-    async def steer(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> bool:
-        """Puts a message into the running turn. False if there is none: then it is to be sent as a prompt.
+    async def steer(self, session_id: str, text: str, further: Sequence[ContentBlock] = ()) -> str | None:
+        """Puts a message into the running turn, and gives its id, empty where the agent tells none. None if no turn
+        takes it: then it is to be sent as a prompt.
 
         Cancelling the wait takes the message back, if the agent has not answered yet.
         """
         request = PromptRequest(session_id=session_id, prompt=[TextContent(text=text), *further])
         answer = await self._request("_session/steering", request, SteeringResponse)
-        return answer.outcome == "injected"
+        if answer.outcome != "injected":
+            return None
+        return (answer.meta.steering.message_id or "") if answer.meta is not None else ""
 
     async def gone(self) -> AgentGone:
         """Waits until the agent is no longer there, and says what can be said of it."""
@@ -414,13 +417,13 @@ class _FailureData(Wire, frozen=True):
     steering: LeftOver | None = None
 
 
-def _texts_of(left: LeftOver | None) -> list[str]:
-    return [message.text for message in left.left_over] if left is not None else []
+def ids_of(left: LeftOver | None) -> list[str]:
+    return [message.message_id for message in left.left_over] if left is not None else []
 
 
 def _left_over_in(data: object) -> list[str]:
     try:
-        return _texts_of(msgspec.convert(data, _FailureData).steering)
+        return ids_of(msgspec.convert(data, _FailureData).steering)
     except msgspec.ValidationError:
         return []
 

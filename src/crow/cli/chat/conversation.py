@@ -7,11 +7,12 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
-from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, start_agent
+from crow.acp.client import AgentFailed, AgentGone, RemoteAgent, ids_of, start_agent
 from crow.acp.jsonrpc import ErrorCode
 from crow.acp.wire import (
     AvailableCommand,
     AvailableCommandsUpdate,
+    Notice,
     RequestPermissionRequest,
     StateNotification,
     TurnEnd,
@@ -70,6 +71,10 @@ class Conversation(RenderingClient):
         """Whether other clients watch the session, which then goes on when we leave."""
         self._replay: Replay | None = None
         self._mode_change: asyncio.Task[None] | None = None
+        self._said: dict[str, Message] = {}
+        """What we said into the turn that runs, by the ids that the agent gave."""
+        self._left_over: list[str] = []
+        """The ids of what that turn did not take in, whoever said it."""
         self._failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     # --- the session
@@ -210,6 +215,7 @@ class Conversation(RenderingClient):
 
     def _play(self, message: Message) -> None:
         self.has_happened = True
+        self._left_over.clear()
         self._turn = self._start(self._prompt(message))
         self._view.changed()
 
@@ -230,15 +236,15 @@ class Conversation(RenderingClient):
         except AgentFailed as error:
             self._failed(message, error)
         else:
+            self._left_over += self._agent.left_over
             self._show_stop(reason, self._agent.left_open)
-            self._put_back(self._agent.left_over)
         self._turn = None
         self._end_turn()
 
     def _failed(self, message: Message, error: AgentFailed) -> None:
         if error.code in NOT_TAKEN:
             self.outbox.put_first(message)
-        self._put_back(error.left_over)
+        self._left_over += error.left_over
         self._show_failure(str(error))
 
     def _show_stop(self, reason: str, left_open: str) -> None:
@@ -252,12 +258,16 @@ class Conversation(RenderingClient):
         self.renderer.fail(message)
         self._view.attention("Crow has failed.")
 
-    def _put_back(self, texts: Sequence[str]) -> None:
-        """What a turn had accepted, and did not take in, waits again."""
-        for text in reversed(texts):
-            self.outbox.put_first(Message(text))
+    def _put_back(self) -> None:
+        """What we said into a turn that did not take it in waits again. What others said there is theirs to send."""
+        ours = [self._said.pop(id) for id in self._left_over if id in self._said]
+        for message in reversed(ours):
+            self.outbox.put_first(message)
+            self.outbox.is_held = True
 
     def _end_turn(self) -> None:
+        self._put_back()
+        self._said.clear()
         self._is_stopping = False
         self.outbox.hurry()
         self._send_next()
@@ -272,14 +282,17 @@ class Conversation(RenderingClient):
                 await entry.is_due.wait()
         try:
             further = message.attachments(self._opening.cwd)
-            is_taken = await self._agent.steer(self.session, message.text, further)
+            taken_as = await self._agent.steer(self.session, message.text, further)
         except AgentGone:
             return  # `run` says it
         except AgentFailed as error:
             self.renderer.mark("!", str(error), WARNING)
-            is_taken = False
-        if is_taken and self.outbox.remove(entry):
+            taken_as = None
+        if taken_as is not None and self.outbox.remove(entry):
             self.renderer.prompt(message.shown)
+            self._said[taken_as] = message
+            if not self.is_running:  # another client's turn, whose end was told before this
+                self._put_back()
         entry.steering = None  # else it waits like any other
         self._send_next()
         self._view.changed()
@@ -291,6 +304,8 @@ class Conversation(RenderingClient):
             self.commands = update.available_commands
             self._view.changed()
         self.status.take(update)
+        if isinstance(update, Notice) and update.meta is not None:
+            self._left_over += ids_of(update.meta.steering)
         if self._replay is not None:
             self._replay.take(update)
         else:
@@ -316,6 +331,7 @@ class Conversation(RenderingClient):
             f"{one_line(state.by or '') or 'another client'} is at work" if runs and not is_ours else ""
         )
         if self.status.elsewhere and not was_elsewhere:
+            self._left_over.clear()
             self.renderer.begin_turn()
         elif was_elsewhere and not self.status.elsewhere and not is_ours:
             self._show_end_elsewhere(state.ended)
