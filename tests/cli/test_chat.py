@@ -581,6 +581,26 @@ def test_enter_steers_the_running_turn_and_tab_queues(tmp_path: Path) -> None:
         window.wait_until("  queued: afterwards")
 
 
+def test_a_command_does_not_go_into_the_running_turn(tmp_path: Path) -> None:
+    with Puppet(tmp_path, STEERING, fault=AT_ONCE) as agent, talk_to(agent, tmp_path) as window:
+        agent.update(
+            sessionUpdate="available_commands_update",
+            availableCommands=[{"name": "context", "description": "How full"}],
+        )
+        window.type("first")
+        window.press("enter")
+        first = agent.expect("session/prompt")
+        window.type("/contexts is no command")
+        window.wait_until("Enter: into this turn · Tab: after it")
+        window.press("ctrl-u")
+        window.type("/context ")
+        window.wait_until("Enter, Tab: after this turn")
+        window.press("enter")
+        window.wait_until("  queued: /context")
+        agent.answer(first, {"stopReason": "end_turn"})
+        assert agent.next()["params"]["prompt"][0]["text"].strip() == "/context"
+
+
 def test_the_model_gets_what_was_said_into_its_turn(tmp_path: Path) -> None:
     project = play(tmp_path, run_command("until test -e go; do sleep 0.05; done"), HELLO)
     sent = recording(tmp_path)

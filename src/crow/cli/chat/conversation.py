@@ -150,14 +150,18 @@ class Conversation(RenderingClient):
     def is_stopping(self) -> bool:
         return self._is_stopping
 
-    @property
-    def can_steer(self) -> bool:
-        """Whether a message would be put into the running turn."""
-        return self.is_running and self._agent is not None and self._agent.can_steer and not self._is_stopping
+    def steers(self, text: str) -> bool:
+        """Whether a message would be put into the running turn. A command would be no more than words there."""
+        can_steer = self._agent is not None and self._agent.can_steer and not self._is_stopping
+        return self.is_running and can_steer and not self._is_command(text)
+
+    def _is_command(self, text: str) -> bool:
+        name = text.split(maxsplit=1)[0].removeprefix("/") if text.startswith("/") else ""
+        return any(command.name == name for command in self.commands)
 
     def submit(self, message: Message) -> None:
         """Sends a message now: as a prompt, or into the turn that runs; where neither can be, it is queued."""
-        if self.can_steer:
+        if self.steers(message.text):
             entry = self.outbox.add(message)
             entry.steering = self._start(self._steer(entry))
         elif self.is_ready and not self.is_running:

@@ -182,7 +182,8 @@ class ChatKeys:
         if self._questions.choices:
             return "a moment: you were typing"
         if conversation.is_running and self._buffer.text.strip():
-            return "Enter: into this turn · Tab: after it" if conversation.can_steer else "Enter, Tab: after this turn"
+            is_steering = conversation.steers(self._buffer.text)
+            return "Enter: into this turn · Tab: after it" if is_steering else "Enter, Tab: after this turn"
         if conversation.outbox.waiting and not self._buffer.text:
             can_hurry = conversation.outbox.is_held or conversation.outbox.is_steering
             return f"{'Enter: send it now · ' if can_hurry else ''}↑: take it back"

@@ -100,7 +100,7 @@ class PlainChat:
         self.changed()
 
     def _send(self, text: str) -> None:
-        is_steering = self._conversation.can_steer
+        is_steering = self._conversation.steers(text)
         if self._conversation.is_running:
             self._renderer.mark("i", "This goes into the turn." if is_steering else "This is sent after the turn.")
         self._conversation.submit(Message(text, self._attached))
