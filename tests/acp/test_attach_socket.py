@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.owner_link import _connected
 from crow.acp.ownership import Greeting
+from crow.cli import doctor
+from crow.cli.doctor import check_attaching
 from crow.store import owners as owners_module
 from crow.store.owners import LONGEST_PATH, Owner, socket_of, socket_path, sweep
 from crow.timeouts import timeout
@@ -340,19 +343,21 @@ def test_a_runtime_folder_that_others_can_enter_or_that_is_too_long_is_not_used(
         monkeypatch.setenv(
             "XDG_RUNTIME_DIR", runtime and (runtime if runtime == "relative" else str(tmp_path / runtime))
         )
-        path = socket_path("1-token")
+        path = socket_path("1-token", str(tmp_path))
         assert os.path.dirname(path) == shared, runtime
         assert len(os.fsencode(path)) <= LONGEST_PATH
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "private"))
-    assert socket_path("1-t") == str(tmp_path / "private/crow/1-t")
+    assert socket_path("1-t", "/nowhere") == str(tmp_path / "private/crow/1-t")
     assert stat.S_IMODE((tmp_path / "private" / "crow").stat().st_mode) == 0o700
     assert not os.path.lexists("relative")
 
 
 @pytest.mark.parametrize("planted", ["a link", "a file", "open to all", "another user's"])
 def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch, planted):
+    """Others could lead us astray there, and could keep everybody out by making it first: the home is used instead."""
     folder = tmp_path / "shared"
-    monkeypatch.setattr(owners_module, "shared_folder", lambda: str(folder))
+    for module in (owners_module, doctor):
+        monkeypatch.setattr(module, "shared_folder", lambda: str(folder))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     match planted:
         case "a link":
@@ -368,7 +373,16 @@ def test_a_shared_folder_that_is_not_ours_alone_is_refused(tmp_path, monkeypatch
                 pytest.skip("only root can give a folder away")
             folder.mkdir(mode=0o700)
             os.chown(folder, 65534, 65534)
-    assert socket_path("1-token") == ""
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:
+        assert socket_path("1-token", home) == f"{home}/sockets/1-token"
+        assert stat.S_IMODE(os.stat(f"{home}/sockets").st_mode) == 0o700
+        assert list(check_attaching(home)) == []
+    too_long = tmp_path / ("x" * 100)
+    too_long.mkdir()
+    assert socket_path("1-token", str(too_long)) == ""
+    (check,) = check_attaching(str(too_long))
+    assert check.outcome == "warn"
+    assert str(folder) in check.text
 
 
 # --- how others find it, and what a crash leaves
@@ -402,7 +416,7 @@ def test_the_socket_of_a_process_that_was_killed_is_swept_and_nothing_else_is(tm
     owners, sockets = tmp_path / "owners", tmp_path / "sockets"
     owners.mkdir()
     sockets.mkdir()
-    monkeypatch.setattr(owners_module, "socket_path", lambda token: str(sockets / token))
+    monkeypatch.setattr(owners_module, "socket_path", lambda token, _: str(sockets / token))
     living = Owner(str(owners), attachable=True)
     with contextlib.ExitStack() as stack:
         for name in ("1-dead", "another", living.token):

@@ -28,6 +28,7 @@ from crow.messages import SERVER_TOOL
 from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
+from crow.store.owners import can_be_attached_to, shared_folder
 from crow.timeouts import timeout
 from crow.web.allowed_hosts import AllowedHosts, proxy_variable
 from crow.web.search import SearchService, choose
@@ -60,7 +61,8 @@ def main(arguments: argparse.Namespace) -> int:
         if all(check.text != error.message for check in checks):  # else it is a variable, and told already
             checks.append(failed(error.message, error.remedy or MEND))
     can_look = all(check.outcome != "failed" for check in own_folder)
-    checks += [*(check_store(place) if can_look else ()), *check_programs(), *(check_log(place) if can_look else ())]
+    checks += [*check_store(place), *check_attaching(place)] if can_look else []
+    checks += [*check_programs(), *(check_log(place) if can_look else ())]
     return _report(checks)
 
 
@@ -240,6 +242,15 @@ def check_store(place: str) -> Iterable[Check]:
         yield _look_at(path)
     except StorageFailed as error:
         yield failed(error.message, error.remedy)
+
+
+def check_attaching(place: str) -> Iterable[Check]:
+    """Tells only of what is wrong."""
+    if os.path.isdir(place) and not can_be_attached_to(place):
+        yield warn(
+            f"no other program can join your sessions: {shared_folder()} is not yours alone",
+            f"Have it removed, or set XDG_RUNTIME_DIR to a folder of yours with mode 700: {place} is too long a path.",
+        )
 
 
 def _look_at(path: str) -> Check:

@@ -43,7 +43,7 @@ class Owner:
         self.token, self._descriptor = _new_lock(folder)
         if stoppable:
             os.write(self._descriptor, _machine() + b"\n")
-        self.socket = socket_path(self.token) if attachable else ""
+        self.socket = socket_path(self.token, os.path.dirname(folder)) if attachable else ""
         """Where this process can be attached to; empty if it cannot, or there is no place for a socket."""
         if self.socket:
             os.write(self._descriptor, _socket_line(self.socket))
@@ -196,18 +196,29 @@ LONGEST_PATH = 107
 """Bytes that the path of a unix socket may have."""
 
 
-def socket_path(token: str) -> str:
+SOCKETS_NAME = "sockets"
+"""The folder of sockets below Crow's home: the last choice, as a home's path may be too long."""
+
+
+def socket_path(token: str, home: str) -> str:
     """The path for an owner's socket, in a folder that only this user can enter; empty if there is no such folder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     folders = [os.path.join(runtime, "crow")] if os.path.isabs(runtime) and _is_private(runtime) else []
-    for folder in (*folders, shared_folder()):
+    for folder in (*folders, shared_folder(), os.path.join(home, SOCKETS_NAME)):
         path = os.path.join(folder, token)
+        if len(os.fsencode(path)) > LONGEST_PATH:
+            continue
         with contextlib.suppress(OSError):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
-            if _is_private(folder) and len(os.fsencode(path)) <= LONGEST_PATH:
+            if _is_private(folder):
                 return path
     return ""
+
+
+def can_be_attached_to(home: str) -> bool:
+    """Whether there is a place for the sockets of owners with that home."""
+    return bool(socket_path(f"{os.getpid()}-{bytes(8).hex()}", home))
 
 
 def shared_folder() -> str:
