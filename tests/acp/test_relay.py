@@ -201,9 +201,10 @@ class Stage:
             raise found
         return {"claimed": found}
 
-    async def _take_over(self, params: bytes, seen: Seen) -> None:
+    async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:
         self.taken_over.append((json.loads(params), seen))
         await self._claim()
+        return [wire.LeftOverMessage(**message) for message in LEFT_OVER]
 
     async def attached(self, owner: Owner) -> None:
         """The editor has the session "s" of that owner."""
@@ -504,6 +505,9 @@ def test_an_older_relay_says_so(tmp_path, monkeypatch):
 
 # --- the end of an owner
 
+LEFT_OVER = [{"message_id": "t1-s1", "text": "Use tabs."}]
+"""What a turn had not taken in when its owner ended."""
+
 
 async def ended(owner: Owner, stage: Stage, *, prompt: Any) -> Json:
     """What the editor's running prompt was answered, when the owner had ended."""
@@ -522,6 +526,7 @@ def test_a_session_goes_on_here_when_its_owner_has_ended(tmp_path):
         error = await ended(owner, stage, prompt="p")
         assert "cut off" in error["message"]
         assert "process 1" in error["message"]
+        assert error["data"]["steering"] == {"leftOver": [{"messageId": "t1-s1", "text": "Use tabs."}]}
         assert stage.taken_over == [({"sessionId": "s", "cwd": "/p"}, Seen("", ended=True))] * 3
         stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
         assert (await stage.editor.answer_to(2))["error"]["code"] == -32601, "it is served here now"
@@ -540,12 +545,16 @@ def test_a_session_goes_on_at_whoever_was_first(tmp_path):
         stage.editor.call("p", "session/prompt", sessionId="s", prompt=[])
         owner.connections[0].notify("_crow/state", {"sessionId": "s", "state": "running", "turn": "t4"})
         stage.where = [next_owner]
+        left = [{"messageId": "t4-s1", "text": "Use blanks."}]
+        next_owner.answers["session/resume"] = lambda *_: {"_meta": {"crow": {"turn": "t4", "leftOver": left}}}
         await owner.heard("session/prompt")
         await owner.die()
         withdrawn = await stage.editor.next()
         assert (withdrawn["method"], withdrawn["params"]) == ("$/cancel_request", {"requestId": asked["id"]})
         stage.editor.call("q", "session/set_mode", sessionId="s", modeId="plan")
-        assert "cut off" in (await stage.editor.answer_to("p"))["error"]["message"]
+        error = (await stage.editor.answer_to("p"))["error"]
+        assert "cut off" in error["message"]
+        assert error["data"]["steering"] == {"leftOver": left}
         assert (await stage.editor.answer_to("q"))["result"] == {"from": next_owner.token}
         resumed = await next_owner.heard("session/resume")
         assert resumed == {"sessionId": "s", "cwd": "/p", "_meta": {"crow": {"seen": {"turn": "t4", "ended": False}}}}

@@ -679,6 +679,23 @@ def test_killed_while_others_watch_they_are_told_what_is_left_over(tmp_path, ope
     assert counts(other)[-1] == 0
 
 
+def test_killed_while_others_watch_their_prompt_is_answered_with_what_is_left_over(tmp_path, open_editor):
+    victim = Editor(tmp_path / "killed", script=reply(WAITING, when="write it") + DONE, environment=AUTO)
+    try:
+        session = victim.new_session()
+        watchers = [open_editor(folder=victim.folder, capabilities=NOTICES) for _ in range(2)]
+        for watcher in watchers:
+            watcher.load_session(session)
+        prompt = watchers[0].start_prompt("write it")
+        victim.wait_until(
+            lambda: any(call["status"] == "in_progress" for call in victim.tool_calls().values()), "it runs"
+        )
+        id = injected(watchers[1].steer(TEXT))
+    finally:
+        victim.kill()
+    assert prompt.error().data["steering"] == {"leftOver": [{"messageId": id, "text": TEXT}]}
+
+
 def test_killed_after_the_model_got_it_it_is_in_the_history(killed):
     def taken(crow: Editor) -> None:
         go(crow)

@@ -35,6 +35,8 @@ class AttachedSession:
         """What came while it was being attached."""
         self.cut_off: list[Request] = []
         """What its owner was asked and had not answered when it ended."""
+        self.left_over: list[wire.LeftOverMessage] = []
+        """What the turn did not take in that was cut off by that."""
 
     def note_call(self, told: "CallParams") -> None:
         if told.update.status in ("completed", "failed"):
@@ -117,6 +119,11 @@ def session_in(params: msgspec.Raw) -> str:
         return _about.decode(params).session_id
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
+
+
+def left_over_in(response: Response) -> list[wire.LeftOverMessage]:
+    """What a new owner says that a turn of the one before did not take in."""
+    return _opened.decode(response.result).meta.crow.left_over
 
 
 def seen_in(response: Response) -> Seen:

@@ -32,7 +32,7 @@ from crow.errors import (
     StorageFailed,
     StoreSilent,
 )
-from crow.events import Notice, milliseconds_now
+from crow.events import Notice, SteeringLeftOver, milliseconds_now
 from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
 from crow.session.faces.missed import Seen
@@ -69,8 +69,8 @@ class Loaded(NamedTuple):
 
     seat: Seat
     entry: SessionEntry
-    show: Callable[[], Awaitable[None]]
-    """Shows what was, at the client's pace, so that nobody else may have to wait for it."""
+    show: Callable[[], Awaitable[Sequence[SteeringLeftOver]]]
+    """Shows what was, at the client's pace, so that nobody else may have to wait for it; see `Faces.show`."""
 
 
 class _LiveSession(NamedTuple):

@@ -22,6 +22,7 @@ from crow.acp.attached_session import (
     call_in,
     is_being_released,
     is_released,
+    left_over_in,
     seen_in,
     session_in,
     state_in,
@@ -68,11 +69,15 @@ class Relay:
     """The sessions of one editor that live in other processes.
 
     `greeting` is the parameters of the editor's `initialize`. `take_over` opens a session here whose owner has ended,
-    with the parameters that opened it there, and shows what was missed: SessionElsewhere if another process has it.
+    with the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not taken
+    in: SessionElsewhere if another process has it.
     """
 
     def __init__(
-        self, editor: Connection, greeting: bytes, take_over: Callable[[bytes, Seen], Awaitable[None]]
+        self,
+        editor: Connection,
+        greeting: bytes,
+        take_over: Callable[[bytes, Seen], Awaitable[list[wire.LeftOverMessage]]],
     ) -> None:
         self.greeting = greeting
         self._editor_takes_state = takes_state(greeting)
@@ -408,7 +413,7 @@ class Relay:
         while True:
             there = before
             try:
-                await self._take_over(session.params, session.seen)
+                session.left_over = await self._take_over(session.params, session.seen)
             except SessionElsewhere as elsewhere:
                 there = elsewhere
             else:
@@ -433,15 +438,19 @@ class Relay:
         await self._ask_to_open(session, link, "session/resume", with_facts(session.params, facts), answers.append)
         if (error := answers[0].error) is not None:
             raise RpcError(error.code, error.message, error.data)
+        session.left_over = left_over_in(answers[0])
 
     def _answer_cut_off(self, session: AttachedSession, before: SessionElsewhere, more: str = "") -> None:
         cut_off, session.cut_off = session.cut_off, []
+        left_over, session.left_over = session.left_over, []
         for request in cut_off:
+            data: dict[str, object] = {}
             if request.method == "session/prompt":
                 said = f"The turn was cut off: the Crow in which it ran (process {before.process}) has ended.{more}"
+                data = {"steering": wire.LeftOver(left_over=left_over)} if left_over else data
             else:
                 said = f"The Crow in which this session lived (process {before.process}) has ended.{more} Try again."
-            self._refuse(request, RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said}))
+            self._refuse(request, RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said, **data}))
 
     # --- links
 

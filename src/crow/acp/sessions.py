@@ -16,7 +16,7 @@ from crow.acp.connection import Answered, Connection, PendingRequest
 from crow.acp.host import Client, Host, Loaded, Seat, absolute
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
-from crow.events import Notice, Sent
+from crow.events import Notice, Sent, SteeringLeftOver
 from crow.messages import StopReason
 from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
@@ -158,16 +158,17 @@ class Sessions:
             if isinstance(loaded, Answered):
                 return loaded
             seat = self._seats[session_id] = loaded.seat
-        await self._show(loaded)
+        left_over = await self._show(loaded)
         pending.afterwards(lambda: seat.sink.send_title(loaded.entry))
         self._announce(seat, pending)
         modes, options = seat.sink.state(seat.session.options.all())
-        return wire.LoadSessionResponse(modes=modes, config_options=options, meta=self._opened_meta(seat))
+        meta = self._opened_meta(seat, left_over)
+        return wire.LoadSessionResponse(modes=modes, config_options=options, meta=meta)
 
-    async def _show(self, loaded: Loaded) -> None:
+    async def _show(self, loaded: Loaded) -> Sequence[SteeringLeftOver]:
         """Without the session's lock: a client may take its time to read."""
         try:
-            await loaded.show()
+            return await loaded.show()
         except BaseException:
             del self._seats[loaded.seat.session.id]
             await self._host.left(loaded.seat)
@@ -178,8 +179,11 @@ class Sessions:
         seen = wire.load_facts(request.meta).seen if self._is_relay else None
         return None if seen is None else Seen(seen.turn, seen.ended)
 
-    def _opened_meta(self, seat: Seat) -> wire.OpenedMeta | None:
-        return wire.OpenedMeta(crow=wire.OpenedFacts(turn=seat.session.last_turn)) if self._is_relay else None
+    def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
+        if not self._is_relay:
+            return None
+        left = translate.left_over(left_over).left_over
+        return wire.OpenedMeta(crow=wire.OpenedFacts(turn=seat.session.last_turn, left_over=left))
 
     def _get_relay(self) -> "Relay":
         if self._relay is None:
@@ -188,16 +192,17 @@ class Sessions:
             self._relay = Relay(self._connection, self._greeting, self._take_over)
         return self._relay
 
-    async def _take_over(self, params: bytes, seen: Seen) -> None:
+    async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:
         """Goes on here with a session whose process has ended. SessionElsewhere if another one was faster."""
         request = msgspec.json.decode(params, type=wire.LoadSessionRequest)
         async with self._host.open_close_lock(request.session_id):
             loaded = await self._host.load(request, self._client, None, replay=False, seen=seen)
             seat = self._seats[request.session_id] = loaded.seat
-        await self._show(loaded)
+        left_over = await self._show(loaded)
         seat.sink.state(seat.session.options.all())  # which the client knows
         for action in self._afterwards(seat):
             action()
+        return translate.left_over(left_over).left_over
 
     async def _fork(self, request: wire.LoadSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
         with errors_as_answers(request.session_id):

@@ -264,9 +264,16 @@ class NewSessionRequest(Wire, frozen=True):
     additional_directories: list[str] | None = None
 
 
+class LeftOverMessage(Wire, frozen=True):
+    message_id: str
+    text: str
+
+
 class OpenedFacts(Wire, frozen=True):
     turn: str = ""
     """The last turn that began."""
+    left_over: list[LeftOverMessage] = []
+    """What the turn that the relay's client has seen in part did not take in."""
 
 
 class OpenedMeta(Wire, frozen=True):
@@ -450,11 +457,6 @@ class PromptFacts(Wire, frozen=True):
     left_open: str = ""
     """What the person is to go on with: "question" if the model asked them something, "repetition" if the turn was
     broken off because a call was made again and again, "budget" if it was because no money or tokens are left."""
-
-
-class LeftOverMessage(Wire, frozen=True):
-    message_id: str
-    text: str
 
 
 class LeftOver(Wire, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from crow.errors import StorageFailed
-from crow.events import Event, Notice, StateChanged, TurnEnded, TurnIds, TurnStarted
+from crow.events import Event, Notice, StateChanged, SteeringLeftOver, TurnEnded, TurnIds, TurnStarted
 from crow.session.faces.commands import FacesCommands
 from crow.session.faces.face import Face
 from crow.session.faces.feed import Feed, SessionStream
@@ -61,18 +61,20 @@ class Faces:
 
     async def show(
         self, face: Face, *, replay: bool, seen: Seen | None = None, past: Sequence[Event] | None = None
-    ) -> None:
+    ) -> Sequence[SteeringLeftOver]:
         """Shows a face that has entered what was, then what comes. `replay`: all of it, else what is going on, or what
         it has missed since it has `seen` the session elsewhere.
 
         `past` is what was, if it is known; else it is read. Whatever is asked is put to the face by `welcome`, once the
-        client knows of the session. If this fails or is cancelled, the face has left.
+        client knows of the session. If this fails or is cancelled, the face has left. Gives the messages that the turn
+        that it has seen in part did not take in.
         """
         feed = self._feeds[face]
+        left_over: list[SteeringLeftOver] = []
 
         async def show(past: Sequence[Event]) -> None:
             if seen is not None:
-                await show_missed(face.sink, past, seen)
+                left_over.extend(await show_missed(face.sink, past, seen))
                 return
             face.sink.remember(past)
             items: Sequence[PastItem] = list(replayed(past))
@@ -89,6 +91,7 @@ class Faces:
         except BaseException:
             self.leave(face)
             raise
+        return left_over
 
     def welcome(self, face: Face) -> None:
         """The client of a face knows of the session now: it is asked what others are asked, and the others of it."""

@@ -20,28 +20,30 @@ class Seen(msgspec.Struct, frozen=True):
     """The client knows how that turn ended, and so has seen all of it."""
 
 
-async def show_missed(sink: FaceSink, past: Sequence[Event], seen: Seen) -> None:
+async def show_missed(sink: FaceSink, past: Sequence[Event], seen: Seen) -> Sequence[SteeringLeftOver]:
     """Shows what came after the turn that was seen last. Of a turn that was seen in part each call is shown again,
-    which changes nothing where it was seen; text is not, as nobody knows how much of it was."""
+    which changes nothing where it was seen; text is not, as nobody knows how much of it was. Gives what that turn did
+    not take in."""
     number = turn_number(seen.turn)
     later = next((at for at, event in enumerate(past) if _begins(event) > number), len(past))
     began = next((at for at in range(later - 1, -1, -1) if _begins(past[at]) == number), later)
     sink.remember(past[:later])
-    if not seen.ended:
-        await _show_part(sink, past[began:later])
+    left_over = [] if seen.ended else await _show_part(sink, past[began:later])
     ends = [event for event in past[began:later] if isinstance(event, BackgroundEnded)]
     await play(sink, [*ends, *past[later:]])
+    return left_over
 
 
-async def _show_part(sink: FaceSink, turn: Sequence[Event]) -> None:
+async def _show_part(sink: FaceSink, turn: Sequence[Event]) -> list[SteeringLeftOver]:
     await sink.replay([item for item in replayed(turn) if isinstance(item, PastCall)], in_turn=True)
-    for event in turn:
-        if isinstance(event, SteeringLeftOver):
-            sink.take(event)
+    left_over = [event for event in turn if isinstance(event, SteeringLeftOver)]
+    for event in left_over:
+        sink.take(event)
     ended = next((event for event in turn if isinstance(event, TurnEnded)), TurnEnded("", None, CUT_OFF))
     if ended.error:
         sink.take(Notice("warning", ended.error))
     sink.take(ended)
+    return left_over
 
 
 def _begins(event: Event) -> int:
