@@ -731,6 +731,19 @@ def test_another_clients_turn_is_shown(tmp_path: Path) -> None:
         window.wait_until(lambda: "Zed is at work" not in window.text)
 
 
+def test_a_prompt_that_came_second_leaves_the_other_turn_to_be_stopped(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type("mine")
+        window.press("enter")
+        mine = agent.expect("session/prompt")
+        state(agent, "running", by="Zed")
+        agent.refuse(mine, -32600, "A turn is already running in this session, begun in Zed.")
+        window.wait_until("Zed is at work · ask")
+        window.wait_until("queued: mine")
+        window.press("escape")
+        agent.expect("session/cancel")
+
+
 @pytest.mark.parametrize(
     ("ended", "shown", "goes_on"),
     [

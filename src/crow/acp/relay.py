@@ -69,8 +69,8 @@ class Relay:
     """The sessions of one editor that live in other processes.
 
     `greeting` is the parameters of the editor's `initialize`. `take_over` opens a session here whose owner has ended,
-    with the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not taken
-    in: SessionElsewhere if another process has it.
+    with the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not
+    taken in: SessionElsewhere if another process has it.
     """
 
     def __init__(

@@ -67,6 +67,8 @@ class Conversation(RenderingClient):
         self._turn: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
         self._is_stopping = False
+        self._state: StateNotification | None = None
+        """As it was told last."""
         self._has_company = False
         """Whether other clients watch the session, which then goes on when we leave."""
         self._replay: Replay | None = None
@@ -232,18 +234,22 @@ class Conversation(RenderingClient):
             await self._change_mode()
         self.renderer.prompt(message.shown)
         self.renderer.begin_turn()
+        is_refused = False
         try:
             further = message.attachments(self._opening.cwd)
             reason = await self._agent.prompt(self.session, message.text, further, columns=self.renderer.output_columns)
         except AgentGone:
             return  # `run` says it
         except AgentFailed as error:
+            is_refused = error.code in NOT_TAKEN
             self._failed(message, error)
         else:
             self._left_over += self._agent.left_over
             self._show_stop(reason, self._agent.left_open)
         self._turn = None
         self._end_turn()
+        if is_refused and self._state is not None:  # another client's prompt may have come first
+            self._state_changed(self._state)
 
     def _failed(self, message: Message, error: AgentFailed) -> None:
         if error.code in NOT_TAKEN:
@@ -327,6 +333,7 @@ class Conversation(RenderingClient):
         return "cancelled" if self._is_stopping else "answered elsewhere"
 
     def _state_changed(self, state: StateNotification) -> None:
+        self._state = state
         self._has_company = len(state.faces or ()) > 1
         was_elsewhere = self.status.elsewhere
         is_ours = self._turn is not None
