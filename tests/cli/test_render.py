@@ -38,8 +38,8 @@ from crow.acp.wire import (
     UsageUpdate,
     UserMessageChunk,
 )
+from crow.cli.interactive_client import choices_of, rejection
 from crow.cli.render import Renderer, is_wait
-from crow.cli.render_conversation import choices_of, rejection
 from crow.cli.render_prose import prose
 from crow.cli.render_screen import Screen, cells, clean_prose, cut, duration, folded
 from crow.events import Retrying, StillWaiting

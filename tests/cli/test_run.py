@@ -311,9 +311,9 @@ def crow_with_a_deaf_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     program.write_text(
         f"#!{sys.executable}\n"
         "import os, sys\n"
-        "from crow.cli import render_conversation, run\n"
+        "from crow.cli import interactive_client, run\n"
         f"run.AGENT = ({sys.executable!r}, {str(agent)!r})\n"
-        "render_conversation.LAST_WAIT = float(os.environ['LAST_WAIT'])\n"
+        "interactive_client.LAST_WAIT = float(os.environ['LAST_WAIT'])\n"
         "from crow.__main__ import main\n"
         "sys.exit(main())\n"
     )

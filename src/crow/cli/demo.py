@@ -28,9 +28,7 @@ from crow.acp.wire import (
 )
 from crow.cli.demo_project import TESTS, environment, furnish, run_tests
 from crow.cli.editors import EDITORS, launch
-from crow.cli.process import log_to_file
-from crow.cli.render import Renderer
-from crow.cli.render_conversation import (
+from crow.cli.interactive_client import (
     AGENT,
     Answer,
     Choice,
@@ -41,6 +39,8 @@ from crow.cli.render_conversation import (
     prepare_output,
     showing,
 )
+from crow.cli.process import log_to_file
+from crow.cli.render import Renderer
 from crow.cli.render_screen import BOLD, CODE, DIM, Screen
 from crow.cli.terminal import keyboard_of
 from crow.errors import CrowError

@@ -3,9 +3,9 @@
 from typing import TextIO
 
 from crow.acp.wire import AgentMessageChunk, RequestPermissionRequest, Update
+from crow.cli.interactive_client import Answerer, Nobody, RenderingClient, choices_of
 from crow.cli.render import Renderer
 from crow.cli.render_calls import in_words
-from crow.cli.render_conversation import Answerer, Nobody, RenderingClient, choices_of
 from crow.cli.render_prose import prose
 from crow.cli.render_screen import Screen, clean_answer
 

@@ -16,18 +16,7 @@ import msgspec
 
 from crow.acp.client import AgentFailed, Client, RemoteAgent, start_agent
 from crow.acp.wire import ContentBlock, RequestPermissionRequest, Update
-from crow.cli.opening import (
-    Opening,
-    add_opening_arguments,
-    chosen_session,
-    folder_of,
-    named_session,
-    read_opening,
-)
-from crow.cli.process import log_to_file
-from crow.cli.render import Renderer, how_it_stopped
-from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
-from crow.cli.render_conversation import (
+from crow.cli.interactive_client import (
     AGENT,
     Interrupts,
     Keyboard,
@@ -40,6 +29,17 @@ from crow.cli.render_conversation import (
     rejection,
     showing,
 )
+from crow.cli.opening import (
+    Opening,
+    add_opening_arguments,
+    chosen_session,
+    folder_of,
+    named_session,
+    read_opening,
+)
+from crow.cli.process import log_to_file
+from crow.cli.render import Renderer, how_it_stopped
+from crow.cli.render_answer import FinalText, PlainAnswer, QuietClient, SplitClient
 from crow.cli.render_screen import DIM, Screen
 from crow.cli.run_prompt import WrongUsage, attached, piped, standard_input
 from crow.cli.terminal import is_interactive, keyboard_of

@@ -25,8 +25,8 @@ from crow.cli.chat.questions import Questions
 from crow.cli.chat.rows import ChatRows
 from crow.cli.chat.transcript import ChatRenderer, ChatScreen
 from crow.cli.chat.unfolding import Unfolding
+from crow.cli.interactive_client import complain
 from crow.cli.opening import Opening
-from crow.cli.render_conversation import complain
 from crow.cli.render_screen import DIM, short_folder
 from crow.config.home import home
 from crow.config.load import load_settings

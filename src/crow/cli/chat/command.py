@@ -5,9 +5,9 @@ import asyncio
 import os
 import sys
 
+from crow.cli.interactive_client import complain, prepare_output
 from crow.cli.opening import add_opening_arguments, chosen_session, folder_of, named_session, read_opening
 from crow.cli.process import log_to_file
-from crow.cli.render_conversation import complain, prepare_output
 from crow.cli.run_prompt import WrongUsage, attached
 from crow.cli.terminal import is_interactive
 from crow.config.home import home

@@ -21,9 +21,9 @@ from crow.acp.wire import (
 from crow.cli.chat.messages import Message, Outbox, Waiting
 from crow.cli.chat.replay import Replay
 from crow.cli.chat.status_line import MODE, Status
+from crow.cli.interactive_client import AGENT, Answerer, Choice, RenderingClient
 from crow.cli.opening import Opening
 from crow.cli.render import Renderer
-from crow.cli.render_conversation import AGENT, Answerer, Choice, RenderingClient
 from crow.cli.render_screen import DIM, WARNING
 from crow.timeouts import timeout
 from crow.visible import one_line

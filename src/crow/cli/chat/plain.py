@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from crow.cli.chat.conversation import Conversation
 from crow.cli.chat.messages import Message
+from crow.cli.interactive_client import Answer, Choice, choice_for, complain
 from crow.cli.opening import Opening
 from crow.cli.render import Renderer
-from crow.cli.render_conversation import Answer, Choice, choice_for, complain
 from crow.cli.render_screen import Screen
 from crow.errors import CrowError
 

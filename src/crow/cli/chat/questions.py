@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 
-from crow.cli.render_conversation import Answer, Choice, choice_for
+from crow.cli.interactive_client import Answer, Choice, choice_for
 
 QUIET = 0.7
 """Seconds without a key before a question takes one: what is typed when it appears was not meant for it."""

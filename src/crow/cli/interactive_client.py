@@ -1,5 +1,5 @@
-"""Shows an agent's conversation in `crow run` and `crow demo`: answers permission requests with one key, handles
-Ctrl-C, gives the exit code.
+"""The person's part in `crow run` and `crow demo`: permission requests answered with one key, Ctrl-C and other signals,
+and the exit code. What is drawn is up to `render.py`.
 """
 
 import asyncio
