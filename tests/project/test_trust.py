@@ -10,9 +10,9 @@ import pytest
 
 from crow.config.settings import Limits, McpServerSettings
 from crow.errors import ConfigError
-from crow.project.offer import ProjectOffer, VariablesMissing, expand_variables, read_offer, trust_display
-from crow.project.snapshot import OF_PROJECT, WatchedFolder
-from crow.project.sources import Sources, TrustFile
+from crow.project.folder_files import OF_PROJECT, WatchedFolder
+from crow.project.needs_trust import ProjectOffer, VariablesMissing, expand_variables, read_offer, trust_display
+from crow.project.trusted_sources import Sources, TrustFile
 from tests.support.patience import DEADLINE
 
 
@@ -279,7 +279,7 @@ def test_a_damaged_file_trusts_nothing_and_says_so(tmp_path, project, content):
 
 def test_several_crows_remember_at_once_and_lose_nothing(tmp_path):
     code = (
-        "import sys\nfrom crow.config import home\nfrom crow.project.sources import TrustFile\n"
+        "import sys\nfrom crow.config import home\nfrom crow.project.trusted_sources import TrustFile\n"
         f"home.LOCK_TIMEOUT = {DEADLINE}\n"
         "for number in range(10): TrustFile(sys.argv[1]).trust(f'/p/{sys.argv[2]}/{number}', 'digest')"
     )

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from crow.project import watching
-from crow.project.snapshot import OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.folder_files import OF_PROJECT, OF_USER, WatchedFolder
 from crow.project.watching import Watch
 from tests.support.patience import DEADLINE
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from crow.disk import Disk
 from crow.messages import BYTES_A_TOKEN
 from crow.paths import is_inside, shown
-from crow.project.snapshot import LOOK_PATIENCE
+from crow.project.folder_files import LOOK_PATIENCE
 from crow.visible import hidden_characters, made_visible
 
 NAMES = ("AGENTS.md", "CLAUDE.md")

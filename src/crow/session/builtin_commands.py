@@ -15,7 +15,7 @@ from crow.errors import CrowError
 from crow.events import CommandInfo, HistoryCleared, Sent, SentText, TurnIds
 from crow.paths import shown, spelled
 from crow.policy.base import Policy
-from crow.project.sources import Sources
+from crow.project.trusted_sources import Sources
 from crow.session.commands import Command, CommandPrompt, CommandReply, CommandSource, FileCommands, SlashCommands
 from crow.session.export import markdown
 from crow.session.journal import Title

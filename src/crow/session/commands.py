@@ -16,8 +16,8 @@ import msgspec
 from crow.errors import FileSystemSilent
 from crow.events import CommandInfo, Journal, Notice, Sent, SentText, TurnIds
 from crow.paths import shown
-from crow.project.prompt_files import CustomCommand, PromptFiles, Skill
-from crow.project.sources import Sources
+from crow.project.commands_and_skills import CustomCommand, PromptFiles, Skill
+from crow.project.trusted_sources import Sources
 from crow.session.trust import ProjectTrust
 from crow.timeouts import timeout
 from crow.visible import one_line

@@ -18,7 +18,7 @@ from crow.events import Notice, TurnIds, TurnStarted
 from crow.policy.grants import Grants
 from crow.policy.rules import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
-from crow.project.sources import Sources, skills_folder
+from crow.project.trusted_sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands
 from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream

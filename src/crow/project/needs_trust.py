@@ -13,9 +13,9 @@ import msgspec
 from crow.config.settings import McpServerSettings, PermissionRule
 from crow.errors import ConfigError
 from crow.paths import shown
+from crow.project.commands_and_skills import PromptFiles, prompt_files_in
+from crow.project.folder_files import OF_PROJECT, Snapshot
 from crow.project.project_config import ProjectConfig, read_project_config, tightening_rules
-from crow.project.prompt_files import PromptFiles, prompt_files_in
-from crow.project.snapshot import OF_PROJECT, Snapshot
 from crow.results import TextBlock
 from crow.visible import every_line, one_line, warning
 

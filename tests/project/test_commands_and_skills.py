@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from crow.project.prompt_files import Skill, prompt_files_in, read_command, read_skill
-from crow.project.snapshot import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, WatchedFolder
-from crow.project.sources import LONGEST_LISTING, skills_listing
+from crow.project.commands_and_skills import Skill, prompt_files_in, read_command, read_skill
+from crow.project.folder_files import LARGEST_FILE, MOST_FILES, MOST_FOLDERS, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.trusted_sources import LONGEST_LISTING, skills_listing
 
 
 @pytest.mark.parametrize(

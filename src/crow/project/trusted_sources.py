@@ -15,9 +15,9 @@ from crow.config.home import Versioned, locked, read_versioned, write_versioned
 from crow.disk import Disk
 from crow.errors import ConfigError, FileSystemSilent
 from crow.paths import shown
-from crow.project.offer import ProjectOffer, read_offer
-from crow.project.prompt_files import PromptFiles, Skill, prompt_files_in
-from crow.project.snapshot import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.commands_and_skills import PromptFiles, Skill, prompt_files_in
+from crow.project.folder_files import LOOK_PATIENCE, OF_PROJECT, OF_USER, WatchedFolder
+from crow.project.needs_trust import ProjectOffer, read_offer
 from crow.project.watching import Names, Watch, WatchList
 
 LONGEST_LISTING = 4000

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from crow.paths import shown
-from crow.project.snapshot import Layout, Snapshot
+from crow.project.folder_files import Layout, Snapshot
 from crow.visible import BYTE_ORDER_MARK, made_visible, one_line
 
 LONGEST_HINT = 80

@@ -1,5 +1,5 @@
-"""Reads the files that a folder brings for Crow, once and within limits: what is shown, trusted and used is the same
-text.
+"""Reads the files that a project or the user's own folder has for Crow, once and within limits; which links are
+followed. What is shown, trusted and used is the same text.
 
 In a project no symbolic link is followed: cloning a repository must not make Crow load what lies elsewhere. In the
 user's own folder links are fine.
