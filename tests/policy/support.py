@@ -7,7 +7,7 @@ import msgspec
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Allow, Ask, Deny, Mode, Verdict
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 
 

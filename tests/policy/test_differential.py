@@ -13,7 +13,7 @@ import pytest
 from crow.actions import Deed
 from crow.policy.base import Allow
 from crow.policy.plain_lines import read_plain
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.arena import Arena
 from tests.policy.support import allow, deny, word

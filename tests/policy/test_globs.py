@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from crow.policy.rulebook import PathGlob
+from crow.policy.rule_matching import PathGlob
 
 PARTS = ["**", "**", "a", "b", "*", "a*", "?", "*a*b", "a*b*", "*?*", "a?*b"]
 NAMES = ["a", "b", "ab", "aab", "abab", "root"]

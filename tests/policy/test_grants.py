@@ -13,7 +13,7 @@ from crow.config.settings import PermissionRule
 from crow.errors import ConfigError
 from crow.policy.base import Ask, Origin
 from crow.policy.grants import Grants
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word
 from tests.support.patience import DEADLINE

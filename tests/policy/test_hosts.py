@@ -6,7 +6,7 @@ from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Ask
 from crow.policy.grants import Grants
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import word
 

@@ -101,7 +101,7 @@ def test_parser_is_loaded_when_the_first_line_is_judged():
     import sys
 
     code = (
-        "import sys\nfrom crow.policy.rules import RulePolicy\nfrom crow.actions import Deed\n"
+        "import sys\nfrom crow.policy.rule_policy import RulePolicy\nfrom crow.actions import Deed\n"
         "from crow.results import ToolKind\n"
         "RulePolicy(['/w']).judge(Deed('read', ToolKind.READ, reads=('/w/x',)))\n"
         "sys.exit('tree_sitter' in sys.modules)"

@@ -5,7 +5,7 @@ import pytest
 from crow.actions import Deed
 from crow.config.settings import PermissionRule
 from crow.policy.base import Ask, KnownRule, Origin
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from tests.policy.support import allow, deny, word
 

@@ -13,7 +13,7 @@ from crow.errors import ConfigError, OptionUnknown
 from crow.events import Event, OptionChosen, OptionsChanged, SentText, UserSaid
 from crow.messages import Text
 from crow.model.base import ModelEvent, Said
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.session import options as options_module
 from crow.session.journal import SessionJournal
 from crow.session.lazy_model import LazyModel

@@ -31,7 +31,7 @@ from crow.events import (
 )
 from crow.messages import Message, StopReason, Text, ToolCall, UserMessage
 from crow.model.scripted import Call, Finish, ScriptedModel, ScriptedReply, reply
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from crow.session.journal import SessionJournal
 from crow.session.recovery import missing_ends

@@ -29,7 +29,7 @@ from crow.mcp.serving.file_editor import FileEditor
 from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
 from crow.messages import ToolCall
 from crow.policy.base import Allow
-from crow.policy.rules import RulePolicy, judge_in
+from crow.policy.rule_policy import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
 from crow.tools.edit import Edit

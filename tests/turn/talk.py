@@ -10,7 +10,7 @@ from crow.events import Event, SentText, TurnEnded, TurnIds, TurnStarted
 from crow.messages import StopReason
 from crow.model.base import Model, ModelInfo
 from crow.model.scripted import ScriptedModel, ScriptedReply
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.session.journal import SessionJournal
 from crow.session.persistence import RecentChanges
 from crow.tools.ask import Ask

@@ -18,7 +18,7 @@ from crow.events import (
     PermissionAsked,
 )
 from crow.policy.base import Allow, Deny
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import DiffBlock, DisplayBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import Action, ReadNeeded
 from crow.turn.call import INTERRUPTED, Call, PolicyPermission, Rejected

@@ -20,7 +20,7 @@ from crow.mcp.serving.calling import Judge
 from crow.mcp.serving.clients import CommandRunner, ServerOptions
 from crow.mcp.serving.file_editor import ADVICE
 from crow.mcp.serving.server import CrowServer
-from crow.policy.rules import judge_in
+from crow.policy.rule_policy import judge_in
 from crow.results import ToolKind
 from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
 from crow.workspace.processes import ForkServer

@@ -16,7 +16,7 @@ from crow.config.variables import patience_in
 from crow.errors import FileSystemSilent
 from crow.events import Notice, TurnIds, TurnStarted
 from crow.policy.grants import Grants
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.project.prompt import Instructions, SystemPrompt
 from crow.project.trusted_sources import Sources, skills_folder
 from crow.session.builtin_commands import CommandParts, all_commands

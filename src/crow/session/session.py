@@ -465,5 +465,5 @@ class Session:
 
 def _import_turn() -> None:
     """What the first turn needs and the session's beginning does not."""
-    for module in ("crow.turn.loop", "crow.session.toolset", "crow.policy.judging"):
+    for module in ("crow.turn.loop", "crow.session.toolset", "crow.policy.deed_verdicts"):
         importlib.import_module(module)

@@ -7,7 +7,7 @@ from crow.actions import Deed, Person
 from crow.config.settings import WebSettings
 from crow.policy.base import Allow, Deny, Policy
 from crow.policy.base import Ask as AskVerdict
-from crow.policy.rules import RulePolicy
+from crow.policy.rule_policy import RulePolicy
 from crow.results import ToolKind
 from crow.tools.ask import Ask, Plan
 from crow.tools.background import ReadCommand, StopCommand

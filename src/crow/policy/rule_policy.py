@@ -1,10 +1,10 @@
-"""The policy of a session, and that of `crow mcp`: joins the verdicts on a deed into one, the strictest; deny beats ask
-beats allow.
+"""The policy of a session (`RulePolicy`): the rules and the person's answers that it goes by; and what `crow mcp`
+refuses, where nobody can be asked.
 """
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -13,14 +13,14 @@ from crow.config.settings import PermissionRule
 from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.paths import is_inside, shown
-from crow.policy.base import GRANTED, Allow, Ask, Aspect, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
+from crow.policy.base import GRANTED, Allow, Ask, Deny, KnownRule, Mode, Origin, Scope, Verdict, Where
 from crow.policy.grants import Grants, is_superseded
 from crow.policy.paths import is_secret_in
-from crow.visible import code
+from crow.policy.strictest_verdict import explained, strictest_verdict
 
 if TYPE_CHECKING:  # what judges is imported for the first call, not for the session's beginning
-    from crow.policy.judging import Situation
-    from crow.policy.rulebook import ReadyRule, RuleBook
+    from crow.policy.deed_verdicts import Situation
+    from crow.policy.rule_matching import ReadyRule, RuleBook
 
 T = TypeVar("T")
 
@@ -70,19 +70,19 @@ class RulePolicy:
         return self._grants.warning
 
     def judge(self, deed: Deed, *, reread: bool = True) -> Verdict:
-        return _strictest(self._verdicts(deed, self._situation(reread=reread)))
+        return strictest_verdict(self._verdicts(deed, self._situation(reread=reread)))
 
     async def run_off_loop(self, work: Callable[[], T]) -> T:
         return await self._disk.run(work)
 
     def explain(self, deed: Deed) -> str:
         situation = self._situation()
-        return _explained(deed, self._verdicts(deed, situation), situation.mode)
+        return explained(deed, self._verdicts(deed, situation), situation.mode)
 
     def _verdicts(self, deed: Deed, situation: "Situation") -> list[Verdict]:
         """What the person allowed was allowed in the folders that they knew: in another one it does not count."""
-        from crow.policy.judging import verdicts
-        from crow.policy.rulebook import RuleBook
+        from crow.policy.deed_verdicts import verdicts
+        from crow.policy.rule_matching import RuleBook
 
         found = verdicts(deed, situation)
         is_granted = any(isinstance(verdict, Allow) and verdict.origin in GRANTED for verdict in found)
@@ -114,7 +114,7 @@ class RulePolicy:
 
     def _keeping(self) -> "list[ReadyRule]":
         """The rules about paths that tighten reading. No answer of the person is among them: those can only allow."""
-        from crow.policy.rulebook import RuleBook
+        from crow.policy.rule_matching import RuleBook
 
         rules = [known for known in (*self._own, *self._of_user, *self._of_project) if known.rule.decision != "allow"]
         if rules != self._kept_by[0]:
@@ -154,8 +154,8 @@ class RulePolicy:
         return forgotten
 
     def _situation(self, *, reread: bool = True) -> "Situation":
-        from crow.policy.judging import Situation
-        from crow.policy.rulebook import RuleBook
+        from crow.policy.deed_verdicts import Situation
+        from crow.policy.rule_matching import RuleBook
 
         rules = [*self._own, *self.rules(reread=reread)]
         made_of, book = self._book
@@ -172,75 +172,6 @@ def _identity(folder: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _strictest(verdicts: list[Verdict]) -> Verdict:
-    """A deed does all that it does, so that the strictest word on a part of it is the word on the whole."""
-    for verdict in verdicts:
-        if isinstance(verdict, Deny):
-            return verdict
-    asks = [verdict for verdict in verdicts if isinstance(verdict, Ask)]
-    if not asks:
-        return next(iter(verdicts), Allow("nothing that needs permission goes"))
-    return asks[0] if len(asks) == 1 else _all_of(asks)
-
-
-def _all_of(asks: list[Ask]) -> Ask:
-    """One question for several reasons. What would be remembered must answer each of them, or it is not offered."""
-    reason = " ".join(dict.fromkeys(ask.reason for ask in asks if ask.reason))
-    session = _joined([ask.session for ask in asks])
-    return Ask(asks[0].rule, reason, asks[0].origin, session, _joined([ask.project for ask in asks]))
-
-
-def _joined(scopes: list[Scope | None]) -> Scope | None:
-    offered = list(dict.fromkeys(scopes))
-    return offered[0] if len(offered) == 1 else None
-
-
-# --- why a deed may run, must be asked about or is refused, in lines for a person
-
-
-def _explained(deed: Deed, verdicts: list[Verdict], mode: Mode) -> str:
-    lines = [f"{_subject(deed)}, in mode `{mode}`:"]
-    lines += [f"- {_line(verdict, deed)}" for verdict in verdicts]
-    return "\n".join(lines)
-
-
-def _subject(deed: Deed) -> str:
-    if deed.command:
-        return f"The command {code(deed.command)}"
-    for verb, details in (("Writing", deed.writes), ("Reading", deed.reads), ("Asking", (deed.host,))):
-        if any(details):
-            return f"{verb} {', '.join(map(code, details))}"
-    return f"The tool {code(deed.tool)}"
-
-
-def _line(verdict: Verdict, deed: Deed) -> str:
-    by_mode = verdict.origin is Origin.BUILT_IN
-    match verdict:
-        case Allow():
-            does = "runs" if deed.command else "is done"
-            return f"It {does} without asking: {_why_allowed(verdict)}."
-        case Deny():
-            return f"It is refused: {verdict.reason}"
-        case Ask():
-            why = f": {verdict.rule} needs your permission in this mode." if by_mode else "."
-            return " ".join(filter(None, (f"You are asked first{why}", verdict.reason, _offered(verdict))))
-        case _:
-            assert_never(verdict)
-
-
-def _why_allowed(verdict: Allow) -> str:
-    if verdict.origin is not Origin.BUILT_IN:
-        return f"a rule allows it ({verdict.rule}; {verdict.origin})"
-    if verdict.rule == Aspect.NOTHING:
-        return f"it does {verdict.rule}"
-    return f"{verdict.rule} needs no permission in this mode"
-
-
-def _offered(ask: Ask) -> str:
-    labels = [scope.label for scope in (ask.session, ask.project) if scope is not None]
-    return f"Besides a single yes you can choose: {'; '.join(labels)}." if labels else "It can only be allowed once."
 
 
 # --- where nobody can be asked: what `crow mcp` refuses although its host allowed the call

@@ -9,26 +9,14 @@ import msgspec
 from crow.actions import Deed
 from crow.messages import SERVER_TOOL
 from crow.paths import is_inside, shown
-from crow.policy.base import (
-    ALWAYS_ASKED,
-    Allow,
-    Ask,
-    Aspect,
-    Deny,
-    Mode,
-    Origin,
-    Scope,
-    Verdict,
-    Where,
-    decision_of,
-    said,
-)
+from crow.policy.base import Allow, Ask, Deny, Mode, Origin, Scope, Verdict, Where, said
 from crow.policy.commands import CommandPattern
 from crow.policy.grants import command_scope, host_scope, read_scope, tool_scope, write_scope
+from crow.policy.mode_defaults import ALWAYS_ASKED, Aspect, decision_of
 from crow.policy.nested_commands import FoundCommands, find_commands
 from crow.policy.path_words import ExecutionContext
 from crow.policy.paths import is_protected, is_secret_in
-from crow.policy.rulebook import ReadyRule, RuleBook
+from crow.policy.rule_matching import ReadyRule, RuleBook
 from crow.policy.shell import NotCovered, coverage, first_hit, suggest
 from crow.results import MAY_CHANGE, ToolKind
 
