@@ -24,7 +24,7 @@ from crow.acp.ownership import Greeting
 from crow.acp.relay import Relay
 from crow.errors import SessionElsewhere, SessionUnknown
 from crow.lines import LONGEST_LINE
-from crow.session.faces.missed import Seen
+from crow.session.faces.after_takeover import Seen
 from crow.timeouts import timeout
 from tests.support.patience import DEADLINE
 

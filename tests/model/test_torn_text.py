@@ -9,7 +9,7 @@ from crow.config.settings import Limits
 from crow.messages import StopReason
 from crow.model import catalog
 from crow.model.base import Done, Said, Thinking, ThinkingSealed
-from crow.model.wires.reading import TaggedThoughts
+from crow.model.wires.stream_parsing import TaggedThoughts
 from tests.model.asking import Called, Outcome, ask
 from tests.support.provider import Provider
 from tests.support.provider_dialect import event

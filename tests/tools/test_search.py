@@ -17,8 +17,8 @@ from crow.results import HiddenOutput, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.base import BadArguments
 from crow.tools.search import LONGEST_LINE, MOST_BYTES, Search, SearchAction, around_match
 from crow.workspace.local import LocalWorkspace
-from crow.workspace.matches import Line
 from crow.workspace.search import Limits, Searcher
+from crow.workspace.search_matches import Line
 from tests.support.folders import open_to_others
 from tests.support.recording import RecordingJournal
 

@@ -14,7 +14,7 @@ from crow.acp.workspace import LARGEST_SENT, ClientWorkspace
 from crow.messages import ToolCall
 from crow.results import ToolResult
 from crow.tools.search import Search
-from crow.workspace import matches
+from crow.workspace import search_matches
 from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Limits, Searcher
 from tests.support.buffers import RawEditor, Zed, connected
@@ -129,11 +129,11 @@ def test_the_editor_is_asked_about_few_files_and_for_one_line_of_a_large_one(pro
         (project / f"d{number:03}").write_text("needle\n")
     (project / "0").write_text("needle" + "x" * LARGEST_SENT + "\n")
     assert searched(editor, ripgrep, mode="count").count(": 1") == 303
-    assert sorted(limits, key=str) == [1, *[None] * (matches.MOST_MATCHED - 1)]
+    assert sorted(limits, key=str) == [1, *[None] * (search_matches.MOST_MATCHED - 1)]
 
 
 def test_an_editor_that_does_not_answer_holds_up_one_search_for_a_moment(project, ripgrep, monkeypatch):
-    monkeypatch.setattr(matches, "EDITOR_TIMEOUT", 0.2)
+    monkeypatch.setattr(search_matches, "EDITOR_TIMEOUT", 0.2)
 
     class Mute(RawEditor):
         def read(self, request: wire.ReadTextFileRequest, pending: PendingRequest) -> Any:
@@ -154,7 +154,7 @@ def test_what_the_editor_refuses_to_show_is_not_found_on_disk(project, ripgrep, 
 
     refused = "c.py\n1: needle\n(1 file not shown: the editor refused it)"
     assert searched(Strict(project), ripgrep) == refused
-    monkeypatch.setattr(matches, "MOST_MATCHED", 1)
+    monkeypatch.setattr(search_matches, "MOST_MATCHED", 1)
     assert searched(Strict(project), ripgrep) == "(no matches)\n(2 files not shown: the editor refused it)"
 
     async def message() -> str:

@@ -437,7 +437,9 @@ def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(tmp_path):
 
     async def run() -> None:
         task = asyncio.create_task(Searcher(None).search(Query(str(tmp_path), r"(a+)+$"), nothing))
-        await asyncio.to_thread(eventually, lambda: any("matcher.py" in _command(pid) for pid in below(os.getpid())))
+        await asyncio.to_thread(
+            eventually, lambda: any("ripgrep_stand_in.py" in _command(pid) for pid in below(os.getpid()))
+        )
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -471,7 +473,7 @@ while :; do sleep 1; done
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("program", ["matcher.py", "rg"])
+@pytest.mark.parametrize("program", ["ripgrep_stand_in.py", "rg"])
 def test_what_searches_does_not_outlive_whoever_asked(tmp_path, program):
     """Killed with -9, so that nobody is left to end it."""
     put(tmp_path / "work" / "a", "a" * 60 + "!\n")

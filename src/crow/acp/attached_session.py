@@ -9,7 +9,7 @@ import msgspec
 from crow.acp import jsonrpc, wire
 from crow.acp.jsonrpc import Notification, Request, Response
 from crow.acp.owner_link import OwnerLink
-from crow.session.faces.missed import Seen
+from crow.session.faces.after_takeover import Seen
 
 _CALL = b'"sessionUpdate":"tool_call'
 _BEGINNING = 300

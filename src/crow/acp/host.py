@@ -33,9 +33,9 @@ from crow.errors import (
     StoreSilent,
 )
 from crow.events import Notice, SteeringLeftOver, milliseconds_now
+from crow.session.faces.after_takeover import Seen
 from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
-from crow.session.faces.missed import Seen
 from crow.session.models import SessionSetup
 from crow.session.open import Environment, FolderSetup, open_session
 from crow.session.persistence import Persistence, StoredArchive, deferred_persistence

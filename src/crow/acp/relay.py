@@ -34,7 +34,7 @@ from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcErro
 from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent, takes_state, with_facts
 from crow.errors import CrowError, SessionElsewhere
 from crow.lines import FLOOD
-from crow.session.faces.missed import Seen
+from crow.session.faces.after_takeover import Seen
 
 logger = logging.getLogger(__name__)
 

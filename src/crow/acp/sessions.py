@@ -18,7 +18,7 @@ from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
 from crow.messages import StopReason
-from crow.session.faces.missed import Seen
+from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
 from crow.session.session import RunningTurn, Session
 

@@ -83,7 +83,7 @@ def read_call(call: ToolCall, spec: ToolSpec) -> ReadCall:
     given = json_object(call.arguments)
     if given is not None and _has_one_meaning(given, call.arguments, spec.schema):
         return ReadCall(call, given, call.arguments)
-    from crow.tools.lenient.reading import read_leniently  # for those that are not as they should be
+    from crow.tools.lenient.call_parsing import read_leniently  # for those that are not as they should be
 
     read = read_leniently(call, spec)
     if read is None:
@@ -157,7 +157,7 @@ def arguments_for(call: ToolCall, schema: Mapping[str, Any]) -> dict[str, Any]:
     given = json_object(call.arguments)
     if given is not None and _has_one_meaning(given, call.arguments, schema):
         return given
-    from crow.tools.lenient.reading import fit_call
+    from crow.tools.lenient.call_parsing import fit_call
 
     return fit_call(call, schema, check_values=False).values
 
@@ -181,7 +181,7 @@ class ArgumentReader(Generic[Arguments]):
         if given is not None and _has_one_meaning(given, call.arguments, self.schema()):
             with contextlib.suppress(msgspec.ValidationError):
                 return msgspec.convert(given, self._kind), ()
-        from crow.tools.lenient.reading import fit_call, misfit
+        from crow.tools.lenient.call_parsing import fit_call, misfit
 
         fitted = fit_call(call, self.schema())
         try:

@@ -242,7 +242,7 @@ class Toolbox:
             return found
         # for names that are not as they should be
         from crow.tools.lenient.names import near, resolve
-        from crow.tools.lenient.several import hint, several
+        from crow.tools.lenient.other_agents_tools import hint, several
 
         known = [tool.spec.name for tool in self.all()]
         meant = resolve(name, known)

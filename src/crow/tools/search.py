@@ -17,9 +17,9 @@ from crow.tools.find import OwnSearcher, search_title, where
 from crow.tools.paths_meant import path_meant, stat_or_suggest
 from crow.visible import one_line
 from crow.workspace.base import Workspace
-from crow.workspace.matches import Cut, FileMatches, Line
 from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.search import Findings, Query, Searcher
+from crow.workspace.search_matches import Cut, FileMatches, Line
 
 MOST_BYTES = 64 * 1024
 MOST_CONTEXT = 20

@@ -56,7 +56,7 @@ class Write(ChangeTool):
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> "WriteAction":
         # for the first write
-        from crow.tools.editing.readings import with_line_ends_meant
+        from crow.tools.editing.interpretations import with_line_ends_meant
         from crow.tools.editing.refusals import inside_cdata
 
         arguments, unknown = _reader.read(call)

@@ -1,8 +1,8 @@
 """Searches below one folder: files by name and lines by pattern, with ripgrep or its stand-in, in batches and within
 limits.
 
-Ripgrep does the work if it is installed; else a walk of our own and `matcher.py`. The two differ in speed only: files
-are chosen here, handed over in sorted order, a batch at a time, and both matchers answer in the same words.
+Ripgrep does the work if it is installed; else a walk of our own and `ripgrep_stand_in.py`. They differ in speed only:
+files are chosen here, handed over in sorted order, a batch at a time, and both answer in the same words.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from crow.workspace.base import Workspace
 from crow.workspace.child import Output, output_of
 from crow.workspace.globs import Glob
 from crow.workspace.listing import in_thread, list_files
-from crow.workspace.matches import Cut, FileMatches, Gathered, UnsavedTexts, open_pinned, read_output
 from crow.workspace.resolved_path import pinned_only, refuse_link
+from crow.workspace.search_matches import Cut, FileMatches, Gathered, UnsavedTexts, open_pinned, read_output
 
-_MATCHER = os.path.join(os.path.dirname(__file__), "matcher.py")
+_STAND_IN = os.path.join(os.path.dirname(__file__), "ripgrep_stand_in.py")
 _FIRST_BATCH = 64
 _BATCH_GROWTH = 8
 _BATCH_BYTES = 256 * 1024
@@ -193,7 +193,7 @@ class Searcher:
             )
         mode = "lines" if query.mode == "content" else "count"
         options = [mode, str(most), str(query.context)]
-        command = [sys.executable, "-I", "-S", _MATCHER, *options, query.pattern]
+        command = [sys.executable, "-I", "-S", _STAND_IN, *options, query.pattern]
         return _Matcher(command, trusts_names=False)
 
 

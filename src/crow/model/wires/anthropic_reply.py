@@ -20,7 +20,7 @@ from crow.model.base import (
 )
 from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
-from crow.model.wires.reading import ReplyReader, convert_loosely
+from crow.model.wires.stream_parsing import ReplyReader, convert_loosely
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

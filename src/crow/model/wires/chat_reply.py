@@ -35,7 +35,7 @@ from crow.model.wires.chat_chunks import (
 )
 from crow.model.wires.encoding import to_json
 from crow.model.wires.openai_usage import read_usage
-from crow.model.wires.reading import ReplyReader, TaggedThoughts
+from crow.model.wires.stream_parsing import ReplyReader, TaggedThoughts
 
 STOP_REASONS = {
     "stop": StopReason.END_TURN,

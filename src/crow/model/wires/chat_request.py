@@ -34,7 +34,7 @@ from crow.model.wires.encoding import (
     tool_name,
     usable,
 )
-from crow.model.wires.reading import THOUGHT_TAGS
+from crow.model.wires.stream_parsing import THOUGHT_TAGS
 
 TOOL_IMAGES = "What the tool calls above returned as images:"
 

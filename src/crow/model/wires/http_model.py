@@ -18,7 +18,7 @@ from crow.model.base import Awaiting, ModelEvent, ModelInfo, ModelRequest, Notic
 from crow.model.endpoint import Endpoint
 from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
-from crow.model.wires.reading import ReplyReader
+from crow.model.wires.stream_parsing import ReplyReader
 
 
 class Lesson(NamedTuple):

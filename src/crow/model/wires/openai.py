@@ -13,8 +13,8 @@ from crow.model.error_bodies import ReplyErrors
 from crow.model.http import Http
 from crow.model.wires.chat import ChatWire
 from crow.model.wires.http_model import HttpModel, Learned, Lesson, RefusalPattern, Wire
-from crow.model.wires.reading import ReplyReader
 from crow.model.wires.responses import ResponsesWire
+from crow.model.wires.stream_parsing import ReplyReader
 
 USE_RESPONSES = (
     RefusalPattern(

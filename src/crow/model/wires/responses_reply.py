@@ -22,7 +22,7 @@ from crow.model.base import (
 from crow.model.error_bodies import ReplyErrors
 from crow.model.sse import WHOLE, ServerEvent
 from crow.model.wires.openai_usage import read_usage
-from crow.model.wires.reading import ReplyReader, convert_loosely
+from crow.model.wires.stream_parsing import ReplyReader, convert_loosely
 
 INCOMPLETE = {"max_output_tokens": StopReason.MAX_TOKENS, "content_filter": StopReason.REFUSAL}
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 from crow.errors import StorageFailed
 from crow.events import Event, Notice, StateChanged, SteeringLeftOver, TurnEnded, TurnIds, TurnStarted
+from crow.session.faces.after_takeover import Seen, show_missed
 from crow.session.faces.commands import FacesCommands
 from crow.session.faces.face import Face
 from crow.session.faces.feed import Feed, SessionStream
 from crow.session.faces.files import FacesWorkspace
-from crow.session.faces.missed import Seen, show_missed
 from crow.session.faces.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
 from crow.workspace.base import Commands, Workspace

@@ -3,7 +3,7 @@
 All edits of a call are matched against the text as it is, so their order means nothing; only one whose old text is not
 there, or not unique, may mean what the edits before it made. An exact match comes first; line ends never matter, since
 the model does not see them. Only if there is none, more is overlooked, step by step (`tolerant`), and then
-the place must be the only one. What was found is fitted into its surroundings (`fitting`) before anybody is
+the place must be the only one. What was found is fitted into its surroundings (`indents`) before anybody is
 shown it.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 from crow.errors import WorkspaceError
 from crow.tools.base import OF_A_SESSION, Advice
 from crow.tools.editing import TextEdit
-from crow.tools.editing.readings import with_line_ends_meant
+from crow.tools.editing.interpretations import with_line_ends_meant
 from crow.tools.editing.refusals import (
     LARGEST_TOLERANT,
     SURELY_MEANT,

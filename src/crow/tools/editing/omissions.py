@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 
 from crow.errors import WorkspaceError
-from crow.tools.editing.readings import inside_fence, numbers_of
+from crow.tools.editing.interpretations import inside_fence, numbers_of
 
 _DOTS = r"(?:\.{3,}|…+|[⋮⋯︙]|\[\.\.\.\]|\[…\])"
 _THINGS = (

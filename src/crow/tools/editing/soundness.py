@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from crow.errors import WorkspaceError
-from crow.tools.editing.fitting import indent_of
 from crow.tools.editing.forms import STRIPPED
+from crow.tools.editing.indents import indent_of
 from crow.tools.editing.replacements import PlainMatch
 
 LARGEST_COMPILED = 256 * 1024

@@ -1,8 +1,8 @@
 """Finds an edit's old text where it is not in the file as it was written: overlooks blanks, look-alikes and indents,
 step by step.
 
-A reading (`readings`) says what the edit may have been meant to be, a form (`forms`) what does not count when it is
-looked for. All of it costs something only after an exact search has failed.
+An interpretation (`interpretations`) says what the edit may have been meant to be, a form (`forms`) what does not count
+when it is looked for. All of it costs something only after an exact search has failed.
 """
 
 import unicodedata
@@ -11,9 +11,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from crow.errors import WorkspaceError
-from crow.tools.editing.fitting import LineFit, indent_of
 from crow.tools.editing.forms import LADDER, STRIPPED, Form, Level, is_word, plain_form
-from crow.tools.editing.readings import EditReading, other_readings, with_line_ends_meant
+from crow.tools.editing.indents import LineFit, indent_of
+from crow.tools.editing.interpretations import EditInterpretation, other_interpretations, with_line_ends_meant
 from crow.tools.editing.replacements import PlainMatch, Source, occurrences
 from crow.tools.editing.restyling import with_escapes_of
 from crow.tools.editing.soundness import compiles, has_braces, is_code
@@ -43,17 +43,20 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
 
     `every`: whether all places are meant. Else the new text is fitted only where the place is the only one.
     """
-    readings = [_with_line_ends(path, reading) for reading in (EditReading("", old, new), *other_readings(old, new))]
+    interpretations = [
+        _with_line_ends(path, interpretation)
+        for interpretation in (EditInterpretation("", old, new), *other_interpretations(old, new))
+    ]
     most = MOST_PLACES if every else MOST_NAMED
-    for reading in readings[1:]:
-        places = list(islice(occurrences(source.plain, reading.old), most)) if reading.old.strip() else []
+    for interpretation in interpretations[1:]:
+        places = list(islice(occurrences(source.plain, interpretation.old), most)) if interpretation.old.strip() else []
         if places:
-            length = len(reading.old)
-            matches = [PlainMatch(place, place + length, reading.new) for place in places]
-            if _is_there(source, reading, matches):
-                yield TolerantMatches(reading.what, matches, reading.line, reading.problem)
-    for reading in readings:
-        yield from _by_form(source, reading, path, most=most)
+            length = len(interpretation.old)
+            matches = [PlainMatch(place, place + length, interpretation.new) for place in places]
+            if _is_there(source, interpretation, matches):
+                yield TolerantMatches(interpretation.what, matches, interpretation.line, interpretation.problem)
+    for interpretation in interpretations:
+        yield from _by_form(source, interpretation, path, most=most)
     for level, what, mark in (
         (Level.ENTITIES, "HTML entities", "&"),
         (Level.ESCAPES, "escapes that are missing", "\\"),
@@ -64,15 +67,15 @@ def tolerant_matches(source: Source, old: str, new: str, *, every: bool, path: s
                 yield TolerantMatches(what, matches)
 
 
-def _is_there(source: Source, reading: EditReading, matches: Sequence[PlainMatch]) -> bool:
-    """Whether the places are where a reading must be to be one."""
-    return not reading.only_there or any(source.line_of(match.start) == reading.line for match in matches)
+def _is_there(source: Source, interpretation: EditInterpretation, matches: Sequence[PlainMatch]) -> bool:
+    """Whether the places are where an interpretation must be to be one."""
+    return not interpretation.only_there or any(source.line_of(match.start) == interpretation.line for match in matches)
 
 
-def _with_line_ends(path: str, reading: EditReading) -> EditReading:
+def _with_line_ends(path: str, interpretation: EditInterpretation) -> EditInterpretation:
     """A new text whose line ends are written out, though there are none in the old one, with line ends."""
-    meant = with_line_ends_meant(path, reading.new) if "\\n" not in reading.old else None
-    return reading if meant is None else reading._replace(new=meant)
+    meant = with_line_ends_meant(path, interpretation.new) if "\\n" not in interpretation.old else None
+    return interpretation if meant is None else interpretation._replace(new=meant)
 
 
 def corrected_matches(source: Source, place: int, old: str, new: str) -> Iterator[tuple[str, PlainMatch]]:
@@ -150,19 +153,19 @@ def match_without_first(source: Source, place: int, old: str, new: str) -> Plain
 # --- by forms
 
 
-def _by_form(source: Source, reading: EditReading, path: str, *, most: int) -> Iterator[TolerantMatches]:
+def _by_form(source: Source, interpretation: EditInterpretation, path: str, *, most: int) -> Iterator[TolerantMatches]:
     """The places where the text has the same form: the strongest form tells whether there are any."""
-    if not reading.old.strip(STRIPPED + "\n"):
+    if not interpretation.old.strip(STRIPPED + "\n"):
         return
-    search = _FormSearch(source, reading, path)
+    search = _FormSearch(source, interpretation, path)
     places = list(islice(search.places(Level.LINES), 2))
     if len(places) > 1:
         levels = (list(islice(search.places(level), most)) for level in LADDER)
         places = next((found for found in levels if found), places)
     if places:
-        matches = [place.match(reading.new) for place in places]
-        if _is_there(source, reading, matches):
-            yield TolerantMatches(search.overlooked(places[0]), matches, reading.line, reading.problem)
+        matches = [place.match(interpretation.new) for place in places]
+        if _is_there(source, interpretation, matches):
+            yield TolerantMatches(search.overlooked(places[0]), matches, interpretation.line, interpretation.problem)
 
 
 class _Place(NamedTuple):
@@ -190,16 +193,16 @@ class _Place(NamedTuple):
 
 
 class _FormSearch:
-    def __init__(self, source: Source, reading: EditReading, path: str) -> None:
+    def __init__(self, source: Source, interpretation: EditInterpretation, path: str) -> None:
         self._source = source
         self._code = source.plain if is_code(path) else ""
         self._may_be_flat = has_braces(path)
-        self._reading = reading
-        self._old = _Block.of(reading.old)
+        self._interpretation = interpretation
+        self._old = _Block.of(interpretation.old)
         self._compared = 0
 
     def places(self, level: Level) -> Iterator[_Place]:
-        form, wanted = self._source.form(level), Form(self._reading.old, level).normal
+        form, wanted = self._source.form(level), Form(self._interpretation.old, level).normal
         for place in occurrences(form.normal, wanted) if wanted else ():
             start, end = form.start_of(place), form.end_of(place + len(wanted))
             if start is None or end is None or _cuts_a_word(form.normal, place, wanted):
@@ -226,7 +229,7 @@ class _FormSearch:
         if len(_content(actual.lines)) == len(_content(old)):
             fit = LineFit(actual.lines, old, self._code)
             if self._may_be_flat and not fit.fits:
-                fit.overlook_indents(_Block.of(self._reading.new).lines)
+                fit.overlook_indents(_Block.of(self._interpretation.new).lines)
             if fit.fits:
                 return _Place(self._source, start, end, self._old, fit, is_in_midst)
         self._compared += len(old)
@@ -250,7 +253,7 @@ class _FormSearch:
         kinds = _differences(_content(actual.lines), _content(self._old.lines))
         if not kinds or _gaps(actual.lines) != _gaps(self._old.lines):
             kinds.append("blank lines")
-        return _listed([self._reading.what, *kinds] if self._reading.what else kinds)
+        return _listed([self._interpretation.what, *kinds] if self._interpretation.what else kinds)
 
 
 class _Block(NamedTuple):

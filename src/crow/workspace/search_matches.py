@@ -18,7 +18,7 @@ Cut = Literal["", "time", "size", "matches", "files"]
 """Why there may be more than was found: the time was up, there was too much to look at, or enough was found."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-"""As in `workspace/matcher.py`, a program of its own that imports nothing and is imported by nobody."""
+"""As in `workspace/ripgrep_stand_in.py`, a program of its own that imports nothing and is imported by nobody."""
 
 
 class Line(NamedTuple):

@@ -1,4 +1,4 @@
-"""Shows a client what it has missed of a session whose process ended, without showing anything twice."""
+"""After a take-over: shows a client what it has missed of a session whose process ended, and nothing twice."""
 
 from collections.abc import Sequence
 

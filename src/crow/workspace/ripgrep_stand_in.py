@@ -5,7 +5,7 @@ It is run as a program of its own, never imported by the agent: Python's `re` ca
 holds the interpreter meanwhile, and a process can be ended. It answers in ripgrep's words, `--json` or `--count`,
 so that one reader understands both. It imports little, since it is started anew for every search.
 
-    python matcher.py lines|count MOST CONTEXT PATTERN PATH...
+    python ripgrep_stand_in.py lines|count MOST CONTEXT PATTERN PATH...
 """
 
 import json

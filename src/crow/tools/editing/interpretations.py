@@ -1,7 +1,7 @@
 """What a model may have meant by an edit that is not in the file: without a code fence, line numbers, diff marks or
 escapes.
 
-A reading is about the whole of an edit: what was taken from the old text is taken from the new one likewise.
+An interpretation is about the whole of an edit: what was taken from the old text is taken from the new one likewise.
 """
 
 import re
@@ -19,7 +19,7 @@ MOST_READ = 1024 * 1024
 """Characters of an edit that is read in any other way than as it is."""
 
 
-class EditReading(NamedTuple):
+class EditInterpretation(NamedTuple):
     """An edit as it may have been meant."""
 
     what: str
@@ -29,16 +29,16 @@ class EditReading(NamedTuple):
     line: int | None = None
     """The number of its first line in the file, if the model copied it."""
     only_there: bool = False
-    """Whether it is a reading of the edit only if its first line has that number."""
+    """Whether it is an interpretation of the edit only if its first line has that number."""
     problem: str = ""
     """Why the new text cannot be read in the same way, in a sentence."""
 
 
-def other_readings(old: str, new: str) -> Iterator[EditReading]:
+def other_interpretations(old: str, new: str) -> Iterator[EditInterpretation]:
     """The likelier before the others; none of them is the edit as it is."""
     if len(old) + len(new) > MOST_READ:
         return
-    bare = EditReading("", old, new)
+    bare = EditInterpretation("", old, new)
     for unwrap in (_without_bare_numbers, _without_some_numbers):
         if (found := unwrap(bare)) is not None:
             yield found
@@ -70,16 +70,16 @@ _OPENING = re.compile(r"\s*(?:`{3,}|~{3,})[\w+.#-]*[ \t]*\n")
 _IN_QUOTES = re.compile(r"`([^`\n]+)`|<!\[CDATA\[(.*)\]\]>\s*", re.DOTALL)
 
 
-def _without_fence(reading: EditReading) -> EditReading | None:
-    old, new = inside_fence(reading.old), inside_fence(reading.new)
-    if old is None and _OPENING.match(reading.old) and _OPENING.match(reading.new):
-        return EditReading(
-            "a code fence", _OPENING.sub("", reading.old, count=1), _OPENING.sub("", reading.new, count=1)
+def _without_fence(interpretation: EditInterpretation) -> EditInterpretation | None:
+    old, new = inside_fence(interpretation.old), inside_fence(interpretation.new)
+    if old is None and _OPENING.match(interpretation.old) and _OPENING.match(interpretation.new):
+        return EditInterpretation(
+            "a code fence", _OPENING.sub("", interpretation.old, count=1), _OPENING.sub("", interpretation.new, count=1)
         )
-    mine, theirs = _IN_QUOTES.fullmatch(reading.old), _IN_QUOTES.fullmatch(reading.new)
+    mine, theirs = _IN_QUOTES.fullmatch(interpretation.old), _IN_QUOTES.fullmatch(interpretation.new)
     if mine is not None and theirs is not None:
-        return EditReading("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
-    return None if old is None else EditReading("a code fence", old, reading.new if new is None else new)
+        return EditInterpretation("quotes around it", mine[1] or mine[2], theirs[1] or theirs[2])
+    return None if old is None else EditInterpretation("a code fence", old, interpretation.new if new is None else new)
 
 
 _NUMBERED = re.compile(r"[ \t]*L?(\d{1,7})(\t|[ ]?[|│→:]|-(?= ))(.*)", re.DOTALL)
@@ -120,8 +120,8 @@ def _numbered_lines(text: str) -> list[_Numbered]:
     return numbered if upwards and one_way else []
 
 
-def _without_numbers(reading: EditReading) -> EditReading | None:
-    numbered = _numbered_lines(reading.old)
+def _without_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
+    numbered = _numbered_lines(interpretation.old)
     if not numbered:
         return None
     marks = {line.mark for line in numbered}
@@ -134,8 +134,8 @@ def _without_numbers(reading: EditReading) -> EditReading | None:
             return line
         return found.rest.removeprefix(" ") if padded else found.rest
 
-    old, new = ("\n".join(map(strip, text.split("\n"))) for text in (reading.old, reading.new))
-    return EditReading("line numbers", old, new, line=numbered[0].number)
+    old, new = ("\n".join(map(strip, text.split("\n"))) for text in (interpretation.old, interpretation.new))
+    return EditInterpretation("line numbers", old, new, line=numbered[0].number)
 
 
 AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
@@ -143,25 +143,27 @@ AS_READ = re.compile(r"(?m)^(?=.{6}\t) *(\d{1,6})\t")
 _NUMBER_ALONE = re.compile(r" *(\d{1,6}) (.*)")
 
 
-def _without_some_numbers(reading: EditReading) -> EditReading | None:
+def _without_some_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
     """For a text whose first line was copied from where its text begins, and the others with their numbers."""
-    first, _, rest = reading.old.partition("\n")
+    first, _, rest = interpretation.old.partition("\n")
     numbers = [found for line in rest.split("\n") if line.strip() for found in [AS_READ.match(line)]]
     if not first.strip() or not numbers or not all(numbers):
         return None
     counted = [int(found[1]) for found in numbers if found is not None]
     if any(other - one != 1 for one, other in pairwise(counted)):
         return None
-    old, new = (AS_READ.sub("", text) for text in (reading.old, reading.new))
-    return EditReading("line numbers", old, new, line=counted[0] - 1, only_there=True)
+    old, new = (AS_READ.sub("", text) for text in (interpretation.old, interpretation.new))
+    return EditInterpretation("line numbers", old, new, line=counted[0] - 1, only_there=True)
 
 
-def _without_bare_numbers(reading: EditReading) -> EditReading | None:
+def _without_bare_numbers(interpretation: EditInterpretation) -> EditInterpretation | None:
     """For numbers with nothing but a blank between them and the text: they must be those of the lines."""
-    old, new = _counted(reading.old), _counted(reading.new)
-    if old is None or (new is None and any(map(_NUMBER_ALONE.fullmatch, reading.new.split("\n")))):
+    old, new = _counted(interpretation.old), _counted(interpretation.new)
+    if old is None or (new is None and any(map(_NUMBER_ALONE.fullmatch, interpretation.new.split("\n")))):
         return None
-    return EditReading("line numbers", old[1], reading.new if new is None else new[1], line=old[0], only_there=True)
+    return EditInterpretation(
+        "line numbers", old[1], interpretation.new if new is None else new[1], line=old[0], only_there=True
+    )
 
 
 def _counted(text: str) -> tuple[int, str] | None:
@@ -177,11 +179,11 @@ def _counted(text: str) -> tuple[int, str] | None:
 _HUNK = re.compile(r"@@ [^\n]*@@[^\n]*\n")
 
 
-def _without_diff_marks(reading: EditReading) -> EditReading | None:
-    old, new = _HUNK.sub("", reading.old, count=1), _HUNK.sub("", reading.new, count=1)
+def _without_diff_marks(interpretation: EditInterpretation) -> EditInterpretation | None:
+    old, new = _HUNK.sub("", interpretation.old, count=1), _HUNK.sub("", interpretation.new, count=1)
     if not _is_marked(old, "-") or not (_is_marked(new, "+") or not new.strip()):
         return None
-    return EditReading("the marks of a diff", _unmarked(old), _unmarked(new))
+    return EditInterpretation("the marks of a diff", _unmarked(old), _unmarked(new))
 
 
 def _is_marked(text: str, mark: str) -> bool:
@@ -200,14 +202,14 @@ _TYPED = re.compile(r"(?<= )--(?= )|(?<=[^\W\d_])(?:--|`)(?=[^\W\d_])")
 """Two hyphens for a dash, and a grave accent for an apostrophe."""
 
 
-def _typeset(reading: EditReading) -> EditReading | None:
+def _typeset(interpretation: EditInterpretation) -> EditInterpretation | None:
     """With a dash for two hyphens, if the new text has no more of them: else some may be meant as they are."""
-    count = len(_TYPED.findall(reading.old))
-    if not count or len(_TYPED.findall(reading.new)) > count:
+    count = len(_TYPED.findall(interpretation.old))
+    if not count or len(_TYPED.findall(interpretation.new)) > count:
         return None
-    what = f"{reading.what} and look-alike characters" if reading.what else "look-alike characters"
-    old, new = (_TYPED.sub(_typeset_character, text) for text in (reading.old, reading.new))
-    return reading._replace(what=what, old=old, new=new)
+    what = f"{interpretation.what} and look-alike characters" if interpretation.what else "look-alike characters"
+    old, new = (_TYPED.sub(_typeset_character, text) for text in (interpretation.old, interpretation.new))
+    return interpretation._replace(what=what, old=old, new=new)
 
 
 def _typeset_character(found: re.Match[str]) -> str:
@@ -241,17 +243,19 @@ _UNESCAPES: tuple[tuple[str, Callable[[str], str]], ...] = (
 )
 
 
-def _unescaped(reading: EditReading, old: str, what: str, unescape: Callable[[str], str]) -> EditReading:
+def _unescaped(
+    interpretation: EditInterpretation, old: str, what: str, unescape: Callable[[str], str]
+) -> EditInterpretation:
     """The new text is unescaped in the same way, unless it is written in another one than the old."""
-    what = f"{reading.what} and {what}" if reading.what else what
-    new = with_line_feeds(unescape(reading.new))
-    added = new.count("\n") > reading.new.count("\n")
+    what = f"{interpretation.what} and {what}" if interpretation.what else what
+    new = with_line_feeds(unescape(interpretation.new))
+    added = new.count("\n") > interpretation.new.count("\n")
     problem = ""
-    if added and "\n" in reading.new and "\n" not in reading.old:
+    if added and "\n" in interpretation.new and "\n" not in interpretation.old:
         problem = "its new text has line ends both as they are and written as `\\n`"
-    elif added and _cuts_a_string(new, reading.new):
+    elif added and _cuts_a_string(new, interpretation.new):
         problem = "its new text has a `\\n` inside quotes, which may be meant as two characters or as a line end"
-    return reading._replace(what=what, old=old, new=new, problem=problem)
+    return interpretation._replace(what=what, old=old, new=new, problem=problem)
 
 
 _CODE = (

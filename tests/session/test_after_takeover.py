@@ -20,7 +20,7 @@ from crow.events import (
 )
 from crow.messages import StopReason, Text
 from crow.results import ToolKind, ToolResult
-from crow.session.faces.missed import Seen, show_missed
+from crow.session.faces.after_takeover import Seen, show_missed
 from crow.session.recovery import CUT_OFF, missing_ends
 from crow.session.replay import PastCall, PastItem
 
