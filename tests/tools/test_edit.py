@@ -11,7 +11,7 @@ from crow.errors import WorkspaceError
 from crow.results import DiffBlock, Location, ToolKind
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
-from crow.tools.file_changes import ReadTracker
+from crow.tools.read_lines import ReadTracker
 from crow.workspace.local import LocalWorkspace
 from tests.support.recording import RecordingJournal
 from tests.tools.calling import Hand

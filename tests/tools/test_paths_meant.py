@@ -11,10 +11,10 @@ import pytest
 from crow.messages import ToolCall
 from crow.tools.base import BadArguments
 from crow.tools.edit import Edit
-from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.paths_meant import path_meant, path_to_write
 from crow.tools.read import Read
+from crow.tools.read_lines import ReadTracker
 from crow.tools.write import Write
 from crow.workspace.local import LocalWorkspace
 

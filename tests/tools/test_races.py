@@ -33,9 +33,9 @@ from crow.policy.rule_policy import RulePolicy, judge_in
 from crow.results import ToolResult
 from crow.tools.base import Tool
 from crow.tools.edit import Edit
-from crow.tools.file_changes import ReadTracker
 from crow.tools.find import Find
 from crow.tools.read import Read
+from crow.tools.read_lines import ReadTracker
 from crow.tools.search import Search
 from crow.tools.write import Write
 from crow.workspace import listing, local, resolved_path, search

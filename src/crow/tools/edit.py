@@ -18,7 +18,6 @@ from crow.tools.file_changes import (
     ChangeAction,
     ChangeTool,
     PreparedChange,
-    ReadTracker,
     check_writable,
     off_loop_if_large,
     read_judged,
@@ -27,6 +26,7 @@ from crow.tools.file_changes import (
     told_diff,
 )
 from crow.tools.paths_meant import missing, path_meant
+from crow.tools.read_lines import ReadTracker
 from crow.workspace.base import Document, Workspace
 
 if TYPE_CHECKING:  # the matcher is imported for the first edit, not for the session's beginning

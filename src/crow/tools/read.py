@@ -15,8 +15,8 @@ from crow.paths import relative_to, shown
 from crow.results import ImageBlock, Location, TextBlock, ToolKind, ToolResult
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice, verb_and_path
-from crow.tools.file_changes import ReadTracker
 from crow.tools.paths_meant import path_meant, stat_or_suggest
+from crow.tools.read_lines import ReadTracker
 from crow.visible import language_of, one_line
 from crow.workspace.base import FileInfo, Workspace
 from crow.workspace.resolved_path import ResolvedPath

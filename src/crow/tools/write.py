@@ -15,7 +15,6 @@ from crow.tools.file_changes import (
     ChangeAction,
     ChangeTool,
     PreparedChange,
-    ReadTracker,
     check_writable,
     off_loop_if_large,
     read_judged,
@@ -23,6 +22,7 @@ from crow.tools.file_changes import (
     show_change,
 )
 from crow.tools.paths_meant import path_to_write
+from crow.tools.read_lines import ReadTracker
 from crow.visible import language_of
 from crow.workspace.base import Document, Workspace
 from crow.workspace.text import encoding_name, usual_line_end

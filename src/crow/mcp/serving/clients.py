@@ -28,7 +28,7 @@ from crow.mcp.serving.workspace import PastEdits, ServedWorkspace
 from crow.paths import shown
 from crow.tools.background import ReadCommand, StopCommand
 from crow.tools.base import Tool
-from crow.tools.file_changes import ReadTracker
+from crow.tools.read_lines import ReadTracker
 from crow.tools.terminal import RunCommand
 from crow.workspace.base import Commands
 from crow.workspace.terminals import Terminals

@@ -20,9 +20,7 @@ from crow.tools.editing.matching import EditPlan
 from crow.tools.editing.replacements import FileReplacement, apply, with_ends_of, without_foreign_ends
 from crow.tools.file_changes import (
     PreparedChange,
-    ReadTracker,
     check_writable,
-    count_lines,
     off_loop_if_large,
     read_judged,
     read_needed_of,
@@ -30,6 +28,7 @@ from crow.tools.file_changes import (
 )
 from crow.tools.paths_meant import PathMeant, path_meant, path_to_write
 from crow.tools.read import Read
+from crow.tools.read_lines import ReadTracker, count_lines
 from crow.tools.write import Write
 from crow.workspace.base import Workspace
 from crow.workspace.resolved_path import ResolvedPath

@@ -15,7 +15,8 @@ from crow.events import Journal
 from crow.paths import is_inside, relative_to, shown
 from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action
-from crow.tools.file_changes import ReadTracker, digest_of, off_loop_if_large, show_change
+from crow.tools.file_changes import digest_of, off_loop_if_large, show_change
+from crow.tools.read_lines import ReadTracker
 from crow.workspace.base import Document, Workspace
 from crow.workspace.local import LocalWorkspace
 from crow.workspace.resolved_path import PinnedFile, ResolvedPath
