@@ -113,6 +113,7 @@ OURS_ALONE = {
     "RelayMeta": "where that stands",
     "ReleasedNotification": "an extension between processes: a session goes on elsewhere",
     "SeenTurn": "a turn that the client of a relay has seen",
+    "TurnEnd": "an extension: how a turn ended that others watch",
     "SessionStatusResponse": "newer than this SDK",
     "StatusFacts": "what we say of a session beside its status",
     "StatusMeta": "where that stands",

@@ -642,6 +642,28 @@ def test_what_an_ended_owner_never_read_goes_to_the_next_one(tmp_path):
     played(talk, tmp_path)
 
 
+def test_a_prompt_that_cannot_be_sent_to_an_ended_owner_goes_to_the_next_one(tmp_path):
+    """The last that the owner has said, that it lets go of the session, is read although nothing can be sent to it."""
+
+    async def talk(stage: Stage) -> None:
+        owner, next_owner = stage.owner("a"), stage.owner("b")
+        await stage.attached(owner)
+        stage.where = [next_owner]
+        link = stage.relay._sessions["s"].link
+        assert link is not None
+        link.pause()
+        owner.connections[0].notify("_crow/released", {"sessionId": "s"})
+        await owner.die()
+        stage.editor.call("p", "session/prompt", sessionId="s", prompt=["hello"])
+        while not link._output._gone:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0)
+        link.resume()
+        assert (await stage.editor.answer_to("p"))["result"] == {"from": next_owner.token}
+        assert (await next_owner.heard("session/prompt"))["prompt"] == ["hello"]
+
+    played(talk, tmp_path)
+
+
 def test_a_prompt_that_was_withdrawn_at_an_ending_owner_is_not_begun_by_the_next_one(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")

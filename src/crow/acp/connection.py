@@ -94,7 +94,7 @@ class Connection:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._input = LineReader(reader, self.receive, self._on_input_end)
-        self._output = Writer(writer, self._on_end, self._input)
+        self._output = Writer(writer, self._on_output_lost, self._input)
         self._requests = requests
         self._notifications = notifications
         self._decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -327,6 +327,9 @@ class Connection:
             return decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"Invalid params: {error}"[:500]) from None
+
+    def _on_output_lost(self) -> None:
+        self._on_end()
 
     def _on_end(self) -> None:
         self._ended.set()

@@ -107,6 +107,9 @@ class OwnerLink(Connection):
         else:
             super()._settle(response)
 
+    def _on_output_lost(self) -> None:
+        """What the owner said last may still be unread, such as that it lets go of a session: its end is told there."""
+
     def _on_end(self) -> None:
         if not self.has_ended:
             self.has_ended = True
