@@ -101,16 +101,16 @@ SAME_THING = {
     "WriteTextFileRequest": "WriteTextFileRequest",
 }
 OURS_ALONE = {
+    "ClientFacts": "what a client says of itself that is no capability of the protocol",
     "CapabilityMeta": "where extensions are advertised",
     "InitializeMeta": "the same, with what a process says on its own socket",
     "LeftOver": "an extension: messages that no turn took",
     "LeftOverMessage": "one of them",
     "LoadFacts": "what a relay says of a session that its client has seen",
-    "LoadMeta": "where that stands",
+    "PromptRequestFacts": "what a client says of a prompt",
     "OpenedFacts": "what an owner says to a relay of a session",
     "OpenedMeta": "where that stands",
     "RelayFacts": "what two processes say of each other",
-    "RelayMeta": "where that stands",
     "ReleasedNotification": "an extension between processes: a session goes on elsewhere",
     "SeenTurn": "a turn that the client of a relay has seen",
     "TurnEnd": "an extension: how a turn ended that others watch",

@@ -128,9 +128,9 @@ class Owner:
             self._owner.notified.set()
 
         def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-            meta = self._greet(request)
+            facts = self._greet(request)
             self._keep("initialize", {"params": msgspec.to_builtins(request)})
-            return {"protocolVersion": 1, "_meta": meta}
+            return {"protocolVersion": 1, "_meta": {"crow": facts}}
 
         def _handler(self, method: str) -> Callable[[Json, PendingRequest], Any]:
             def handle(params: Json, pending: PendingRequest) -> Any:
@@ -491,7 +491,7 @@ def test_an_older_owner_says_so(tmp_path, monkeypatch):
 def test_an_older_relay_says_so(tmp_path, monkeypatch):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
-        newer = wire.RelayMeta(crow=wire.RelayFacts(attach=wire.ATTACH_VERSION + 1, version="9.9"))
+        newer = wire.RelayFacts(attach=wire.ATTACH_VERSION + 1, version="9.9")
         monkeypatch.setattr(attach_socket, "_greeting", lambda meta: newer)
         await stage.begin(owner)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")

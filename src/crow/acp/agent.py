@@ -87,9 +87,11 @@ class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
     def __init__(
-        self, host: LazyHost, greet: Callable[[wire.InitializeRequest], object] = lambda _: msgspec.UNSET
+        self,
+        host: LazyHost,
+        greet: Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType] = lambda _: msgspec.UNSET,
     ) -> None:
-        """`greet` gives the `_meta` of the answer to `initialize`, or raises the error that is the answer instead."""
+        """`greet` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with."""
         self._greet = greet
         self._host = host
         self._models = SetupReader(host.home, host.environ)
@@ -128,8 +130,7 @@ class Agent:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
-        greeting = self._greet(request)
-        relay = greeting.crow if isinstance(greeting, wire.RelayMeta) else msgspec.UNSET
+        relay = self._greet(request)
         self._greeting = bytes(pending.params)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 
 from crow import __version__
-from crow.acp import jsonrpc, wire
+from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.ownership import AttachedAgent, Greeting
 from crow.disk import Disk
@@ -159,7 +159,7 @@ class AttachSocket:
 
         deadline = self._loop.call_later(GREETING_TIMEOUT, drop)
 
-        def greet(request: wire.InitializeRequest) -> object:
+        def greet(request: wire.InitializeRequest) -> wire.RelayFacts:
             answer = _greeting(request.meta)
             deadline.cancel()
             if task is not None and self._strangers.pop(task, ...) is None:
@@ -184,12 +184,12 @@ class AttachSocket:
 COMMANDS_REFUSED = "A command that a Crow runs, or whatever it starts, cannot attach to a session."
 
 
-def _greeting(meta: object) -> object:
+def _greeting(meta: object) -> wire.RelayFacts:
     """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
 
     A client that is no Crow says nothing of versions, and needs nothing but the protocol.
     """
-    facts = wire.relay_facts(meta)
+    facts = crow_meta.read(wire.ClientFacts, meta)
     if facts.attach > wire.ATTACH_VERSION:
         said = (
             f"The session lives in an older Crow (process {os.getpid()}, version {__version__}) to which version "
@@ -198,7 +198,7 @@ def _greeting(meta: object) -> object:
         raise RpcError(ErrorCode.INVALID_REQUEST, said)
     if is_another_mark(facts.mark):
         raise RpcError(ErrorCode.INVALID_REQUEST, COMMANDS_REFUSED)
-    return wire.RelayMeta(crow=wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid()))
+    return wire.RelayFacts(attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid())
 
 
 def _credentials(peer: socket.socket) -> tuple[int, int]:

@@ -6,7 +6,7 @@ A relay reads no more of a message than is defined here: that is enough to go on
 
 import msgspec
 
-from crow.acp import jsonrpc, wire
+from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.jsonrpc import Notification, Request, Response
 from crow.acp.owner_link import OwnerLink
 from crow.session.faces.after_takeover import Seen
@@ -78,10 +78,6 @@ class _CallLine(msgspec.Struct, frozen=True):
     params: CallParams
 
 
-class _Opened(msgspec.Struct, frozen=True):
-    meta: wire.OpenedMeta = msgspec.field(name="_meta", default_factory=wire.OpenedMeta)
-
-
 class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
     request_id: msgspec.Raw
 
@@ -89,7 +85,6 @@ class _Withdrawn(msgspec.Struct, frozen=True, rename="camel"):
 _about = msgspec.json.Decoder(_About)
 _call_line = msgspec.json.Decoder(_CallLine)
 _state = msgspec.json.Decoder(StateParams)
-_opened = msgspec.json.Decoder(_Opened)
 _withdrawn = msgspec.json.Decoder(_Withdrawn)
 
 
@@ -123,12 +118,12 @@ def session_in(params: msgspec.Raw) -> str:
 
 def left_over_in(response: Response) -> list[wire.LeftOverMessage]:
     """What a new owner says that a turn of the one before did not take in."""
-    return _opened.decode(response.result).meta.crow.left_over
+    return crow_meta.read_in(wire.OpenedFacts, response.result).left_over
 
 
 def seen_in(response: Response) -> Seen:
     """What an owner's answer says of how far the session is. Whether a turn runs is told after it."""
-    return Seen(_opened.decode(response.result).meta.crow.turn, ended=True)
+    return Seen(crow_meta.read_in(wire.OpenedFacts, response.result).turn, ended=True)
 
 
 def is_released(response: Response) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from crow.acp import wire
+from crow.acp import crow_meta, wire
 from crow.acp.client_person import ClientPerson
 from crow.acp.connection import Connection
 from crow.acp.sink import UpdateSink
@@ -73,9 +73,7 @@ class Capabilities:
     def __init__(self, connection: Connection, request: wire.InitializeRequest, home: str) -> None:
         self._connection = connection
         self._client = request.client_capabilities or wire.ClientCapabilities()
-        self._has_choices = _says(request.meta, "choices")
-        self._takes_state = _says(request.meta, "state")
-        self._is_attended = not _says(request.meta, "unattended")
+        self._facts = crow_meta.read(wire.ClientFacts, request.meta)
         self._name = _named(request.client_info or {}, "name")
         self._title = _named(request.client_info or {}, "title") or self._name or NAMELESS
         self._check = TerminalCheck(home, _name_and_version(request.client_info or {}))
@@ -88,7 +86,7 @@ class Capabilities:
             ClientKnowledge(self._title),
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
-            takes_state=self._takes_state,
+            takes_state=self._facts.state,
             shows_output_in=ground.roots[0] if _shows_raw_output(self._client.meta) else None,
         )
 
@@ -100,11 +98,11 @@ class Capabilities:
             ground.session_id,
             has_forms=shows.form is not None,
             has_links=shows.url is not None,
-            has_choices=self._has_choices,
+            has_choices=self._facts.choices,
             client=self._name,
         )
         commands = self._commands(ground, sink.known)
-        return Face(sink.known, sink, person, files, commands, is_attended=self._is_attended)
+        return Face(sink.known, sink, person, files, commands, is_attended=not self._facts.unattended)
 
     def files(self, ground: SessionGround) -> Workspace | None:
         """The session's files as this client has them; None if it offers none. Made beside the event loop, as above."""
@@ -126,12 +124,6 @@ class Capabilities:
             ids=known.terminals,
         )
         return CheckedCommands(client, ground.commands, self._check)
-
-
-def _says(meta: object, what: Literal["choices", "state", "unattended"]) -> bool:
-    """Whether a client says of itself what only Crow's extensions of the protocol know."""
-    said: object = meta.get("crow") if isinstance(meta, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- JSON
-    return isinstance(said, dict) and said.get(what) is True  # pyright: ignore[reportUnknownMemberType] -- JSON
 
 
 def _shows_raw_output(meta: object) -> bool:

@@ -21,12 +21,14 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from crow import __version__
+from crow.acp import crow_meta
 from crow.acp.connection import Connection, ConnectionLost, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError
 from crow.acp.wire import (
     PROTOCOL_VERSION,
     CancelNotification,
     ClientCapabilities,
+    ClientFacts,
     ClientSessionCapabilities,
     ConfigOption,
     ContentBlock,
@@ -44,6 +46,7 @@ from crow.acp.wire import (
     PermissionOutcome,
     PromptMeta,
     PromptRequest,
+    PromptRequestFacts,
     PromptResponse,
     RequestPermissionRequest,
     RequestPermissionResponse,
@@ -185,15 +188,14 @@ class RemoteAgent:
 
     async def initialize(self, name: str = "crow-run") -> None:
         """The first request of every connection: both sides say what they can do."""
-        said = {"choices": self._choices, "unattended": self._unattended, "state": self._on_state is not None}
-        ours = {key: True for key, is_so in said.items() if is_so}
+        facts = ClientFacts(choices=self._choices, unattended=self._unattended, state=self._on_state is not None)
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION,
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach
             # the person as notices.
             client_capabilities=ClientCapabilities(session=ClientSessionCapabilities(notices={})),
             client_info={"name": name, "version": __version__},
-            meta={"crow": ours} if ours else None,
+            meta=crow_meta.written(facts),
         )
         answer = await self._request_soon("initialize", hello, _Initialized)
         if answer.protocol_version != PROTOCOL_VERSION:
@@ -226,7 +228,7 @@ class RemoteAgent:
         """Plays one turn and returns why it stopped. `further` is what goes with the text, such as attachments;
         `columns` is how wide the output of commands is shown, if that is known."""
         prompt = [TextContent(text=text), *further]
-        meta = {"crow": {"columns": columns}} if columns else None
+        meta = crow_meta.written(PromptRequestFacts(columns=columns))
         request = PromptRequest(session_id=session_id, prompt=prompt, meta=meta)
         result = await self._request("session/prompt", request, msgspec.Raw)
         try:

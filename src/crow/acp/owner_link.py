@@ -11,12 +11,12 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, cast
+from typing import Protocol
 
 import msgspec
 
 from crow import __version__
-from crow.acp import jsonrpc, wire
+from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
 from crow.errors import SessionElsewhere
@@ -127,8 +127,8 @@ async def connect(there: SessionElsewhere, greeting: bytes, user: LinkUser, dead
         async with timeout_at(deadline):
             link = OwnerLink(await _connected(there.socket), there, user)
             try:
-                owner = await link.request("initialize", with_facts(greeting, _own_facts()), _Greeted)
-                _check_version(owner.meta.crow, there)
+                answer = await link.request("initialize", crow_meta.added(greeting, _own_facts()), msgspec.Raw)
+                _check_version(crow_meta.read_in(wire.RelayFacts, answer), there)
             except BaseException:
                 await link.close()
                 raise
@@ -156,23 +156,11 @@ async def _connected(path: str) -> socket.socket:
         raise
 
 
-def _own_facts() -> dict[str, object]:
-    return {
-        "attach": wire.ATTACH_VERSION,
-        "version": __version__,
-        "process": os.getpid(),
-        "mark": own_mark(),
-        "state": True,
-    }
-
-
-def takes_state(greeting: bytes) -> bool:
-    """Whether a client wants to be told of each change of a session's state."""
-    return _crow_in(_meta_in(msgspec.json.decode(greeting, type=dict[str, msgspec.Raw]))).get("state") is True
-
-
-class _Greeted(msgspec.Struct, frozen=True):
-    meta: wire.RelayMeta = msgspec.field(name="_meta", default_factory=wire.RelayMeta)
+def _own_facts() -> wire.ClientFacts:
+    """What a relay adds to its editor's `initialize`."""
+    return wire.ClientFacts(
+        attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid(), mark=own_mark(), state=True
+    )
 
 
 def _check_version(owner: wire.RelayFacts, there: SessionElsewhere) -> None:
@@ -190,27 +178,6 @@ def silent(there: SessionElsewhere) -> RpcError:
         "End that process, and load the session again."
     )
     return RpcError(ErrorCode.INTERNAL_ERROR, said, {"details": said})
-
-
-def with_facts(params: bytes, facts: Mapping[str, object]) -> msgspec.Raw:
-    """The parameters with facts added below `_meta.crow`."""
-    fields = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
-    meta = _meta_in(fields)
-    meta["crow"] = {**_crow_in(meta), **facts}
-    fields["_meta"] = msgspec.Raw(msgspec.json.encode(meta))
-    return msgspec.Raw(msgspec.json.encode(fields))
-
-
-def _meta_in(fields: Mapping[str, msgspec.Raw]) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(fields.get("_meta", b"{}"), type=dict[str, object])
-    except msgspec.MsgspecError:
-        return {}
-
-
-def _crow_in(meta: Mapping[str, object]) -> dict[str, object]:
-    crow = meta.get("crow")
-    return cast("dict[str, object]", crow) if isinstance(crow, dict) else {}
 
 
 # --- asking without attaching

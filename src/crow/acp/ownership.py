@@ -32,8 +32,8 @@ class AttachedAgent(Protocol):
         ...
 
 
-Greeting = Callable[[wire.InitializeRequest], object]
-"""Called with `initialize`: gives the `_meta` of its answer, or raises RpcError."""
+Greeting = Callable[[wire.InitializeRequest], wire.RelayFacts]
+"""Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
 
 
 class LiveSessions(Protocol):

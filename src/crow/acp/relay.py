@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crow.acp import jsonrpc, wire
+from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.attached_session import (
     AttachedSession,
     call_in,
@@ -31,7 +31,7 @@ from crow.acp.attached_session import (
 )
 from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
-from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent, takes_state, with_facts
+from crow.acp.owner_link import TRY_AGAIN, NobodyListens, OwnerLink, connect, silent
 from crow.errors import CrowError, SessionElsewhere
 from crow.lines import FLOOD
 from crow.session.faces.after_takeover import Seen
@@ -79,8 +79,7 @@ class Relay:
         greeting: bytes,
         take_over: Callable[[bytes, Seen], Awaitable[list[wire.LeftOverMessage]]],
     ) -> None:
-        self.greeting = greeting
-        self._editor_takes_state = takes_state(greeting)
+        self.initialize(greeting)
         self._editor = editor
         self._take_over = take_over
         self._loop = asyncio.get_running_loop()
@@ -92,6 +91,11 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
         editor.divert = self._divert
+
+    def initialize(self, greeting: bytes) -> None:
+        """What the editor says of itself counts for the owners that are connected to from now on."""
+        self._greeting = greeting
+        self._editor_takes_state = crow_meta.read_in(wire.ClientFacts, greeting).state
 
     async def close(self) -> None:
         """Leaves every session."""
@@ -434,8 +438,9 @@ class Relay:
     async def _resume_at(self, session: AttachedSession, link: OwnerLink) -> None:
         """Attaches to the new owner of a session, which shows what the editor has missed. RpcError if it refuses."""
         answers: list[Response] = []
-        facts = {"seen": {"turn": session.seen.turn, "ended": session.seen.ended}}
-        await self._ask_to_open(session, link, "session/resume", with_facts(session.params, facts), answers.append)
+        facts = wire.LoadFacts(seen=wire.SeenTurn(turn=session.seen.turn, ended=session.seen.ended))
+        params = crow_meta.added(session.params, facts)
+        await self._ask_to_open(session, link, "session/resume", params, answers.append)
         if (error := answers[0].error) is not None:
             raise RpcError(error.code, error.message, error.data)
         session.left_over = left_over_in(answers[0])
@@ -458,7 +463,7 @@ class Relay:
         """The link to an owner, which is made if there is none. Raises what `connect` does."""
         task = self._links.get(there.owner)
         if task is None:
-            task = self._links[there.owner] = self._loop.create_task(connect(there, self.greeting, self, deadline))
+            task = self._links[there.owner] = self._loop.create_task(connect(there, self._greeting, self, deadline))
         try:
             return await asyncio.shield(task)
         except BaseException:

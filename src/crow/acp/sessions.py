@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from crow.acp import translate, translate_session, wire
+from crow.acp import crow_meta, translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
 from crow.acp.connection import Answered, Connection, PendingRequest
 from crow.acp.host import Client, Host, Loaded, Seat, absolute
@@ -74,10 +74,10 @@ class Sessions:
     def initialize(self, client: wire.InitializeRequest, greeting: bytes) -> None:
         """What the client says that it can do counts for the sessions that are opened from now on."""
         self._greeting = greeting
-        self._is_relay = wire.relay_facts(client.meta).attach > 0
+        self._is_relay = crow_meta.read(wire.ClientFacts, client.meta).attach > 0
         """The client is another Crow that passes its editor's messages on."""
         if self._relay is not None:
-            self._relay.greeting = greeting
+            self._relay.initialize(greeting)
         self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
@@ -176,7 +176,7 @@ class Sessions:
 
     def _seen(self, request: wire.LoadSessionRequest) -> Seen | None:
         """How much of a session the client of a relay was shown, before the session's process ended."""
-        seen = wire.load_facts(request.meta).seen if self._is_relay else None
+        seen = crow_meta.read(wire.LoadFacts, request.meta).seen if self._is_relay else None
         return None if seen is None else Seen(seen.turn, seen.ended)
 
     def _opened_meta(self, seat: Seat, left_over: Sequence[SteeringLeftOver] = ()) -> wire.OpenedMeta | None:
@@ -236,7 +236,7 @@ class Sessions:
     def _prompt(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.PromptResponse]:
         seat = self._find(request.session_id)
         sent = _sent_by(request)
-        seat.face.known.columns = wire.columns_in(request.meta)
+        seat.face.known.columns = crow_meta.read(wire.PromptRequestFacts, request.meta).terminal_width
         with errors_as_answers():
             seat.session.check_accepts_turn(seat.face)
             self._host.ownership.check_accepts_turns()

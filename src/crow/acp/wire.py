@@ -74,8 +74,7 @@ class InitializeRequest(Wire, frozen=True):
     client_info: dict[str, Any] | None = None
     """Not judged: a client that leaves out its version is as welcome as any."""
     meta: Any = msgspec.field(name="_meta", default=None)
-    """`{"crow": {"choices": true}}` from `crow run` in a terminal, `{"crow": {"unattended": true}}` from one without;
-    anything from others."""
+    """`ClientFacts` below `crow` from Crow's own programs; anything from others."""
 
 
 ATTACH_VERSION = 1
@@ -95,16 +94,15 @@ class RelayFacts(Wire, frozen=True):
     """The mark of the command that runs the one that attaches."""
 
 
-class RelayMeta(Wire, frozen=True):
-    crow: RelayFacts = RelayFacts()
+class ClientFacts(RelayFacts, frozen=True):
+    """What a client says of itself in `initialize` that the protocol has no capability for."""
 
-
-def relay_facts(meta: object) -> RelayFacts:
-    """What a client's `_meta` says of it as a relay; nothing of one that is none."""
-    try:
-        return msgspec.convert(meta, RelayMeta).crow
-    except msgspec.ValidationError:
-        return RelayFacts()
+    choices: bool = False
+    """It shows the choices of a question in a form, such as `crow run` does in a terminal."""
+    state: bool = False
+    """It is told of each change of a session's state."""
+    unattended: bool = False
+    """Nobody sits at it, who could answer a question."""
 
 
 class PromptCapabilities(Wire, frozen=True):
@@ -291,7 +289,7 @@ class NewSessionResponse(Wire, frozen=True):
     meta: OpenedMeta | None = msgspec.field(name="_meta", default=None)
 
 
-class SeenTurn(Wire, frozen=True):
+class SeenTurn(Wire, frozen=True, omit_defaults=False):
     """How much of a session a client was shown when the process in which it lived ended."""
 
     turn: str = ""
@@ -301,20 +299,9 @@ class SeenTurn(Wire, frozen=True):
 
 
 class LoadFacts(Wire, frozen=True):
-    seen: SeenTurn | None = None
-
-
-class LoadMeta(Wire, frozen=True):
     """What a relay says of a session that it goes on with."""
 
-    crow: LoadFacts = LoadFacts()
-
-
-def load_facts(meta: object) -> LoadFacts:
-    try:
-        return msgspec.convert(meta, LoadMeta).crow
-    except msgspec.ValidationError:
-        return LoadFacts()
+    seen: SeenTurn | None = None
 
 
 class LoadSessionRequest(NewSessionRequest, frozen=True, kw_only=True):
@@ -322,7 +309,7 @@ class LoadSessionRequest(NewSessionRequest, frozen=True, kw_only=True):
 
     session_id: str
     meta: Any = msgspec.field(name="_meta", default=None)
-    """`LoadMeta` from a relay; anything from others."""
+    """`LoadFacts` below `crow` from a relay; anything from others."""
 
 
 class LoadSessionResponse(Wire, frozen=True):
@@ -440,15 +427,19 @@ class PromptRequest(Wire, frozen=True):
     session_id: str
     prompt: list[ContentBlock]
     meta: Any = msgspec.field(name="_meta", default=None)
+    """`PromptRequestFacts` below `crow` from Crow's own programs; anything from others."""
 
 
-def columns_in(meta: object) -> int:
-    """How wide commands shall write for the client that sends a prompt; 0 if it does not say."""
-    match meta:
-        case {"crow": {"columns": int(columns)}} if columns > 0:
-            return min(max(columns, NARROWEST), WIDEST)
-        case _:
-            return 0
+class PromptRequestFacts(Wire, frozen=True):
+    """What a client says of a prompt beyond the protocol."""
+
+    columns: int = 0
+    """How wide the client shows the output of commands; 0 if it does not say."""
+
+    @property
+    def terminal_width(self) -> int:
+        """How wide commands shall write, in columns; 0 if that is not for the client to say."""
+        return min(max(self.columns, NARROWEST), WIDEST) if self.columns > 0 else 0
 
 
 class PromptFacts(Wire, frozen=True):
