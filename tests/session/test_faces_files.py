@@ -109,6 +109,29 @@ def test_an_editor_that_leads_later_does_not_take_our_own_change_for_the_persons
     play({"Zed": lead, "Neovim": other}, run)
 
 
+def test_text_typed_over_a_buffer_that_has_not_seen_our_write_does_not_undo_what_is_on_disk(path):
+    lead, other = Zed(path.parent), Zed(path.parent)
+    where = ResolvedPath(str(path))
+
+    async def run(workspace: FacesWorkspace, faces: list[Face]) -> None:
+        await workspace.read_document(where)
+        lead.reloads = False
+        other.typed(str(path), lambda text: text + "typed there\n")
+        other.save(str(path), other.text(str(path)))
+        before = await workspace.read_document(where)
+        await workspace.write_document(where, "one\ntyped there\nours\n", before)  # past a buffer that is behind
+        lead.typed(str(path), lambda text: text + "typed here\n")
+        before = await workspace.read_document(where)
+        assert before is not None
+        assert "changed on disk as well" in before.obstacle
+        with pytest.raises(WorkspaceError):
+            await workspace.write_document(where, before.text + "ours again\n", before)
+
+    play({"Zed": lead, "Neovim": other}, run)
+    assert path.read_text() == "one\ntyped there\nours\n"
+    assert lead.unsaved[str(path)] == "one\ntyped here\n"
+
+
 def test_a_new_file_can_be_made_beside_another_editor(path):
     new = path.parent / "new.txt"
 

@@ -25,15 +25,14 @@ class BufferState(enum.Enum):
 
 
 class BufferWatch:
-    """Remembers of each file how buffer and disk were when they last agreed, as hashes of the two."""
+    """Remembers of each file how buffer and disk were when they last agreed, as hashes of the two.
+
+    What Crow itself has written to disk since then counts as any other change of the disk: a person may have typed into
+    a buffer that had not taken it in yet, and writing that buffer would take it back.
+    """
 
     def __init__(self) -> None:
         self._agreed: dict[str, tuple[int | None, int]] = {}
-
-    def note_saved(self, saved: Document) -> None:
-        """The disk was changed by us: that is no change for the person to decide about."""
-        old_buffer, _ = self._agreed.get(saved.path, (None, 0))
-        self._agreed[saved.path] = (old_buffer, hash(bytes_of(saved)))
 
     def judge(self, saved: Document, buffer: str) -> BufferState:
         content = bytes_of(saved)

@@ -297,9 +297,7 @@ class ClientWorkspace(LocalWorkspace):
     async def _write_to_disk(
         self, path: ResolvedPath, text: str, state: FileState, like: Document | None = None
     ) -> Document:
-        after = await super().write_document(path, text, state.saved, like=like)
-        await off_loop_if_large(len(text), lambda: self._watch.note_saved(after))
-        return after
+        return await super().write_document(path, text, state.saved, like=like)
 
     async def _write_through(self, path: ResolvedPath, text: str, state: FileState) -> Document:
         made = await self.disk.run(lambda: make_folders_for(path))
