@@ -101,6 +101,7 @@ LATE_IMPORTS = {
     "cli": "a command loads what it needs when it needs it",
     "acp.agent": "sessions, and all that is behind them, are loaded while the client reads the first answer",
     "acp.ownership": "so is the socket, once the first session is there",
+    "acp.translate": "diffs are compared only for a client that asks which lines are changed",
     "acp.sessions": "a relay is loaded for the first session that lives in another process",
     "model.catalog": "an adapter and its HTTP library are loaded only when a model is created",
     "web.page_cache": "the HTTP library is loaded with the first page",

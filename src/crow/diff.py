@@ -103,7 +103,23 @@ def display(path: str, old: str | None, new: str | None, found: list[Change] | N
         return ()
     if _is_small(old) and _is_small(new):
         return (DiffBlock(path, "modify", old, new),)
-    return tuple(DiffBlock(path, "modify", hunk.old_text, hunk.new_text) for hunk in hunks(old, new, found=found))
+    return tuple(
+        DiffBlock(path, "modify", hunk.old_text, hunk.new_text, hunk.old_start, hunk.new_start)
+        for hunk in hunks(old, new, found=found)
+    )
+
+
+def changes_in(block: DiffBlock) -> list[Change]:
+    """The changed places of what the person is shown, in lines of the block's own texts. The same for the same block,
+    and cheap: of a block that is very large, all that lies between its common beginning and end is one change."""
+    old, new = block.old_text, block.new_text
+    if max(len(old), len(new)) <= LARGEST_AT_ONCE and old and new:
+        return changes(old, new)
+    same = _common_lines(old, 0, new, 0)
+    if same == len(old) == len(new):
+        return []
+    lines = _count_feeds(old, 0, same)
+    return [_rest(old, same, new, same, lines, lines)]
 
 
 def split_lines(text: str) -> list[str]:

@@ -52,11 +52,14 @@ class ImageBlock(msgspec.Struct, frozen=True, tag="image", tag_field="block"):
     image: Image
 
 
-class DiffBlock(msgspec.Struct, frozen=True, tag="diff", tag_field="block"):
+class DiffBlock(msgspec.Struct, frozen=True, tag="diff", tag_field="block", omit_defaults=True):
     path: str
     operation: Literal["add", "delete", "modify"]
     old_text: str
     new_text: str
+    old_line: int = 1
+    """The line of the file that the old text begins with, counted from 1."""
+    new_line: int = 1
 
 
 class TerminalBlock(msgspec.Struct, frozen=True, tag="terminal", tag_field="block"):

@@ -175,6 +175,7 @@ class Editor:
         images: bool = False,
         capabilities: Json | None = NOTHING,
         client_info: Json | None = KNOWN_CLIENT,
+        crow: Json | None = None,
         terminal: type[Terminal] = Terminal,
         initialize: bool = True,
         permit: Callable[[Json], Any] = lambda request: chose("reject"),
@@ -201,6 +202,8 @@ class Editor:
         """What the editor says to other requests, by method: a result, SILENCE, Later, or an ErrorAnswer."""
         self.terminals = Terminals(clean_environment(self.home, folder), terminal)
         self._client_info = client_info
+        self._crow = crow
+        """What it says of itself that only Crow's extensions know: see docs/extensions.md."""
         if client_info is KNOWN_CLIENT and (capabilities or {}).get("terminal"):
             (self.home / "terminals.json").write_text(TERMINAL_IS_KNOWN)
         self.permissions: list[Json] = []
@@ -232,7 +235,8 @@ class Editor:
 
     def initialize(self, capabilities: Json | None = NOTHING, version: Any = 1) -> Any:
         params = {"protocolVersion": version, "clientCapabilities": capabilities}
-        return self.request("initialize", params | ({"clientInfo": self._client_info} if self._client_info else {}))
+        params |= {"clientInfo": self._client_info} if self._client_info else {}
+        return self.request("initialize", params | ({"_meta": {"crow": self._crow}} if self._crow else {}))
 
     def new_session(self, cwd: Path | str | None = None, **more: Any) -> str:
         """Opens a session, which the methods below then use by default."""

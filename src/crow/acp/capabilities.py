@@ -87,6 +87,7 @@ class Capabilities:
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
             takes_state=self._facts.state,
+            takes_changes=self._facts.changes,
             shows_output_in=ground.roots[0] if _shows_raw_output(self._client.meta) else None,
         )
 
@@ -99,6 +100,7 @@ class Capabilities:
             has_forms=shows.form is not None,
             has_links=shows.url is not None,
             has_choices=self._facts.choices,
+            takes_changes=self._facts.changes,
             client=self._name,
         )
         commands = self._commands(ground, sink.known)

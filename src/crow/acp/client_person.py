@@ -29,7 +29,8 @@ kind look the same there."""
 
 class ClientPerson(Person):
     """`client` is the name of the program that asks them; empty if it does not say it. With `has_choices` it shows
-    forms that are one choice among words, whatever other forms it does not show."""
+    forms that are one choice among words, whatever other forms it does not show. With `takes_changes` it is told which
+    lines of a diff are changed."""
 
     def __init__(
         self,
@@ -39,11 +40,13 @@ class ClientPerson(Person):
         has_forms: bool,
         has_links: bool = False,
         has_choices: bool = False,
+        takes_changes: bool = False,
         client: str = "",
     ) -> None:
         self._has_forms = has_forms
         self._has_choices = has_choices or has_forms
         self._has_links = has_links
+        self._takes_changes = takes_changes
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
         self._session_id = session_id
@@ -57,7 +60,12 @@ class ClientPerson(Person):
         return self._has_links
 
     async def permit(self, question: PermissionQuestion) -> PermissionAnswer:
-        request = translate.permission_request(self._session_id, question, one_of_each_kind=not self._shows_labels)
+        request = translate.permission_request(
+            self._session_id,
+            question,
+            one_of_each_kind=not self._shows_labels,
+            with_changes=self._takes_changes,
+        )
         try:
             response = await self._connection.request(
                 "session/request_permission", request, wire.RequestPermissionResponse

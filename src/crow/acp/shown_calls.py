@@ -77,7 +77,8 @@ class ShownCalls:
     """The open calls of one session, each as its client has been shown it.
 
     `terminals` are the ids of those that the client runs. It is shown the text of any other terminal, unless it shows
-    what Crow's own commands write: `shows_output_in` is the session's folder then, as in `UpdateSink`.
+    what Crow's own commands write: `shows_output_in` is the session's folder then, as in `UpdateSink`. `takes_changes`:
+    it has asked which lines of a diff are changed. While a call's arguments arrive, nobody knows.
     """
 
     def __init__(
@@ -85,8 +86,11 @@ class ShownCalls:
         send: Callable[[wire.Update], None],
         terminals: Container[str] = (),
         shows_output_in: str | None = None,
+        *,
+        takes_changes: bool = False,
     ) -> None:
         self._send = send
+        self._takes_changes = takes_changes
         self._terminals = terminals
         self._shows_output_in = shows_output_in
         self._loop = asyncio.get_running_loop()
@@ -235,7 +239,8 @@ class ShownCalls:
             self._elsewhere.update(dict.fromkeys(shown, event.call_id))
         if visible or not event.display:
             call.has_content = True
-            self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=translate.tool_content(visible)))
+            content = translate.tool_content(visible, with_changes=self._takes_changes)
+            self._send(wire.ToolCallUpdate(tool_call_id=event.call_id, content=content))
 
     def _grow(self, event: events.OutputGrew) -> None:
         call = self._calls.get(event.call_id) or self._left_running.get(event.call_id)
@@ -298,9 +303,11 @@ class ShownCalls:
             return translate.settled_terminal(event.call_id, result, call.title)
         display = result.display
         known = bool(call.asked) and call.asked == display[: len(call.asked)] and translate.is_large(call.asked)
-        return translate.settled(
-            event.call_id, result, call.title, with_content=not known and not _has_terminal(display)
-        )
+        with_content = not known and not _has_terminal(display)
+        return self._settled(event.call_id, result, call.title, with_content=with_content)
+
+    def _settled(self, call_id: str, result: ToolResult, title: str, *, with_content: bool) -> wire.Update:
+        return translate.settled(call_id, result, title, with_content=with_content, with_changes=self._takes_changes)
 
     def _end_in_background(self, event: events.BackgroundEnded) -> None:
         """A client may be shown more of a call that has ended; one that takes no such update gets the notice."""
@@ -312,7 +319,7 @@ class ShownCalls:
             self._send(translate.settled_terminal(event.call_id, result, call.title))
             return
         with_content = not _has_terminal(result.display)
-        self._send(translate.settled(event.call_id, result, call.title, with_content=with_content))
+        self._send(self._settled(event.call_id, result, call.title, with_content=with_content))
 
     def _visible_result(self, result: ToolResult) -> ToolResult:
         display = self._visible(result.display)

@@ -102,6 +102,7 @@ class UpdateSink:
         takes_notices: bool,
         takes_compactions: bool = False,
         takes_state: bool = False,
+        takes_changes: bool = False,
         shows_output_in: str | None = None,
     ) -> None:
         self._connection = connection
@@ -120,7 +121,8 @@ class UpdateSink:
         """The turn's text so far does not end with a line's end."""
         self._message_id = ""
         """The message whose text came last."""
-        self._calls = ShownCalls(self._send, self.known.terminals, shows_output_in)
+        self._takes_changes = takes_changes
+        self._calls = ShownCalls(self._send, self.known.terminals, shows_output_in, takes_changes=takes_changes)
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
         self._loop = asyncio.get_running_loop()
@@ -226,7 +228,7 @@ class UpdateSink:
         self._in_turn = in_turn
         for item in items:
             shown = self._past_on_a_line_of_its_own(self._past_known_to_client(item))
-            for update in translate_session.past_updates(shown):
+            for update in translate_session.past_updates(shown, with_changes=self._takes_changes):
                 self._send(self._calls.announced(update) if _goes_on(item) else update)
                 number += 1
                 if not self.has_room:

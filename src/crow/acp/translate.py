@@ -140,13 +140,15 @@ def preview(event: events.CallPreviewed) -> wire.Update:
     )
 
 
-def settled(call_id: str, result: ToolResult, known_title: str, *, with_content: bool = True) -> wire.Update:
-    """The end of a call; without its content the client keeps what it has."""
+def settled(
+    call_id: str, result: ToolResult, known_title: str, *, with_content: bool = True, with_changes: bool = False
+) -> wire.Update:
+    """The end of a call; without its content the client keeps what it has. `with_changes`: see `changes_in`."""
     return wire.ToolCallUpdate(
         tool_call_id=call_id,
         title=title_at_end(known_title, result) if result.brief else None,
         status="completed" if result.ok else "failed",
-        content=result_content(result) if with_content else None,
+        content=result_content(result, with_changes=with_changes) if with_content else None,
         locations=locations(result.locations),
         raw_output=raw_output(result),
     )
@@ -311,7 +313,7 @@ def _command(command: events.CommandInfo) -> wire.AvailableCommand:
 
 
 def permission_request(
-    session_id: str, question: PermissionQuestion, *, one_of_each_kind: bool = False
+    session_id: str, question: PermissionQuestion, *, one_of_each_kind: bool = False, with_changes: bool = False
 ) -> wire.RequestPermissionRequest:
     """The question with everything in it that is needed to answer: some clients show nothing else of the call.
 
@@ -339,7 +341,7 @@ def permission_request(
             kind=question.kind,
             status="pending",
             locations=locations(question.locations),
-            content=[*tool_content(question.display), *notes],
+            content=[*tool_content(question.display, with_changes=with_changes), *notes],
         ),
         options=options,
     )
@@ -391,11 +393,13 @@ def link_request(session_id: str, link: Link) -> wire.LinkRequest:
     )
 
 
-def tool_content(display: Iterable[DisplayBlock]) -> list[wire.ToolContent]:
-    return [content for block in display if (content := block_content(block)) is not None]
+def tool_content(display: Iterable[DisplayBlock], *, with_changes: bool = False) -> list[wire.ToolContent]:
+    shown = (block_content(block, with_changes=with_changes) for block in display)
+    return [content for content in shown if content is not None]
 
 
-def block_content(block: DisplayBlock) -> wire.ToolContent | None:
+def block_content(block: DisplayBlock, *, with_changes: bool = False) -> wire.ToolContent | None:
+    """`with_changes`: the client has asked which lines of a diff are changed."""
     match block:
         case TextBlock():
             text = block.text if block.prose else fence(block.text, block.language or "text")
@@ -404,7 +408,8 @@ def block_content(block: DisplayBlock) -> wire.ToolContent | None:
             return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
         case DiffBlock():
             old_text = None if block.operation == "add" else block.old_text
-            return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text)
+            meta = diff_meta(block) if with_changes else None
+            return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text, meta=meta)
         case TerminalBlock():
             return wire.TerminalToolContent(terminal_id=block.terminal_id)
         case HiddenOutput():
@@ -413,11 +418,24 @@ def block_content(block: DisplayBlock) -> wire.ToolContent | None:
             assert_never(block)
 
 
+def diff_meta(block: DiffBlock) -> wire.DiffMeta:
+    from crow.diff import changes_in  # for the first client that asks
+
+    changes = [
+        (change.old_start, change.old_end - change.old_start, change.new_start, change.new_end - change.new_start)
+        for change in changes_in(block)
+    ]
+    lines = wire.DiffLines(old_line=block.old_line, new_line=block.new_line, changes=changes)
+    return wire.DiffMeta(crow=wire.DiffFacts(diff=lines))
+
+
 def result_content(
-    result: ToolResult, shown: Callable[[DisplayBlock], wire.ToolContent | None] = block_content
+    result: ToolResult, past: Callable[[DisplayBlock], DisplayBlock | None] | None = None, *, with_changes: bool = False
 ) -> list[wire.ToolContent]:
-    """The blocks; with none to show, the message; nothing if the output is hidden on purpose."""
-    if content := [content for block in result.display if (content := shown(block)) is not None]:
+    """The blocks; with none to show, the message; nothing if the output is hidden on purpose. `past` is what a block is
+    shown as in a replay."""
+    display = result.display if past is None else filter(None, map(past, result.display))
+    if content := tool_content(display, with_changes=with_changes):
         return content
     if _is_hidden(result) or not result.message:
         return []

@@ -13,7 +13,6 @@ import msgspec
 from crow import events
 from crow.acp import wire
 from crow.acp.translate import (
-    block_content,
     compaction,
     is_never_shown,
     locations,
@@ -23,6 +22,7 @@ from crow.acp.translate import (
     raw_output,
     result_content,
     title_at_end,
+    tool_content,
     updates,
 )
 from crow.events import Sent, SentLink, SentMedia, SentResource, SentText
@@ -121,8 +121,9 @@ LARGEST_REPLAYED = 64 * 1024
 """Characters of what a tool printed."""
 
 
-def past_updates(item: PastItem) -> Iterator[wire.Update]:
-    """What a client is shown of a thing that is over: once, and as it ended up."""
+def past_updates(item: PastItem, *, with_changes: bool = False) -> Iterator[wire.Update]:
+    """What a client is shown of a thing that is over: once, and as it ended up. `with_changes`: the client has asked
+    which lines of a diff are changed."""
     match item:
         case PastPrompt():
             for block in item.sent:
@@ -136,7 +137,7 @@ def past_updates(item: PastItem) -> Iterator[wire.Update]:
             before = item.text[: -len(text)]
             yield from message(wire.AgentMessageChunk, item.message_id, before + quoted(text))
         case PastCall():
-            yield from _past_call(item)
+            yield from _past_call(item, with_changes=with_changes)
         case events.PlanChanged():
             yield from updates(item)
         case events.CompactionEnded():
@@ -145,10 +146,10 @@ def past_updates(item: PastItem) -> Iterator[wire.Update]:
             assert_never(item)
 
 
-def _past_call(call: PastCall) -> Iterator[wire.Update]:
+def _past_call(call: PastCall, *, with_changes: bool) -> Iterator[wire.Update]:
     """The call, and what came of it: some clients show content that comes with an update, and no other."""
     if call.result is None:
-        yield from _open_call(call)
+        yield from _open_call(call, with_changes=with_changes)
         return
     result = call.result
     if is_never_shown(quiet=call.quiet, requested=call.arguments is not None, result=result):
@@ -166,15 +167,15 @@ def _past_call(call: PastCall) -> Iterator[wire.Update]:
     yield wire.ToolCallUpdate(
         tool_call_id=call.call_id,
         status=status,
-        content=result_content(result, _past_block),
+        content=result_content(result, _past_block, with_changes=with_changes),
         raw_output=raw_output(result),
     )
 
 
-def _open_call(call: PastCall) -> Iterator[wire.Update]:
+def _open_call(call: PastCall, *, with_changes: bool) -> Iterator[wire.Update]:
     """A call that is still open, for a client that joins: it goes on from here."""
     if not call.quiet:
-        content = [shown for block in call.display if (shown := _past_block(block)) is not None]
+        content = tool_content(filter(None, map(_past_block, call.display)), with_changes=with_changes)
         yield wire.ToolCall(
             tool_call_id=call.call_id,
             title=title_line(call.title),
@@ -187,17 +188,17 @@ def _open_call(call: PastCall) -> Iterator[wire.Update]:
         )
 
 
-def _past_block(block: DisplayBlock) -> wire.ToolContent | None:
+def _past_block(block: DisplayBlock) -> DisplayBlock | None:
     """A terminal is gone by now: the text that it showed stands for it."""
     match block:
         case TerminalBlock():
             return None
         case HiddenOutput():
-            return block_content(_capped(TextBlock(block.text))) if block.text else None
+            return _capped(TextBlock(block.text)) if block.text else None
         case TextBlock():
-            return block_content(_capped(block))
+            return _capped(block)
         case _:
-            return block_content(block)
+            return block
 
 
 def _capped(block: TextBlock) -> TextBlock:

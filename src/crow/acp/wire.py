@@ -97,6 +97,8 @@ class RelayFacts(Wire, frozen=True):
 class ClientFacts(RelayFacts, frozen=True):
     """What a client says of itself in `initialize` that the protocol has no capability for."""
 
+    changes: bool = False
+    """It is told which lines of a diff are changed."""
     choices: bool = False
     """It shows the choices of a question in a form, such as `crow run` does in a terminal."""
     state: bool = False
@@ -498,10 +500,30 @@ class ContentToolContent(Wire, frozen=True, tag_field="type", tag="content"):
     content: ContentBlock
 
 
+class DiffLines(Wire, frozen=True):
+    """Where a diff lies in its file, and which of its lines are changed."""
+
+    old_line: int
+    """The line of the file that `oldText` begins with, counted from 1."""
+    new_line: int
+    changes: list[tuple[int, int, int, int]]
+    """Of each change: its first line in `oldText`, counted from 0, how many there are, and the same of `newText`."""
+
+
+class DiffFacts(Wire, frozen=True):
+    diff: DiffLines
+
+
+class DiffMeta(Wire, frozen=True):
+    crow: DiffFacts
+
+
 class DiffToolContent(Wire, frozen=True, tag_field="type", tag="diff"):
     path: str
     new_text: str
     old_text: str | None = None
+    meta: DiffMeta | None = msgspec.field(name="_meta", default=None)
+    """For clients that have asked for the changes in a diff."""
 
 
 class TerminalToolContent(Wire, frozen=True, tag_field="type", tag="terminal"):
