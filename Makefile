@@ -8,7 +8,7 @@ LOCKS := requirements/uv.txt requirements/lock.txt
 PROCESSES ?= auto
 SIDE_BY_SIDE := --processes $(PROCESSES)
 
-.PHONY: help run test check format bench conformance soak catalogue lock clean compiled
+.PHONY: help run test check format bench conformance soak catalogue lock clean compiled page browser
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -25,10 +25,18 @@ $(STAMP): $(LOCKS) pyproject.toml
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q src || true
 
-run: compiled ## set everything up and play the demo conversation
+# The page of `crow web`, with the node that pyright's package brings. Built once for each state of page/; where it cannot be
+# built (npm's registry is out of reach), everything else works all the same, and one sentence says so.
+page: $(STAMP)
+	@$(BIN)/python hatch_build.py || echo "Everything but the page works without it; \`make page\` tries again."
+
+browser: page ## install what the tests in a browser need, and say what is missing
+	@$(BIN)/python -m tests.browser
+
+run: compiled page ## set everything up and play the demo conversation
 	@$(BIN)/crow demo
 
-test: compiled ## set everything up and run every test
+test: compiled page ## set everything up and run every test
 	@command -v git >/dev/null || { echo "make test needs git: some tests compare with what it does."; exit 1; }
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q $(SIDE_BY_SIDE)
 
@@ -36,16 +44,17 @@ check: $(STAMP) ## types, style
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --warnings
+	@$(BIN)/python hatch_build.py check
 
 format: $(STAMP) ## lay out the code, and list its files in docs/architecture.md
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/python scripts/file_index.py
 
-conformance: compiled ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
+conformance: compiled page ## show each rule of the protocol, with real clients too (needs npm); writes docs/conformance.md
 	@CROW_COLD_STARTS=1 $(BIN)/python -m tests.conformance
 
-soak: compiled ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
+soak: compiled page ## the long runs: many more hostile lines, edits, shell lines, kills and damages, each with a new seed
 	@export CROW_COLD_STARTS=1; $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m slow --timeout 1800 || exit 1; \
 	CROW_STEERING_SEEDS=500 $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --timeout 1800 tests/acp/test_steering_wires.py || exit 1; \
 	CROW_FACES_SEEDS=200 CROW_FACES_ROUNDS=500 \
@@ -70,7 +79,7 @@ soak: compiled ## the long runs: many more hostile lines, edits, shell lines, ki
 		$(BIN)/python -m pytest -q --timeout 3600 tests/acp/test_attach.py || exit 1; \
 	done
 
-bench: compiled ## measure speed and memory against the targets
+bench: compiled page ## measure speed and memory against the targets
 	@$(BIN)/python bench/run.py $(BENCH)
 
 catalogue: $(STAMP) ## make the table of the vendors' models anew, from the newest source
@@ -83,4 +92,4 @@ lock: ## resolve the dependencies anew
 		- -o requirements/uv.txt
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .pytest_cache .ruff_cache bench/results
+	@rm -rf $(VENV) .pytest_cache .ruff_cache bench/results page/node_modules src/crow/serving/built

@@ -1,0 +1,2 @@
+// What esbuild takes as a file of its own.
+declare module "*.css";

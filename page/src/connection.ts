@@ -1,0 +1,221 @@
+// The one connection to Crow: opens it, notices when it is gone, opens it again.
+//
+// What is shown of its state has to be true within a second. A server that ends closes the socket, which is known at once; a
+// network that is gone says nothing, so while the page is seen and nothing comes, Crow is asked for a sign of life twice
+// a second. `navigator.onLine` is no sign: a machine without a network still reaches the Crow that runs on it.
+
+import { signal } from "@preact/signals";
+import type { InitializeAnswer, Methods } from "./acp";
+import { LOST, Rpc, RpcError, UNKNOWN_METHOD, type Asked } from "./rpc";
+import { credential, dropLink, keepToken } from "./token";
+
+export type ConnectionState =
+  | "connecting" // the first time
+  | "open"
+  | "silent" // the socket is open, but nothing comes back
+  | "lost" // tried again and again
+  | "refused"; // Crow runs, and does not know this page
+
+const IDLE_MS = 500;
+const ANSWER_MS = 500;
+/** So long without a sign of life, and a new socket is better than this one. */
+const GIVE_UP_MS = 4000;
+const OPENING_MS = 5000;
+const PAUSES_MS = [100, 250, 500, 1000, 2000];
+
+const VERSION = "0.1.0";
+const INITIALIZE = {
+  protocolVersion: 1,
+  clientInfo: { name: "crow-page", title: "Browser", version: VERSION },
+  clientCapabilities: {
+    session: { notices: {}, compaction: {} },
+    elicitation: { form: {} },
+    _meta: { terminal_output: true },
+  },
+  _meta: { crow: { state: true, changes: true, typing: true, choices: true } },
+};
+
+class Connection {
+  readonly state = signal<ConnectionState>("connecting");
+  /** Since when the state is what it is, in ms. */
+  readonly since = signal(Date.now());
+  /** Counts the connections that were initialized: whoever depends on one does its work again when it changes. */
+  readonly epoch = signal(0);
+  readonly agent = signal<InitializeAnswer | null>(null);
+
+  private socket: WebSocket | null = null;
+  private rpc: Rpc | null = null;
+  private failures = 0;
+  private refusals = 0;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private heardAt = 0;
+  private askedAt = 0;
+  private roundTrip = 50;
+  private readonly requests = new Map<string, (asked: Asked) => Promise<unknown>>();
+  private readonly notifications = new Map<string, (params: unknown) => void>();
+
+  /** Answers the agent's requests of this method. */
+  onRequest(method: string, handler: (asked: Asked) => Promise<unknown>): void {
+    this.requests.set(method, handler);
+  }
+
+  onNotification(method: string, handler: (params: unknown) => void): void {
+    this.notifications.set(method, handler);
+  }
+
+  start(): void {
+    this.connect();
+    setInterval(() => this.feelPulse(), 250);
+    const look = () => document.visibilityState === "visible" && this.wake();
+    document.addEventListener("visibilitychange", look);
+    addEventListener("pageshow", look);
+    addEventListener("online", look);
+    addEventListener("offline", look);
+  }
+
+  /** A request; rejected with `LOST` while there is no connection, and when it goes away before the answer. */
+  call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
+    if (!this.rpc || !this.epoch.value || !this.isUsable) {
+      return Promise.reject(new RpcError(LOST, "There is no connection to Crow."));
+    }
+    return this.rpc.call(method, params);
+  }
+
+  notify(method: string, params: object): void {
+    if (this.isUsable) this.rpc?.notify(method, params);
+  }
+
+  /** Whether a request can be sent. */
+  get isUsable(): boolean {
+    return this.state.value === "open" || this.state.value === "silent";
+  }
+
+  /** Try at once, because somebody looks or says so. */
+  wake(): void {
+    if (this.isUsable) this.ping();
+    else if (!this.socket) this.connect();
+  }
+
+  private setState(state: ConnectionState): void {
+    if (this.state.value === state) return;
+    this.state.value = state;
+    this.since.value = Date.now();
+  }
+
+  private connect(): void {
+    clearTimeout(this.retry);
+    const who = credential();
+    if (!who) return this.setState("refused");
+    const socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}/acp`, ["acp.v1", who]);
+    const rpc = new Rpc((text) => socket.readyState === WebSocket.OPEN && socket.send(text), {
+      request: (asked) => this.answer(asked),
+      notification: (method, params) => this.notifications.get(method)?.(params),
+    });
+    this.socket = socket;
+    this.rpc = rpc;
+    let opened = false;
+    const tooLong = setTimeout(() => socket.close(), OPENING_MS);
+    socket.onopen = () => {
+      opened = true;
+      clearTimeout(tooLong);
+      void this.initialize(rpc);
+    };
+    socket.onmessage = (event) => {
+      this.heard();
+      if (typeof event.data === "string") rpc.receive(event.data);
+    };
+    socket.onclose = () => {
+      clearTimeout(tooLong);
+      if (this.socket === socket) void this.lost(opened);
+    };
+  }
+
+  private async initialize(rpc: Rpc): Promise<void> {
+    try {
+      const answer = await rpc.call("initialize", INITIALIZE);
+      const token = answer._meta?.crow?.token;
+      if (token) keepToken(token);
+      this.failures = this.refusals = 0;
+      this.heard();
+      this.agent.value = answer;
+      this.setState("open");
+      this.epoch.value++;
+    } catch {
+      this.socket?.close();
+    }
+  }
+
+  private async lost(wasOpen: boolean): Promise<void> {
+    this.socket = null;
+    this.rpc?.end();
+    this.rpc = null;
+    this.askedAt = 0;
+    if (this.state.value !== "refused") this.setState(this.epoch.value ? "lost" : "connecting");
+    // A handshake that failed says nothing of why. A server that answers otherwise has refused us; once may be chance, if
+    // it has just been started again.
+    if (!wasOpen && (await isServed())) {
+      if (dropLink()) return this.connect();
+      if (++this.refusals > 1) return this.setState("refused");
+    }
+    if (this.socket) return;
+    this.setState(this.epoch.value || this.failures ? "lost" : "connecting");
+    this.retry = setTimeout(() => this.connect(), PAUSES_MS[Math.min(this.failures++, PAUSES_MS.length - 1)]);
+  }
+
+  private async answer(asked: Asked): Promise<unknown> {
+    const handler = this.requests.get(asked.method);
+    if (!handler) throw new RpcError(UNKNOWN_METHOD, `The page has no method ${asked.method}.`);
+    return handler(asked);
+  }
+
+  private heard(): void {
+    this.heardAt = performance.now();
+    if (this.state.value === "silent") this.setState("open");
+  }
+
+  private feelPulse(): void {
+    if (!this.isUsable || document.visibilityState !== "visible") return;
+    const now = performance.now();
+    if (!this.askedAt) {
+      if (now - this.heardAt > IDLE_MS) this.ping();
+      return;
+    }
+    const silence = now - Math.max(this.askedAt, this.heardAt);
+    if (silence > GIVE_UP_MS) this.abandon();
+    else if (silence > Math.max(ANSWER_MS, 4 * this.roundTrip)) this.setState("silent");
+  }
+
+  private ping(): void {
+    if (this.askedAt || !this.rpc) return;
+    this.askedAt = performance.now();
+    const rpc = this.rpc;
+    // An agent that does not know the method answers too, and that is all that is asked.
+    const done = () => {
+      if (this.rpc !== rpc) return;
+      this.roundTrip += (performance.now() - this.askedAt - this.roundTrip) / 4;
+      this.askedAt = 0;
+    };
+    rpc.call("_crow/ping", {}).then(done, done);
+  }
+
+  /** A socket on which nothing comes: closing it may take long, so it is forgotten. */
+  private abandon(): void {
+    const socket = this.socket;
+    this.socket = null;
+    if (socket) socket.onclose = socket.onmessage = null;
+    socket?.close();
+    void this.lost(true);
+  }
+}
+
+/** Whether Crow answers at this address at all. */
+async function isServed(): Promise<boolean> {
+  try {
+    await fetch("/", { method: "HEAD", cache: "no-store" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const crow = new Connection();

@@ -1,0 +1,75 @@
+// The large parts of the page: each is fetched when it is first drawn, and a plain text stands there until then.
+// This file is the agreement between the page and these parts: their properties, and nothing of how they draw.
+
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { DiffItem, SessionId } from "./acp";
+import type { TerminalFeed } from "./terminal_feed";
+
+export interface DiffViewProps {
+  items: DiffItem[];
+  /**
+   * Where single changes can be refused: which are accepted, by their index over all items in order, and what to call
+   * when the person changes that. Without `onAccepted` there is nothing to choose.
+   */
+  accepted?: ReadonlySet<number>;
+  onAccepted?: (accepted: ReadonlySet<number>) => void;
+  /** What the person says about a line goes into the next prompt. Without it no line can be commented on. */
+  onComment?: (path: string, line: number, text: string) => void;
+}
+
+export interface TerminalViewProps {
+  sessionId: SessionId;
+  toolCallId: string;
+  feed: TerminalFeed;
+  /** The command, for the terminal's name. */
+  title: string;
+}
+
+export interface ChangesPanelProps {
+  sessionId: SessionId;
+  /** Counts up whenever a call ended that may have changed a file: ask again. */
+  revision: number;
+  onComment: (path: string, line: number, text: string) => void;
+}
+
+/** A component that is fetched when it is first drawn. `Before` stands in its place until it is there. */
+function lazy<P extends object>(fetch: () => Promise<ComponentType<P>>, Before: ComponentType<P>): ComponentType<P> {
+  let loaded: ComponentType<P> | undefined;
+  return function Lazy(props: P): JSX.Element {
+    const [Component, setComponent] = useState<ComponentType<P> | undefined>(() => loaded);
+    useEffect(() => {
+      if (!loaded) {
+        void fetch().then((component) => {
+          loaded = component;
+          setComponent(() => component);
+        });
+      }
+    }, []);
+    return Component ? <Component {...props} /> : <Before {...props} />;
+  };
+}
+
+export const DiffView = lazy<DiffViewProps>(
+  async () => (await import("./diff/view")).DiffView,
+  ({ items }) => <pre class="plain">{items.map((item) => `${item.path}\n`).join("")}</pre>,
+);
+
+export const TerminalView = lazy<TerminalViewProps>(
+  async () => (await import("./terminal/view")).TerminalView,
+  ({ feed }) => <pre class="plain">{feed.text.slice(-2000)}</pre>,
+);
+
+export const ChangesPanel = lazy<ChangesPanelProps>(
+  async () => (await import("./changes/panel")).ChangesPanel,
+  () => <p class="quiet">…</p>,
+);
+
+/**
+ * Colours the code in an element, in place: text nodes become spans with the classes of tokens. The text stays the same.
+ * Resolves when it is done, or when the language is not known.
+ */
+export async function highlight(element: HTMLElement, language: string): Promise<void> {
+  const { highlight: run } = await import("./highlight/highlight");
+  run(element, language);
+}

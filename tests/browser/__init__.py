@@ -1,0 +1,1 @@
+"""Conversations with the page of `crow web`, in a real Chromium."""
