@@ -32,7 +32,7 @@ from crow.messages import StopReason, ToolCall, ToolSpec
 from crow.model.scripted import Call, Finish, ScriptedReply, reply
 from crow.results import ToolKind, ToolResult
 from crow.session.journal import SessionJournal
-from crow.session.session import RunningTurn
+from crow.session.running_turn import RunningTurn
 from crow.store.base import Mark
 from crow.tools.base import Action
 from crow.turn.loop import run_turn, skip_turn

@@ -36,7 +36,7 @@ from crow.results import ToolKind
 from crow.session.journal import SessionJournal
 from crow.session.recovery import missing_ends
 from crow.session.replay import PastPrompt, PastRemark, replayed
-from crow.session.session import RunningTurn
+from crow.session.running_turn import RunningTurn
 from crow.turn.history import History
 from crow.turn.loop import run_turn, skip_turn
 from crow.turn.prompt import take_steering

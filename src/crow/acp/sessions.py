@@ -20,7 +20,8 @@ from crow.events import Notice, Sent, SteeringLeftOver
 from crow.messages import StopReason
 from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
-from crow.session.session import RunningTurn, Session
+from crow.session.running_turn import RunningTurn
+from crow.session.session import Session
 
 if TYPE_CHECKING:
     from crow.acp.relay import Relay
