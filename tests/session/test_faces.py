@@ -49,6 +49,7 @@ from crow.session.faces.faces import Faces
 from crow.session.faces.feed import SessionStream
 from crow.session.journal import MOST_KEPT, SessionJournal
 from crow.session.persistence import StoredArchive
+from crow.session.running_turn import Turns
 from crow.store.store import open_store
 from crow.workspace.base import TerminalOutput
 from crow.workspace.local import LocalWorkspace
@@ -139,7 +140,7 @@ class Stage:
     async def __aenter__(self) -> Self:
         log = await self._store.create(SESSION, self._folder, [])
         self.journal = SessionJournal(log)
-        self.faces.begin(SessionStream(self.journal, StoredArchive(self._store, SESSION, log)))
+        self.faces.begin(SessionStream(self.journal, StoredArchive(self._store, SESSION, log)), Turns())
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -17,7 +17,6 @@ from crow.acp.host import Client, Host, Loaded, Seat, absolute
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
-from crow.messages import StopReason
 from crow.session.faces.after_takeover import Seen
 from crow.session.models import SessionSetup
 from crow.session.running_turn import RunningTurn
@@ -252,8 +251,8 @@ class Sessions:
             if turn.left_over:
                 error.data = {"details": error.message, "steering": translate.left_over(turn.left_over)}
             raise
-        left_open = "" if stop_reason is StopReason.CANCELLED else session.left_open
-        return wire.PromptResponse(stop_reason=stop_reason.value, meta=translate.prompt_meta(left_open, turn.left_over))
+        meta = translate.prompt_meta(turn.left_open, turn.left_over)
+        return wire.PromptResponse(stop_reason=stop_reason.value, meta=meta)
 
     def _steer(self, request: wire.PromptRequest, pending: PendingRequest) -> Awaitable[wire.SteeringResponse]:
         seat = self._find(request.session_id)

@@ -27,6 +27,7 @@ from crow.session.lazy_model import LazyModel
 from crow.session.models import SessionSetup
 from crow.session.options import Options
 from crow.session.persistence import Persistence
+from crow.session.running_turn import Turns
 from crow.session.servers import ServerPrompts, ServerQuestions, Servers, configured_servers
 from crow.session.session import Session, SessionParts
 from crow.session.trust import ProjectTrust, TrustedProjects
@@ -148,6 +149,7 @@ class _Assembly:
         self._dialog = asyncio.Lock()
         self._told: set[str] = set()
         self._faces = environment.faces
+        self._turns = Turns(persistence.past)
         self._terminals = Terminals(environment.faces.commands)
         self._run_command = RunCommand(self._terminals, setup.settings.terminal.timeout)
         self._subagents = Subagents(self.turn_context, _file_tools)
@@ -162,8 +164,8 @@ class _Assembly:
             servers=self._servers,
             title=self._title,
             faces=self._faces,
+            turns=self._turns,
             turn_context=self.turn_context,
-            past=self._persistence.past,
         )
 
     def begin(self) -> list[Notice]:
@@ -203,7 +205,7 @@ class _Assembly:
     def _journal(self) -> SessionJournal:
         journal = SessionJournal(self._persistence.log, self._patience)
         journal.remember(self._persistence.past)
-        self._faces.begin(SessionStream(journal, self._persistence.archive))
+        self._faces.begin(SessionStream(journal, self._persistence.archive), self._turns)
         return journal
 
     @cached_property

@@ -7,10 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from crow.errors import CrowError, ModelRejected, StorageFailed
-from crow.events import Notice, Sent, SteeringLeftOver, SteeringReceived, TurnEnded, TurnIds
+from crow.events import Event, Notice, Sent, SteeringLeftOver, SteeringReceived, TurnEnded, TurnIds
 from crow.messages import StopReason
 from crow.session.faces.face import Face
 from crow.session.journal import SessionJournal
+from crow.session.recovery import last_turn_number
 from crow.turn.steering import Steering
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class RunningTurn:
         begun_at: str = "",
     ) -> None:
         """`begun_at`: the name of the face from which its prompt came."""
-        self._id = turn_id
+        self.id = turn_id
         self._journal = journal
         self._answer = answer
         self.begun_at = begun_at
@@ -44,6 +45,8 @@ class RunningTurn:
         self.steering = Steering(turn_id)
         self.left_over: list[SteeringLeftOver] = []
         """The messages that were accepted into the turn and that the model did not get, once it is over."""
+        self.left_open = ""
+        """What it ended with, if it is for the person to go on and nobody cancelled it; see `Outcome`."""
         self._unacknowledged: set[asyncio.Future[None]] = set()
         """One for each message that was accepted and whose sender does not know it yet."""
 
@@ -58,9 +61,9 @@ class RunningTurn:
         if task.cancelled():
             return None
         if (error := task.exception()) is None:
-            return TurnEnded(self._id, task.result())
+            return TurnEnded(self.id, task.result())
         known = isinstance(error, CrowError)
-        return TurnEnded(self._id, None, str(error) if known else f"an unforeseen {type(error).__name__}")
+        return TurnEnded(self.id, None, str(error) if known else f"an unforeseen {type(error).__name__}")
 
     def cancel(self) -> None:
         if not self.cancelling and self._work is not None:
@@ -146,10 +149,10 @@ class RunningTurn:
 
     async def _begin(self) -> StopReason:
         self._work = asyncio.current_task()
-        return await self._answer(self, TurnIds(self._id))
+        return await self._answer(self, TurnIds(self.id))
 
     async def _fail(self, error: Exception) -> None:
-        ended = TurnEnded(self._id, None, str(error), rejected=isinstance(error, ModelRejected))
+        ended = TurnEnded(self.id, None, str(error), rejected=isinstance(error, ModelRejected))
         if isinstance(error, StorageFailed):  # the same wait once more would tell nothing new
             for event in (*self.left_over, ended):
                 self._journal.append(event)
@@ -161,10 +164,49 @@ class RunningTurn:
 
     async def _end(self, stop_reason: StopReason) -> StopReason:
         """A turn whose end cannot be stored has failed, unless it was cancelled: that is the answer then."""
+        if stop_reason is StopReason.CANCELLED:
+            self.left_open = ""
         try:
-            await self._journal.record(*self.left_over, TurnEnded(self._id, stop_reason))
+            await self._journal.record(*self.left_over, TurnEnded(self.id, stop_reason))
         except StorageFailed as failed:
             if stop_reason is not StopReason.CANCELLED:
                 raise
             self._journal.append(Notice("error", str(failed)))
         return stop_reason
+
+
+class Turns:
+    """Which turns a session has had, and which one runs. `past` is what happened before the session was opened."""
+
+    def __init__(self, past: Sequence[Event] = ()) -> None:
+        self._number = last_turn_number(past)
+        self._newest: RunningTurn | None = None
+        self._begun: RunningTurn | None = None
+
+    @property
+    def last_id(self) -> str:
+        """The id of the last turn; one that no turn has if there was none."""
+        return f"t{self._number}"
+
+    @property
+    def newest(self) -> RunningTurn | None:
+        """The last turn, until it is over. It may still wait for the end of the one before it, which is cancelled."""
+        return self._newest if self._newest is not None and not self._newest.over else None
+
+    @property
+    def begun(self) -> RunningTurn | None:
+        """The turn that clients are told of: from when it has begun until how it ended is known."""
+        return self._begun
+
+    def next_id(self) -> str:
+        self._number += 1
+        return self.last_id
+
+    def add(self, turn: RunningTurn) -> None:
+        self._newest = turn
+
+    def began(self, turn: RunningTurn) -> None:
+        self._begun = turn
+
+    def ended(self) -> None:
+        self._begun = None

@@ -18,7 +18,6 @@ from crow.events import (
     CommandGiven,
     CommandsChanged,
     CrowSaid,
-    Event,
     Notice,
     OptionChosen,
     Remark,
@@ -33,8 +32,7 @@ from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
 from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
-from crow.session.recovery import last_turn_number
-from crow.session.running_turn import RunningTurn
+from crow.session.running_turn import RunningTurn, Turns
 from crow.session.servers import Servers
 from crow.tools.background import end_of, shown_at_end
 from crow.tools.terminal import show_raw
@@ -59,10 +57,9 @@ class SessionParts(msgspec.Struct, frozen=True):
     servers: Servers
     title: Title
     faces: Faces
+    turns: Turns
     turn_context: Callable[[], TurnContext]
     """What a turn that begins now may know."""
-    past: Sequence[Event] = ()
-    """What happened in the session before it was opened."""
 
 
 class Session:
@@ -70,8 +67,6 @@ class Session:
         self.id = id
         self.options = parts.options
         self.faces = parts.faces
-        self.left_open = ""
-        """What the last turn ended with, if it is for the person to go on; see `Outcome`."""
         self._terminals = parts.terminals
         self._terminals.on_growth = self._background_grew
         self._terminals.on_end = self._background_ended
@@ -82,8 +77,7 @@ class Session:
         self._servers = parts.servers
         self._title = parts.title
         self._turn_context = parts.turn_context
-        self._turns = last_turn_number(parts.past)
-        self._turn: RunningTurn | None = None
+        self._turns = parts.turns
         self._remarks: list[Notice] | None = []
         """What there is to tell once the client knows of the session; None from then on."""
         self._looking: asyncio.Task[None] | None = None
@@ -129,22 +123,20 @@ class Session:
         A turn that is being cancelled is waited for: the person has already moved on to the next prompt.
         """
         before = self.check_accepts_turn(face)
-        self._turns += 1
-        turn_id = f"t{self._turns}"
+        turn_id = self._turns.next_id()
         begun_at = self.faces.prompted(face, turn_id)
-        self._turn = RunningTurn(
-            turn_id, self._journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at
-        )
-        self._turn.start(before, self._turn_ended)
-        return self._turn
+        turn = RunningTurn(turn_id, self._journal, lambda turn, ids: self._answer(turn, ids, sent), begun_at=begun_at)
+        self._turns.add(turn)
+        turn.start(before, lambda ended: self._turn_ended(turn, ended))
+        return turn
 
-    def _turn_ended(self, ended: TurnEnded | None) -> None:
-        is_cancelled = ended is not None and ended.stop_reason is StopReason.CANCELLED
-        self.faces.turn_ended(ended, "" if is_cancelled else self.left_open)
+    def _turn_ended(self, turn: RunningTurn, ended: TurnEnded | None) -> None:
+        self._turns.ended()
+        self.faces.tell_state(ended, turn.left_open)
 
     def check_accepts_turn(self, face: Face | None) -> RunningTurn | None:
         """The turn that a new one has to wait for, if there is one. TurnRunning if a turn runs that nobody cancels."""
-        before = self._turn if self._turn is not None and not self._turn.over else None
+        before = self._turns.newest
         if before is not None and not before.cancelling:
             raise TurnRunning(self._is_running(before, face), remedy="Wait for its end, or cancel it first.")
         return before
@@ -156,7 +148,7 @@ class Session:
     @property
     def last_turn(self) -> str:
         """The id of the last turn that began; one that no turn has if none did."""
-        return f"t{self._turns}"
+        return self._turns.last_id
 
     async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
         """Puts a message into the running turn. Its id, once it is stored; NothingToSteer if no turn takes it.
@@ -164,14 +156,15 @@ class Session:
         The model gets it as it is, also if it begins with a slash. All faces but the one that it came from are shown it
         where the model gets it.
         """
-        if self._turn is None or self._turn.over:
+        turn = self._turns.newest
+        if turn is None:
             raise nothing_to_steer()
-        return await self._turn.steer(sent, face)
+        return await turn.steer(sent, face)
 
     def cancel(self) -> None:
         """Ends the running turn, if there is one. Twice is as good as once."""
-        if self._turn is not None and not self._turn.over:
-            self._turn.cancel()
+        if (turn := self._turns.newest) is not None:
+            turn.cancel()
 
     async def stop_and_store(self) -> None:
         """Ends the running turn and stores everything that happened; StorageFailed if that cannot be done."""
@@ -201,27 +194,27 @@ class Session:
 
     async def _stop(self) -> None:
         self.cancel()
-        if self._turn is not None:
-            await self._turn.ended()
+        if (turn := self._turns.newest) is not None:
+            await turn.ended()
 
     async def until_idle(self) -> None:
         """Waits for the end of the running turn, and of one that follows it at once."""
-        while self._turn is not None and not self._turn.over:
-            await self._turn.ended()
+        while (turn := self._turns.newest) is not None:
+            await turn.ended()
 
     async def _answer(self, turn: RunningTurn, ids: TurnIds, sent: Sequence[Sent]) -> StopReason:
         if not turn.cancelling:
             with contextlib.suppress(asyncio.CancelledError):  # the turn is skipped then: what was said stays said
                 await self._tell_commands()
         found = self._commands.find(sent)
-        self.left_open = ""
         if found is None:
             self._title.begin_with(sent)
             turn.steering.open()
         else:
             turn.steering.refuse(COMMAND)
         self._journal.append(TurnStarted(ids.turn_id))
-        self.faces.turn_began(ids.turn_id, turn.begun_at)
+        self._turns.began(turn)
+        self.faces.tell_state()
         context = replace(self._turn_context(), steering=turn.steering)
         context.purse.begin_turn(context.model.info)
         try:
@@ -229,15 +222,11 @@ class Session:
                 return await self._run_slash_command(turn, context, ids, sent, *found)
             from crow.turn.loop import run_turn, skip_turn
 
-            return self._ended_with(await (skip_turn if turn.cancelling else run_turn)(context, ids, sent))
+            return _ended_with(turn, await (skip_turn if turn.cancelling else run_turn)(context, ids, sent))
         finally:
             # Nobody waits for it: a cancelled turn ends at once, whatever its disk does.
             self._last_look = asyncio.get_running_loop().create_task(self._tell_commands())
             self._tell_ended()
-
-    def _ended_with(self, outcome: "Outcome") -> StopReason:
-        self.left_open = outcome.left_open
-        return outcome.stop_reason
 
     def _background_grew(self, command: BackgroundCommand) -> None:
         if self._journal.has_room:  # else with what it prints next, or at its end
@@ -248,7 +237,7 @@ class Session:
         show_raw(command.terminal, command.call_id, self._journal, last=True)
         self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending)))
         self._ended.append(command)
-        if self._turn is None or self._turn.over:
+        if self._turns.newest is None:
             self._tell_ended()
 
     def _tell_ended(self) -> None:
@@ -285,7 +274,7 @@ class Session:
             turn.steering.open()
             from crow.turn.loop import run_turn
 
-            return self._ended_with(await run_turn(context, ids, answer.sent, typed=False))
+            return _ended_with(turn, await run_turn(context, ids, answer.sent, typed=False))
         journal.append(CrowSaid(ids.message(), answer.text))
         return StopReason.END_TURN
 
@@ -300,6 +289,11 @@ class Session:
         commands = await self._commands.changed()
         if commands is not None:
             self._journal.append(CommandsChanged(commands))
+
+
+def _ended_with(turn: RunningTurn, outcome: "Outcome") -> StopReason:
+    turn.left_open = outcome.left_open
+    return outcome.stop_reason
 
 
 def _import_turn() -> None:

@@ -12,6 +12,7 @@ from crow.session.faces.feed import Feed, SessionStream
 from crow.session.faces.files import FacesWorkspace
 from crow.session.faces.questions import Questions
 from crow.session.replay import PastCall, PastItem, replayed
+from crow.session.running_turn import Turns
 from crow.workspace.base import Commands, Workspace
 
 
@@ -28,15 +29,15 @@ class Faces:
         self._by_prompt: list[Face] = []
         """The one with the newest prompt last."""
         self._stream: SessionStream | None = None
-        self._turn: tuple[str, str] | None = None
-        """The id of the turn that runs, and the name of the face at which it was begun."""
+        self._turns = Turns()
         self.workspace = FacesWorkspace(workspace, self._editors)
         self.commands = FacesCommands(commands, lambda: self.present, self._lead, self._append)
-        self.person = Questions(self._asked, self._tell_state)
+        self.person = Questions(self._asked, self.tell_state)
 
-    def begin(self, stream: SessionStream) -> None:
+    def begin(self, stream: SessionStream, turns: Turns) -> None:
         """The session is put together: from now on faces can be added."""
         self._stream = stream
+        self._turns = turns
 
     @property
     def present(self) -> Sequence[Face]:
@@ -46,7 +47,7 @@ class Faces:
     def state(self) -> Literal["running", "asks", "idle"]:
         if self.person.is_open:
             return "asks"
-        return "idle" if self._turn is None else "running"
+        return "idle" if self._turns.begun is None else "running"
 
     # --- coming and going
 
@@ -104,7 +105,7 @@ class Faces:
             self.commands.face_joined()
             if face in self._asked():
                 self.person.put_open_to(face)
-        self._tell_state()
+        self.tell_state()
 
     def leave(self, face: Face) -> None:
         feed = self._feeds.pop(face, None)
@@ -115,7 +116,7 @@ class Faces:
         if face in self._by_prompt:
             self._by_prompt.remove(face)
         face.known.terminals.clear()
-        self._tell_state()
+        self.tell_state()
 
     def _enter(self, face: Face) -> Feed:
         if self._stream is None:
@@ -148,14 +149,6 @@ class Faces:
         self._by_prompt.append(face)
         return face.name
 
-    def turn_began(self, turn_id: str, by: str) -> None:
-        self._turn = turn_id, by
-        self._tell_state()
-
-    def turn_ended(self, ended: TurnEnded | None, left_open: str) -> None:
-        self._turn = None
-        self._tell_state(ended, left_open)
-
     def _lead(self) -> Face | None:
         return self._by_prompt[-1] if self._by_prompt else None
 
@@ -173,8 +166,10 @@ class Faces:
         present = [face for face in self._feeds if face not in self._joining]
         return [face for face in present if face.is_attended] or present
 
-    def _tell_state(self, ended: TurnEnded | None = None, left_open: str = "") -> None:
-        turn_id, by = self._turn or ("", "")
+    def tell_state(self, ended: TurnEnded | None = None, left_open: str = "") -> None:
+        """Tells every face what the session does now, and, if a turn has just ended, how and what it left open."""
+        turn = self._turns.begun
+        turn_id, by = (turn.id, turn.begun_at) if turn is not None else ("", "")
         names = tuple(face.name for face in self._feeds)
         self._append(StateChanged(self.state, turn_id, by, names, ended, left_open))
 
