@@ -96,9 +96,10 @@ class Window:
         for key in keys:
             self.type(KEYS.get(key, key))
 
-    def paste(self, text: str) -> None:
-        """As terminals do it, with signs around the text; in pieces, as a terminal holds only so much."""
-        content = f"\x1b[200~{text}\x1b[201~".encode()
+    def paste(self, text: str, *, marked: bool = True) -> None:
+        """As terminals do it, with signs around the text, but for old ones; in pieces, as a terminal holds only so
+        much."""
+        content = (f"\x1b[200~{text}\x1b[201~" if marked else text).encode()
         while content:
             _, ready, _ = select.select([], [self._master], [], 0)
             if ready:

@@ -5,7 +5,6 @@ ahead and leaving.
 import asyncio
 import contextlib
 import os
-import select
 import signal
 import sys
 import time
@@ -18,8 +17,9 @@ from crow.cli.chat.completion import ChatCompleter
 from crow.cli.chat.conversation import Conversation
 from crow.cli.chat.history import ProjectHistory
 from crow.cli.chat.inline import InlineApplication, InlineOutput
+from crow.cli.chat.keyboard import Keyboard, typed_ahead
 from crow.cli.chat.keys import ChatKeys
-from crow.cli.chat.messages import Message
+from crow.cli.chat.messages import Message, clean_lines
 from crow.cli.chat.notify import Attention
 from crow.cli.chat.questions import Questions
 from crow.cli.chat.rows import ChatRows
@@ -34,7 +34,6 @@ from crow.errors import ConfigError, CrowError
 
 TICK = 0.1
 """Seconds between two pictures of the spinner."""
-LARGEST_READ = 64 * 1024
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -61,6 +60,7 @@ class Chat:
             self.renderer,
             self._questions,
             self._unfolding,
+            self._insert,
             self._leave,
             self.changed,
         )
@@ -83,6 +83,7 @@ class Chat:
         app = InlineApplication(
             layout=self._rows.layout(),
             key_bindings=self._keys.bindings(self._rows.input),
+            input=Keyboard(sys.stdin),
             output=self._output,
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.DEPTH_4_BIT,
             erase_when_done=True,
@@ -101,7 +102,7 @@ class Chat:
     async def run(self, first: str) -> int:
         """Until the person leaves, or the agent does. The exit code."""
         self._say_hello()
-        lines, _, rest = _typed_ahead(sys.stdin.fileno()).rpartition("\n")
+        lines, _, rest = typed_ahead(sys.stdin.fileno()).rpartition("\n")
         for text in filter(str.strip, (first, lines)):
             self.conversation.submit(Message(text.strip("\n"), self._keys.attached))
             self._keys.attached = ()
@@ -145,7 +146,7 @@ class Chat:
         self._attention.call(words)
 
     def _insert(self, text: str) -> None:
-        self._buffer.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+        self._buffer.insert_text(clean_lines(text))
 
     def _focus(self) -> None:
         rows = self._rows
@@ -212,14 +213,6 @@ class Chat:
             how = "crow chat --continue" if self._error is None else f"crow chat --resume {self.conversation.session}"
             self.renderer.mark("i", f"Go on with: {how}", DIM)
         self._screen.draw()
-
-
-def _typed_ahead(terminal: int) -> str:
-    """What was typed before there was an input line; the terminal has shown it already. The shell may have left it with
-    the carriage returns of the Enter key."""
-    if not select.select([terminal], [], [], 0)[0]:
-        return ""
-    return os.read(terminal, LARGEST_READ).decode("utf-8", "replace").replace("\r", "\n")
 
 
 def _unforeseen(talking: "asyncio.Task[None]") -> BaseException | None:

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 
+from crow.cli.chat.messages import clean_lines
 from crow.cli.interactive_client import complain, prepare_output
 from crow.cli.opening import add_opening_arguments, chosen_session, folder_of, named_session, read_opening
 from crow.cli.process import log_to_file
@@ -12,6 +13,7 @@ from crow.cli.run_prompt import WrongUsage, attached
 from crow.cli.terminal import is_interactive
 from crow.config.home import home
 from crow.errors import CrowError
+from crow.visible import join_surrogates
 
 EXAMPLES = """\
   crow chat                       a new conversation
@@ -49,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         return complain(error)
     prepare_output()
     log_to_file(home(os.environ))
-    prompt = " ".join(arguments.prompt)
+    prompt = join_surrogates(clean_lines(" ".join(arguments.prompt)))
     if os.environ.get("TERM", "") in ("", "dumb"):
         from crow.cli.chat.plain import PlainChat as Chat
     else:

@@ -33,6 +33,7 @@ class ChatKeys:
         renderer: ChatRenderer,
         questions: Questions,
         unfolding: Unfolding,
+        insert: Callable[[str], None],
         leave: Callable[[], None],
         changed: Callable[[], None],
     ) -> None:
@@ -42,6 +43,7 @@ class ChatKeys:
         self._renderer = renderer
         self._questions = questions
         self._unfolding = unfolding
+        self._insert = insert
         self._leave = leave
         self._changed = changed
         self._leaves_until = 0.0
@@ -67,6 +69,11 @@ class ChatKeys:
         _bind(keys, self._new_line, "c-j", when=in_input)
         _bind(keys, self._tab, "tab", when=in_input)
         _bind(keys, self._take_back, "up", when=in_input & is_empty & has_waiting)
+
+        @keys.add(Keys.BracketedPaste, filter=in_input)
+        def _(event: KeyPressEvent) -> None:
+            self._insert(event.data)
+
         return keys
 
     def question_bindings(self) -> KeyBindings:

@@ -17,6 +17,24 @@ MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
 """A file that a text names; with quotation marks around it if it has blanks."""
 _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
 _PUNCTUATION = ".,;:!?)]}'\""
+PASTE_GAP = 0.1
+"""Seconds in which the next piece of a paste comes; whoever presses a key after one takes longer."""
+
+
+def clean_lines(text: str) -> str:
+    """The text with a line feed alone at the end of each line, whatever came from a paste or a command line.
+
+    Some terminals make a carriage return of every line feed that is pasted, so that a CRLF becomes two of them. A text
+    that has nothing but pairs is taken for one with CRLF if its lines leave no doubt: paragraphs have pairs too.
+    """
+    if "\n" not in text and _is_doubled(text):
+        text = text.replace("\r\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_doubled(text: str) -> bool:
+    runs = [len(run) for run in re.findall(r"\r+", text)]
+    return bool(runs) and not any(run % 2 for run in runs) and (max(runs) > 2 or text.endswith("\r"))
 
 
 class Message(msgspec.Struct, frozen=True):

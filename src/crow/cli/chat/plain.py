@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from crow.cli.chat.conversation import Conversation
-from crow.cli.chat.messages import Message
+from crow.cli.chat.messages import PASTE_GAP, Message, clean_lines
 from crow.cli.interactive_client import Answer, Choice, choice_for, complain
 from crow.cli.opening import Opening
 from crow.cli.render import Renderer
@@ -34,6 +34,7 @@ class PlainChat:
         self._conversation = Conversation(opening, self._renderer, self, self)
         self._attached = tuple(attached)
         self._typed = ""
+        self._taking: asyncio.TimerHandle | None = None
         self._is_prompted = False
         self._leaves_until = 0.0
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -80,17 +81,24 @@ class PlainChat:
             typed = ""
         if not typed:  # Ctrl-D, or the terminal is gone
             self._leave()
-        *lines, self._typed = (self._typed + typed).split("\n")
-        for line in lines:
-            self._is_prompted = False
+        self._typed += typed
+        if typed.endswith("\n"):
             self._screen.column = 0  # the terminal has shown the line, and its end
-            self._take(line)
+            if self._taking is not None:
+                self._taking.cancel()
+            self._taking = asyncio.get_running_loop().call_later(PASTE_GAP, self._take_lines)
+
+    def _take_lines(self) -> None:
+        """Lines that came together were pasted, and are one message."""
+        self._taking = None
+        self._is_prompted = False
+        # The terminal makes a line feed of every carriage return.
+        lines, _, self._typed = clean_lines(self._typed.replace("\n", "\r")).rpartition("\n")
+        self._take(lines)
 
     def _take(self, line: str) -> None:
         if self._question is not None:
-            choice = choice_for(line.strip(), self._choices)
-            if choice is not None and not self._question.done():
-                self._question.set_result((choice.option, choice.option.name))
+            self._answer(line.strip())
         elif line.endswith("\\"):
             self._typed = f"{line[:-1]}\n{self._typed}"  # it goes on
         elif line.strip():
@@ -98,6 +106,14 @@ class PlainChat:
         else:
             self._conversation.send_waiting()
         self.changed()
+
+    def _answer(self, typed: str) -> None:
+        choice = choice_for(typed, self._choices)
+        if choice is None and typed:
+            keys = ", ".join(choice.key for choice in self._choices)
+            self._renderer.mark("!", f"This is no answer, and was not sent. Answer with one of these: {keys}")
+        elif choice is not None and self._question is not None and not self._question.done():
+            self._question.set_result((choice.option, choice.option.name))
 
     def _send(self, text: str) -> None:
         is_steering = self._conversation.steers(text)
@@ -112,6 +128,7 @@ class PlainChat:
             return
         self._leaves_until = time.monotonic() + TWICE
         self._is_prompted = False
+        self._typed = ""  # the terminal has forgotten its part too
         if self._conversation.is_running:
             self._conversation.cancel()
         else:

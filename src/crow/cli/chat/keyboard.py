@@ -1,0 +1,100 @@
+"""What is typed and pasted in `crow chat`: finds pastes that the terminal does not mark, and reads what was typed
+ahead.
+"""
+
+import os
+import re
+import select
+from typing import TextIO
+
+from prompt_toolkit.input.posix_utils import PosixStdinReader
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
+
+from crow.cli.chat.messages import clean_lines
+
+LARGEST_READ = 64 * 1024
+LONGEST_TYPED = 64
+"""Characters that come at once and are still taken for keys, one by one."""
+CTRL_C = "\x03"
+END_OF_PASTE = "\x1b[201~"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_INNER_LINE_END = re.compile(r"\S[^\S\r\n]*[\r\n]\s*\S")
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
+
+
+class Keyboard(Vt100Input):
+    """The keys of a terminal. Lines that come in one piece were pasted, also where the terminal does not say so: an
+    Enter between two of them sends nothing. Such a paste ends when nothing more comes (see `flush_keys`)."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__(terminal)
+        # No text may hold a byte that is no UTF-8: it could neither be stored nor sent.
+        self.stdin_reader = PosixStdinReader(self._fileno, errors="replace", encoding=terminal.encoding)
+        self._pasted = ""
+
+    def read_keys(self) -> list[KeyPress]:
+        typed = self._read()
+        if self._is_in_marked_paste or _CONTROL.search(typed):
+            self._end_paste()
+            self._parse(typed)
+        else:
+            self._take(typed)
+        return self._take_keys()
+
+    def flush_keys(self) -> list[KeyPress]:
+        """Called a moment after the last key, whatever it was."""
+        self._end_paste()
+        return super().flush_keys()
+
+    def _read(self) -> str:
+        """All that is there by now."""
+        typed = ""
+        while len(typed) < LARGEST_READ and (piece := self.stdin_reader.read(LARGEST_READ)):
+            typed += piece
+        return typed
+
+    @property
+    def _is_in_marked_paste(self) -> bool:
+        return self.vt100_parser._in_bracketed_paste  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- nothing else says it
+
+    def _parse(self, typed: str) -> None:
+        self.vt100_parser.feed(typed.removesuffix(CTRL_C))
+        if typed.endswith(CTRL_C):
+            # A paste whose end was lost ends here: every key from now on would be a part of it.
+            self.vt100_parser.feed(END_OF_PASTE + CTRL_C if self._is_in_marked_paste else CTRL_C)
+
+    def _take(self, typed: str) -> None:
+        if self._pasted or _INNER_LINE_END.search(typed):
+            self._pasted += typed
+            return
+        text = typed.rstrip("\r\n")
+        if len(text) > LONGEST_TYPED:
+            self._pasted = text
+            self._end_paste()
+            typed = typed[len(text) :]
+        self.vt100_parser.feed(typed.replace("\r\n", "\r"))
+
+    def _end_paste(self) -> None:
+        if self._pasted:
+            self.vt100_parser.flush()
+            self._buffer.append(KeyPress(Keys.BracketedPaste, self._pasted))
+            self._pasted = ""
+
+    def _take_keys(self) -> list[KeyPress]:
+        keys, self._buffer = self._buffer, []
+        return keys
+
+
+def typed_ahead(terminal: int) -> str:
+    """What was typed before there was an input line; the terminal has shown it already. The shell may have left it with
+    the carriage returns of the Enter key. Arrows and the like are left out."""
+    typed = b""
+    while len(typed) < LARGEST_READ and select.select([terminal], [], [], 0)[0]:
+        piece = os.read(terminal, LARGEST_READ)  # a terminal of whole lines gives one at a time
+        typed += piece
+        if not piece:
+            break
+    text = _ESCAPE_SEQUENCE.sub("", typed.decode("utf-8", "replace"))
+    return _CONTROL.sub("", clean_lines(text))

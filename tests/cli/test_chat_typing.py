@@ -1,0 +1,172 @@
+"""What reaches the model of what is typed and pasted in `crow chat`, whatever the terminal makes of it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from crow.cli.chat.messages import clean_lines
+from tests.cli.test_chat import AS_A_SHELL_LEAVES_IT, DONE, INPUT, STATUS, chat, recording, talk_to
+from tests.cli.test_run import HELLO, LOOK_OUTSIDE, play
+from tests.support.puppet import Puppet
+from tests.support.window import Window
+
+
+def prompt_in(agent: Puppet) -> str:
+    """The text of the next prompt."""
+    return agent.expect("session/prompt")["params"]["prompt"][0]["text"]
+
+
+def send(window: Window) -> None:
+    """Presses Enter with another key: alone it may come so soon after a paste that it is taken for a part of it."""
+    window.type("\x05\r")
+
+
+# --- pastes
+
+
+def test_lines_that_come_at_once_are_a_draft_where_the_terminal_marks_no_paste(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type("one\rtwo\rthree\r")
+        window.wait_for_rows("▸ one", "  two", "  three", "", "ask · their/model")
+        window.type("four")
+        window.wait_for_rows("▸ one", "  two", "  three", "  four", "ask · their/model")
+        send(window)
+        assert prompt_in(agent) == "one\ntwo\nthree\nfour"
+
+
+def test_5000_lines_that_no_terminal_marks_are_one_prompt(tmp_path: Path) -> None:
+    lines = [f"line {number}: some words that make it longer" for number in range(1, 5001)]
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.paste("\r".join(lines), marked=False)
+        window.wait_until("line 5000: some words that make it longer")
+        window.press("alt-enter")  # is never taken for a part of the paste
+        window.type("that is all")
+        window.wait_until("that is all")
+        send(window)
+        assert prompt_in(agent) == "\n".join([*lines, "that is all"])
+
+
+def test_a_line_with_its_enter_is_sent_however_long_it_is(tmp_path: Path) -> None:
+    text = "a long line that some program types " * 20
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type(f"{text}end\r")
+        assert prompt_in(agent) == f"{text}end"
+
+
+@pytest.mark.parametrize("line_end", ["\r\n", "\r\r", "\n", "\r"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_line_ends_of_a_paste_are_neither_damaged_nor_doubled(tmp_path: Path, line_end: str, marked: bool) -> None:
+    text = "def nest():\n    return 1\n\n\n# the end\n"
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.paste(text.replace("\n", line_end), marked=marked)
+        window.wait_until("# the end")
+        window.press("alt-enter")
+        window.type("well?")
+        window.wait_until("well?")
+        send(window)
+        assert prompt_in(agent) == f"{text}\nwell?"
+
+
+@pytest.mark.parametrize(
+    ("pasted", "text"),
+    [
+        ("one\r\ntwo\r\n", "one\ntwo\n"),
+        ("one\r\rtwo\r\r", "one\ntwo\n"),
+        ("one\r\r\r\rtwo", "one\n\ntwo"),
+        ("a paragraph\r\ranother\r\rand one more", "a paragraph\n\nanother\n\nand one more"),
+        ("one\r\rtwo\rthree\r", "one\n\ntwo\nthree\n"),
+        ("one\n\ntwo\n\n", "one\n\ntwo\n\n"),
+        ("10 %\r100 %\n", "10 %\n100 %\n"),
+        ("no end", "no end"),
+        ("", ""),
+    ],
+)
+def test_line_ends_are_made_plain(pasted: str, text: str) -> None:
+    assert clean_lines(pasted) == text
+
+
+def test_a_paste_whose_end_is_lost_does_not_swallow_every_key(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type("\x1b[200~cut off")
+        window.type(" here")
+        window.press("ctrl-c")
+        window.wait_for_rows(INPUT, "again: leave", "ask · their/model")
+        window.press("up")
+        window.wait_for_rows("▸ cut off here", "ask · their/model")
+
+
+def test_lines_that_come_at_once_answer_no_question(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, DONE)
+    with chat(tmp_path, "look") as window:
+        window.wait_until("n  Reject")
+        window.wait_until(lambda: INPUT not in window.text)
+        window.type("y\ry\rand more")
+        window.wait_until("  and more")
+        assert "y  Allow once" in window.text
+
+
+# --- bytes
+
+
+def test_bytes_that_are_no_text_do_not_keep_a_prompt_from_being_sent(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        os.write(window._master, b"a \xff byte")
+        window.wait_until("▸ a � byte")
+        window.press("enter")
+        assert prompt_in(agent) == "a \ufffd byte"
+
+
+def test_a_prompt_of_the_command_line_may_hold_any_bytes_and_line_ends(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", os.fsdecode(b"a \xff\r\nb"), program=agent.program):
+        assert prompt_in(agent) == "a \ufffd\nb"
+
+
+# --- what was typed ahead
+
+
+def test_what_was_typed_ahead_has_plain_lines_and_no_keys_in_it(tmp_path: Path) -> None:
+    play(tmp_path, HELLO)
+    sent = recording(tmp_path)
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!{sys.executable}\n{AS_A_SHELL_LEAVES_IT}")
+    slow.chmod(0o755)
+    with Window(tmp_path, "chat", "--cwd", str(tmp_path / "project"), program=str(slow)) as window:
+        window.wait_until("ready")
+        window.type("!hello\r\nthere\x1b[A\r\nhalf\x1bOB typed")
+        window.wait_until("Hello there!\n\n✓ done")
+        window.wait_for_rows("▸ half typed", STATUS + " · 0% of 100k tokens")
+    assert '"hello\\nthere"' in sent.read_text()
+
+
+# --- a terminal that can only print lines
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_lines_that_come_at_once_are_one_prompt_in_a_dumb_terminal(tmp_path: Path, line_end: str) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, TERM="dumb") as window:
+        agent.expect("session/new")
+        window.wait_for_rows(">")
+        window.type("one\n  two\n\nthree\n".replace("\n", line_end))
+        assert prompt_in(agent) == "one\n  two\n\nthree"
+
+
+def test_a_line_goes_on_in_a_dumb_terminal(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, TERM="dumb") as window:
+        agent.expect("session/new")
+        window.wait_for_rows(">")
+        window.type("one\\\n")
+        window.wait_until(lambda: window.text.count(">") == 2)
+        window.type("two\n")
+        assert prompt_in(agent) == "one\ntwo"
+
+
+def test_what_is_no_answer_is_said_to_be_none_in_a_dumb_terminal(tmp_path: Path) -> None:
+    play(tmp_path, LOOK_OUTSIDE, DONE)
+    with Window(tmp_path, "chat", "--cwd", str(tmp_path / "project"), "look", TERM="dumb") as window:
+        window.wait_until("n  Reject\n  →")
+        window.type("do it\n")
+        window.wait_until("! This is no answer, and was not sent. Answer with one of these: y,")
+        window.type("y\n")
+        window.wait_until("✓ done")
