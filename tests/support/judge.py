@@ -51,8 +51,8 @@ RESULTS = {
 
 def complaint_about_call(method: str, params: dict[str, Any]) -> str | None:
     """What is wrong with a request or notification of the agent's; None if nothing is."""
-    if method == "_crow/state":
-        return None  # for clients that have asked for it: see docs/faces.md
+    if method in ("_crow/state", "_crow/inbox"):
+        return None  # for clients that have asked for it: see docs/extensions.md
     if method not in PARAMS:
         return f"{method} is not a method that Crow should call"
     update = params.get("update", {}) if method == "session/update" else {}
@@ -83,6 +83,8 @@ def complaint_about_result(method: str, result: Any) -> str | None:
     if method in EXTENSIONS:
         shapes = EXTENSIONS[method]
         return None if any(_fits(result, shape) for shape in shapes) else f"{method}: {result} is none of {shapes}"
+    if method.startswith("_crow/"):
+        return None if isinstance(result, dict) else f"{method}: {result}"
     if method not in RESULTS:
         return f"{method} should not have had a result"
     if method == "initialize":  # so is that it can be asked for

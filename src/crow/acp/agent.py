@@ -49,6 +49,8 @@ SESSION_METHODS = {
     "session/set_config_option": wire.SetConfigOptionRequest,
 }
 """The requests that `Sessions` answers, with the types of their parameters."""
+EXTENSIONS = ("_crow/inbox",)
+"""The requests that are Crow's own. Their parameters' types are loaded with the first that comes."""
 
 
 class LazyHost:
@@ -115,6 +117,8 @@ class Agent:
         }
         for method, params in SESSION_METHODS.items():
             requests[method] = Route(params, partial(self._serve_session, method))
+        for method in EXTENSIONS:
+            requests[method] = Route(msgspec.Raw, partial(self._serve_extension, method))
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection
@@ -208,6 +212,9 @@ class Agent:
 
     def _serve_session(self, method: str, request: object, pending: PendingRequest) -> object:
         return self._get_sessions().answer(method, request, pending)
+
+    def _serve_extension(self, method: str, params: msgspec.Raw, pending: PendingRequest) -> object:
+        return self._get_sessions().extensions.answer(method, params)
 
     def _cancel(self, notification: wire.CancelNotification) -> None:
         if self._sessions is not None:

@@ -142,7 +142,7 @@ class Connection:
             self.withdraw(key)
             raise
         try:
-            return self._decode(result, answer)
+            return self.decode(result, answer)
         except RpcError as error:
             raise BadAnswer(error.code, f"{method} was answered with something unusable: {error.message}") from None
 
@@ -254,7 +254,7 @@ class Connection:
             if route is None:
                 name = request.method[:200]
                 raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Method not found: {name}", {"method": name})
-            answer = route.handle(self._decode(route.params, request.params), pending)
+            answer = route.handle(self.decode(route.params, request.params), pending)
         except RpcError as error:
             self._answer_error(pending, error)
             return
@@ -295,13 +295,13 @@ class Connection:
     def _take_notice(self, notification: Notification) -> None:
         try:
             if notification.method == "$/cancel_request":
-                self._cancel(self._decode(_CancelRequest, notification.params))
+                self._cancel(self.decode(_CancelRequest, notification.params))
                 return
             route = self._notifications.get(notification.method)
             if route is None:
                 logger.debug("ignored notification %s", notification.method[:200])
                 return
-            route.handle(self._decode(route.params, notification.params))
+            route.handle(self.decode(route.params, notification.params))
         except RpcError as error:
             logger.warning("ignored %s: %s", notification.method[:200], error.message)
         except Exception:
@@ -319,7 +319,8 @@ class Connection:
         else:
             settle(response)
 
-    def _decode(self, kind: type[Result], raw: msgspec.Raw) -> Result:
+    def decode(self, kind: type[Result], raw: msgspec.Raw) -> Result:
+        """What a message says, as a type; RpcError if it is not of that type."""
         decoder = self._decoders.get(kind)
         if decoder is None:
             decoder = self._decoders[kind] = msgspec.json.Decoder(kind)

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from crow.acp import wire
@@ -46,6 +46,9 @@ from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.processes import ForkServer
 from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs
+
+if TYPE_CHECKING:
+    from crow.acp.inbox import Inbox
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +100,8 @@ class Host:
         self.store = open_store(home)
         self.store.on_stop(self.cancel)
         self.ownership = Ownership(self, serve)
+        self.inbox: Inbox | None = None
+        """Told of what the sessions do, once somebody wants to know of all of them."""
         self._fork_server = ForkServer()
         self._live: dict[str, _LiveSession] = {}
         self._being_joined: set[Session] = set()
@@ -115,6 +120,11 @@ class Host:
     def live(self) -> Sequence[Session]:
         return [live.session for live in self._live.values()]
 
+    def _tell_inbox(self, session_id: str) -> None:
+        """A session begins or ends to live here, or does something else."""
+        if self.inbox is not None:
+            self.inbox.changed(session_id)
+
     def cancel(self, session_id: str) -> None:
         if (session := self.find(session_id)) is not None:
             session.cancel()
@@ -123,6 +133,8 @@ class Host:
         """Ends every turn, stores what is left, and lets go of what the sessions hold."""
         sessions = [live.session for live in self._live.values()]
         self._live.clear()
+        if self.inbox is not None:
+            self.inbox.close()
         await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
         await self.ownership.close()
         await asyncio.gather(self.store.close(), self._fork_server.close(), return_exceptions=True)
@@ -229,7 +241,6 @@ class Host:
         finally:
             self._being_joined.discard(session)
             if not session.faces.present:  # all others have left meanwhile
-                self._live.pop(session.id, None)
                 await self.drop(session)
         if request.mcp_servers:
             left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
@@ -295,6 +306,7 @@ class Host:
         for problem in problems:
             session.tell(Notice("warning", problem))
         self._live[session_id] = _LiveSession(session, ground)
+        session.faces.on_change = lambda: self._tell_inbox(session_id)
         return Seat(session, face, sink)
 
     def _environment(self, ground: SessionGround, servers: Mapping[str, McpServerSettings]) -> Environment:
@@ -319,8 +331,13 @@ class Host:
         session.faces.leave(seat.face)
         if session.faces.present or session in self._being_joined or self.find(session.id) is not session:
             return False
-        del self._live[session.id]
+        self._end(session.id)
         return True
+
+    def _end(self, session_id: str) -> None:
+        """The session no longer lives here."""
+        del self._live[session_id]
+        self._tell_inbox(session_id)
 
     def take_away(self, session_id: str, seat: Seat | None) -> Session | None:
         """The session, if it lives here: from now on it does not. SessionBusy if others watch a turn that runs."""
@@ -335,7 +352,7 @@ class Host:
                 f"A turn of this session is running, which is watched in {names}.",
                 remedy="Wait for its end, or cancel it first.",
             )
-        del self._live[session_id]
+        self._end(session_id)
         for face in others:
             face.sink.take(Notice("warning", "This session was deleted in another client."))
         return session
@@ -345,18 +362,20 @@ class Host:
         if taken_away is not None:
             await taken_away.close()
         await self.store.delete(session_id)
+        if self.inbox is not None:
+            self.inbox.deleted(session_id)
         await self._remove_outputs(session_id)
 
     async def release(self, session: Session) -> None:
         """Lets go of a session that others may go on with. Called with the session's lock."""
         if self.find(session.id) is session:
-            del self._live[session.id]
+            self._end(session.id)
             await session.close()
 
     async def drop(self, session: Session) -> None:
         """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
         if self.find(session.id) is session:
-            del self._live[session.id]
+            self._end(session.id)
         try:
             await session.close()
         except SessionTaken:

@@ -184,7 +184,7 @@ def silent(there: SessionElsewhere) -> RpcError:
 
 STATUS_TIMEOUT = 1.0
 """Seconds that an owner gets to say what a session does, before the store is believed."""
-_ASKING = b'{"protocolVersion":1,"clientInfo":{"name":"crow"}}'
+ASKING = b'{"protocolVersion":1,"clientInfo":{"name":"crow"}}'
 
 
 async def statuses_of(living: Mapping[str, Living]) -> dict[str, wire.StatusFacts]:
@@ -211,7 +211,7 @@ async def _ask(there: Living, session_ids: Iterable[str]) -> dict[str, wire.Stat
     deadline = asyncio.get_running_loop().time() + STATUS_TIMEOUT
     with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
         owner = SessionElsewhere(there.owner, there.process, there.socket)
-        link = await connect(owner, _ASKING, _Nobody(), deadline)
+        link = await connect(owner, ASKING, _Nobody(), deadline)
         try:
             async with timeout_at(deadline):
                 for session_id in session_ids:

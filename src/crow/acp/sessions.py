@@ -23,6 +23,7 @@ from crow.session.running_turn import RunningTurn
 from crow.session.session import Session
 
 if TYPE_CHECKING:
+    from crow.acp.extensions import Extensions
     from crow.acp.relay import Relay
 
 PAGE_SIZE = 50
@@ -50,6 +51,7 @@ class Sessions:
         self._connection = connection
         self._relay: Relay | None = None
         """To the sessions that live in other processes; made for the first one."""
+        self._extensions: Extensions | None = None
         self.initialize(client, greeting)
         host.ownership.watchers.add(self)
         self._seats: dict[str, Seat] = {}
@@ -83,6 +85,15 @@ class Sessions:
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
         return self._methods[method](request, pending)
 
+    @property
+    def extensions(self) -> "Extensions":
+        """The methods that are Crow's own."""
+        if self._extensions is None:
+            from crow.acp.extensions import Extensions
+
+            self._extensions = Extensions(self._host, self._connection, self._find)
+        return self._extensions
+
     def _find(self, session_id: str) -> Seat:
         """The connection's place in a session that lives."""
         if session_id in self._loading.values():
@@ -108,6 +119,8 @@ class Sessions:
     async def end(self) -> None:
         """The connection is gone: its faces leave. What nobody watches any longer is ended."""
         self._host.ownership.watchers.discard(self)
+        if self._extensions is not None:
+            self._extensions.close()
         if self._relay is not None:
             await self._relay.close()
         seats = list(self._seats.values())

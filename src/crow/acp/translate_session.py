@@ -72,12 +72,12 @@ def _choices(choices: Sequence[events.Choice]) -> list[wire.ConfigChoice]:
 
 
 def title(event: events.TitleChanged, now: int) -> wire.Update:
-    return wire.SessionInfoUpdate(title=event.title, updated_at=_iso_time(now))
+    return wire.SessionInfoUpdate(title=event.title, updated_at=iso_time(now))
 
 
 def stored_title(entry: SessionEntry) -> wire.Update:
     """What a client may head a session with that it has loaded."""
-    return wire.SessionInfoUpdate(title=entry.title or None, updated_at=_iso_time(entry.updated_at))
+    return wire.SessionInfoUpdate(title=entry.title or None, updated_at=iso_time(entry.updated_at))
 
 
 def session_info(entry: SessionEntry) -> wire.SessionInfo:
@@ -85,12 +85,12 @@ def session_info(entry: SessionEntry) -> wire.SessionInfo:
         session_id=entry.id,
         cwd=entry.cwd,
         title=entry.title or None,
-        updated_at=_iso_time(entry.updated_at),
+        updated_at=iso_time(entry.updated_at),
         additional_directories=list(entry.roots) or None,
     )
 
 
-def _iso_time(milliseconds: int) -> str:
+def iso_time(milliseconds: int) -> str:
     seconds, rest = divmod(milliseconds, 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03d}Z"
 

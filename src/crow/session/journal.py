@@ -8,7 +8,7 @@ another. No model is asked for it.
 import asyncio
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from crow.errors import StoreSilent
@@ -268,6 +268,7 @@ class Title:
 
     def __init__(self, journal: Journal, past: Sequence[Event]) -> None:
         self._journal = journal
+        self.on_change: Callable[[], None] = lambda: None
         self.text = next((event.title for event in reversed(past) if isinstance(event, TitleChanged)), "")
 
     def begin_with(self, prompt: Sequence[Sent]) -> None:
@@ -275,10 +276,12 @@ class Title:
         if not self.text:
             self.text = title_of(prompt)
             self._journal.append(TitleChanged(self.text))
+            self.on_change()
 
     async def change(self, wish: str) -> None:
         """Gives the session the title that the person wants, as a title can be shown."""
         self.text = title_of((SentText(wish),))
+        self.on_change()
         await self._journal.record(TitleChanged(self.text))
 
 

@@ -76,6 +76,7 @@ class Session:
         self._commands = parts.commands
         self._servers = parts.servers
         self._title = parts.title
+        self._title.on_change = self.faces.changed
         self._turn_context = parts.turn_context
         self._turns = parts.turns
         self._remarks: list[Notice] | None = []
@@ -144,6 +145,11 @@ class Session:
     def _is_running(self, turn: RunningTurn, face: Face | None) -> str:
         elsewhere = turn.begun_at if face is not None and turn.begun_at != face.name else ""
         return f"A turn is already running in this session{f', begun in {elsewhere}' if elsewhere else ''}."
+
+    @property
+    def title(self) -> str:
+        """Empty until there is one."""
+        return self._title.text
 
     @property
     def last_turn(self) -> str:

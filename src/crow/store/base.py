@@ -206,6 +206,10 @@ class SessionStore(Protocol):
         """The sessions that live in a process, this one or another, by id."""
         ...
 
+    async def other_owners(self) -> Sequence[Living]:
+        """The processes that own sessions or may, without this one. They are found without the store's file."""
+        ...
+
     async def close(self) -> None:
         """Stores what is left, and ends; StorageFailed if it could not be stored."""
         ...

@@ -112,6 +112,16 @@ def socket_of(folder: str, token: str) -> str:
     return path if machine == _machine() else ""
 
 
+def owners_in(folder: str) -> list[tuple[str, str, str]]:
+    """Every other process that lives and has a lock there: its token, its number, and its socket if it has one."""
+    try:
+        tokens = os.listdir(folder)
+    except OSError:
+        return []
+    others = (token for token in tokens if process_of(token) != str(os.getpid()))
+    return [(token, process_of(token), socket_of(folder, token)) for token in others if lives(folder, token)]
+
+
 def process_of(token: str) -> str:
     """The id of the owner's process, for a person to read."""
     return token.partition("-")[0]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
 from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Living, Mark, Page, SessionEntry, SessionStore
-from crow.store.owners import OWNERS_NAME, STOP, lives, process_of, socket_of
+from crow.store.owners import OWNERS_NAME, STOP, lives, owners_in, process_of, socket_of
 from crow.store.worker import Worker
 
 if TYPE_CHECKING:
@@ -251,6 +251,10 @@ class _Store:
             }
 
         return await self._read(find)
+
+    async def other_owners(self) -> Sequence[Living]:
+        folder = os.path.join(self._home, OWNERS_NAME)
+        return await self._reader.run(lambda: [Living(*found, running_since=0) for found in owners_in(folder)])
 
     async def close(self) -> None:
         if self._flush_timer is not None:

@@ -1,10 +1,19 @@
 """All faces of a session: who is there, who leads, joining and leaving, and the state that each is told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from crow.errors import StorageFailed
-from crow.events import Event, Notice, StateChanged, SteeringLeftOver, TurnEnded, TurnIds, TurnStarted
+from crow.events import (
+    Event,
+    Notice,
+    StateChanged,
+    SteeringLeftOver,
+    TurnEnded,
+    TurnIds,
+    TurnStarted,
+    milliseconds_now,
+)
 from crow.session.faces.after_takeover import Seen, show_missed
 from crow.session.faces.commands import FacesCommands
 from crow.session.faces.face import Face
@@ -33,6 +42,11 @@ class Faces:
         self.workspace = FacesWorkspace(workspace, self._editors)
         self.commands = FacesCommands(commands, lambda: self.present, self._lead, self._append)
         self.person = Questions(self._asked, self.tell_state)
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each change of what the session does."""
+        self._known_state: str = "idle"
+        self.since = milliseconds_now()
+        """When the state began that the session is in."""
 
     def begin(self, stream: SessionStream, turns: Turns) -> None:
         """The session is put together: from now on faces can be added."""
@@ -48,6 +62,11 @@ class Faces:
         if self.person.is_open:
             return "asks"
         return "idle" if self._turns.begun is None else "running"
+
+    @property
+    def begun_at(self) -> str:
+        """The name of the face at which the turn that runs was begun; empty if none runs."""
+        return self._turns.begun.begun_at if self._turns.begun is not None else ""
 
     # --- coming and going
 
@@ -170,8 +189,15 @@ class Faces:
         """Tells every face what the session does now, and, if a turn has just ended, how and what it left open."""
         turn = self._turns.begun
         turn_id, by = (turn.id, turn.begun_at) if turn is not None else ("", "")
+        if self.state != self._known_state:
+            self._known_state, self.since = self.state, milliseconds_now()
         names = tuple(face.name for face in self._feeds)
         self._append(StateChanged(self.state, turn_id, by, names, ended, left_open))
+        self.changed()
+
+    def changed(self) -> None:
+        """What a list of sessions shows of this one has changed."""
+        self.on_change()
 
     def _append(self, event: Event) -> None:
         if self._stream is not None:

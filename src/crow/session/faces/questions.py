@@ -78,6 +78,10 @@ class Questions(Person):
         """Whether a question waits for an answer."""
         return bool(self._open)
 
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
     def put_open_to(self, face: Face) -> None:
         """Asks a face that has joined what all others have been asked."""
         for poll in self._open:

@@ -1,0 +1,66 @@
+"""The methods that are Crow's own (`_crow/…`), for one connection: reads their parameters, finds the session, and asks
+the room that knows.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from crow.acp.connection import Connection
+from crow.acp.host import Host, Seat
+from crow.acp.inbox import Inbox
+from crow.acp.jsonrpc import errors_as_answers
+from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
+
+
+class Extensions:
+    """`find` gives the connection's place in a session; RpcError if it has none."""
+
+    def __init__(self, host: Host, connection: Connection, find: Callable[[str], Seat]) -> None:
+        self._host = host
+        self._connection = connection
+        self._find = find
+        self._untold: dict[str, InboxRow] = {}
+        """The rows of the inbox that the client has still to be told of, by session."""
+        self._telling: asyncio.Task[None] | None = None
+        self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
+            "_crow/inbox": (InboxRequest, self._inbox),
+        }
+
+    def answer(self, method: str, params: msgspec.Raw) -> object:
+        kind, handle = self._methods[method]
+        return handle(self._connection.decode(kind, params))
+
+    def close(self) -> None:
+        """The connection is gone."""
+        if self._host.inbox is not None:
+            self._host.inbox.forget(self._take_rows)
+        if self._telling is not None:
+            self._telling.cancel()
+
+    # --- the inbox
+
+    async def _inbox(self, request: InboxRequest) -> InboxRows:
+        inbox = self._host.inbox
+        if inbox is None:
+            inbox = self._host.inbox = Inbox(self._host)
+        with errors_as_answers():
+            return InboxRows(sessions=await inbox.listen(self._take_rows, here=request.here))
+
+    def _take_rows(self, rows: Sequence[InboxRow]) -> None:
+        """A client that does not read is told of the last of what it missed, and not of each step."""
+        self._untold |= {row.session_id: row for row in rows}
+        if self._connection.has_room:
+            self._tell_rows()
+        elif self._telling is None:
+            self._telling = asyncio.ensure_future(self._tell_later())
+
+    async def _tell_later(self) -> None:
+        await self._connection.room()
+        self._telling = None
+        self._tell_rows()
+
+    def _tell_rows(self) -> None:
+        rows, self._untold = list(self._untold.values()), {}
+        self._connection.notify("_crow/inbox", InboxRows(sessions=rows))

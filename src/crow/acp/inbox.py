@@ -1,0 +1,264 @@
+"""What all living sessions do (running, asking, idle), in this process and in others, and who is told when it changes.
+
+Made for the first client that asks. Sessions of this process are known at once; to every other process that owns some
+there is a link, through which that process tells of its own. New processes are looked for now and then.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from crow.acp import translate_session
+from crow.acp.connection import ConnectionLost
+from crow.acp.jsonrpc import Notification, Request, RpcError
+from crow.acp.owner_link import ASKING, NobodyListens, OwnerLink, connect
+from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
+from crow.errors import CrowError, SessionElsewhere, StorageFailed
+from crow.events import milliseconds_now
+from crow.session.session import Session
+from crow.store.base import Living, SessionEntry, SessionStore
+from crow.timeouts import timeout_at
+
+LOOK_EVERY = 2.0
+"""Seconds between two looks for processes that have begun since."""
+ANSWER_TIMEOUT = 1.0
+"""Seconds that another process gets to tell of its sessions."""
+HERE = ""
+"""Stands for this process among the tokens of owners."""
+
+Listener = Callable[[Sequence[InboxRow]], None]
+
+
+class LiveSessions(Protocol):
+    """The sessions of this process."""
+
+    store: SessionStore
+
+    @property
+    def live(self) -> Sequence[Session]: ...
+
+    def find(self, session_id: str) -> Session | None: ...
+
+
+class Inbox:
+    def __init__(self, host: LiveSessions) -> None:
+        self._host = host
+        self._rows: dict[str, InboxRow] = {}
+        """The sessions that live, by id."""
+        self._owners: dict[str, str] = {}
+        """The token of the process in which each of them lives."""
+        self._entries: dict[str, SessionEntry] = {}
+        """What the store says of those that live here."""
+        self._listeners: dict[Listener, bool] = {}
+        """Whether each of them wants to know of this process alone."""
+        self._changed: dict[str, None] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._links: dict[str, OwnerLink] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def listen(self, listener: Listener, *, here: bool) -> list[InboxRow]:
+        """The sessions that live now; from now on the listener is told of each that changes. StorageFailed."""
+        for session in self._host.live:
+            self._changed[session.id] = None
+        await self._tell()
+        if not here:
+            await self._look()
+            if self._looking is None:
+                self._looking = asyncio.ensure_future(self._keep_looking())
+        self._listeners[listener] = here
+        return [row for id, row in self._rows.items() if not here or self._owners[id] == HERE]
+
+    def forget(self, listener: Listener) -> None:
+        self._listeners.pop(listener, None)
+        if all(self._listeners.values()):
+            self._stop_looking()
+
+    def close(self) -> None:
+        self._listeners.clear()
+        self._stop_looking()
+        if self._telling is not None:
+            self._telling.cancel()
+
+    # --- the sessions of this process
+
+    def changed(self, session_id: str) -> None:
+        """Something about a session of this process has changed: also whether it lives here."""
+        self._changed[session_id] = None
+        if self._telling is None and self._listeners:
+            self._telling = asyncio.ensure_future(self._tell_soon())
+
+    def deleted(self, session_id: str) -> None:
+        row = self._rows.get(session_id) or InboxRow(session_id=session_id, cwd="", state="deleted", since=_now())
+        self._owners.pop(session_id, None)  # whoever had it has it no longer
+        self._take(HERE, [replace(row, state="deleted", since=_now(), asks=0, by=None, process=None)])
+
+    async def _tell_soon(self) -> None:
+        """What happens in one step is told together."""
+        await self._tell()
+        self._telling = None
+        if self._changed:
+            self.changed(next(iter(self._changed)))
+
+    async def _tell(self) -> None:
+        changed, self._changed = self._changed, {}
+        rows = [await self._own_row(session_id) for session_id in changed]
+        self._take(HERE, [row for row in rows if row is not None])
+
+    async def _own_row(self, session_id: str) -> InboxRow | None:
+        if session_id not in self._entries:
+            try:
+                self._entries[session_id] = await self._host.store.find(session_id)
+            except CrowError:  # it is not stored yet, or deleted
+                cwd = _cwd_of(self._host.find(session_id))
+                self._entries[session_id] = SessionEntry(session_id, cwd, (), "", 0, milliseconds_now())
+        session, known = self._host.find(session_id), self._rows.get(session_id)
+        if session is None:
+            self._entries.pop(session_id, None)
+            return _saved(known) if known is not None and self._owners.get(session_id) == HERE else None
+        entry, faces = self._entries[session_id], session.faces
+        began = translate_session.iso_time(faces.since)
+        updated = known.updated_at if known is not None else translate_session.iso_time(entry.updated_at)
+        return InboxRow(
+            session_id=session_id,
+            cwd=entry.cwd,
+            title=session.title or entry.title or None,
+            updated_at=began if known is not None and known.state != faces.state else updated,
+            state=faces.state,
+            asks=faces.person.open_count,
+            since=began,
+            by=faces.begun_at or None,
+            process=os.getpid(),
+        )
+
+    # --- all sessions
+
+    def _take(self, owner: str, rows: Iterable[InboxRow]) -> None:
+        """Rows of one process. What that says of a session which another one has by now is old."""
+        news: list[InboxRow] = []
+        for row in rows:
+            id = row.session_id
+            if row.state in ("saved", "deleted"):
+                if self._owners.get(id, owner) != owner:
+                    continue
+                self._rows.pop(id, None)
+                self._owners.pop(id, None)
+            else:
+                if self._rows.get(id) == row:
+                    continue
+                self._rows[id], self._owners[id] = row, owner
+            news.append(row)
+        for listener, here in list(self._listeners.items()):
+            if news and (owner == HERE or not here):
+                listener(news)
+
+    # --- those of other processes
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            with contextlib.suppress(StorageFailed):
+                await self._look()
+
+    async def _look(self) -> None:
+        found = {there.owner: there for there in await self._host.store.other_owners()}
+        await asyncio.gather(*(self._connect(there) for token, there in found.items() if token not in self._links))
+        mute = found.keys() - self._links.keys()
+        for token in {*self._owners.values()} - {HERE} - self._links.keys() - mute:
+            self._lost(token)
+        if mute:
+            await self._look_into_store(mute)
+
+    async def _connect(self, there: Living) -> None:
+        if not there.socket:
+            return
+        deadline = asyncio.get_running_loop().time() + ANSWER_TIMEOUT
+        owner = SessionElsewhere(there.owner, there.process, there.socket)
+        with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
+            link = await connect(owner, ASKING, _LinkUser(self._take, self._lost), deadline)
+            try:
+                async with timeout_at(deadline):
+                    answer = await link.request("_crow/inbox", InboxRequest(here=True), InboxRows)
+            except BaseException:
+                await link.close()
+                raise
+            self._links[there.owner] = link
+            self._take(there.owner, answer.sessions)
+
+    def _lost(self, owner: str) -> None:
+        """The process has ended, or lets nobody attach any longer."""
+        self._links.pop(owner, None)
+        gone = [self._rows[id] for id, token in self._owners.items() if token == owner]
+        self._take(owner, [_saved(row) for row in gone])
+
+    async def _look_into_store(self, owners: Iterable[str]) -> None:
+        """Of a process that cannot be asked, the store knows which sessions it has and whether a turn runs."""
+        wanted = set(owners)
+        living = {id: there for id, there in (await self._host.store.living()).items() if there.owner in wanted}
+        for id, token in list(self._owners.items()):
+            if token in wanted and id not in living:
+                self._take(token, [_saved(self._rows[id])])
+        for id, there in living.items():
+            with contextlib.suppress(CrowError):
+                self._take(there.owner, [_stored_row(await self._host.store.find(id), there)])
+
+    def _stop_looking(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        links, self._links = self._links, {}
+        for link in links.values():
+            closing = asyncio.ensure_future(link.close())
+            closing.add_done_callback(lambda _: None)
+        for id in [id for id, token in self._owners.items() if token != HERE]:
+            del self._rows[id], self._owners[id]
+
+
+class _LinkUser:
+    """Takes what another process tells of its sessions."""
+
+    def __init__(self, take: Callable[[str, Iterable[InboxRow]], None], lost: Callable[[str], None]) -> None:
+        self._take = take
+        self._lost = lost
+
+    def pass_update(self, line: bytes) -> None:
+        pass
+
+    def take(self, link: OwnerLink, message: Request | Notification) -> None:
+        if message.method == "_crow/inbox":
+            self._take(link.there.owner, msgspec.json.decode(message.params, type=InboxRows).sessions)
+
+    def throttle(self, link: OwnerLink) -> None:
+        pass
+
+    def lost(self, link: OwnerLink) -> None:
+        self._lost(link.there.owner)
+
+
+def _saved(row: InboxRow) -> InboxRow:
+    return replace(row, state="saved", since=_now(), asks=0, by=None, process=None)
+
+
+def _stored_row(entry: SessionEntry, there: Living) -> InboxRow:
+    runs = there.running_since
+    return InboxRow(
+        session_id=entry.id,
+        cwd=entry.cwd,
+        title=entry.title or None,
+        updated_at=translate_session.iso_time(entry.updated_at),
+        state="running" if runs else "idle",
+        since=translate_session.iso_time(runs or entry.updated_at),
+        process=int(there.process),
+    )
+
+
+def _cwd_of(session: Session | None) -> str:
+    return session.faces.workspace.roots[0] if session is not None else ""
+
+
+def _now() -> str:
+    return translate_session.iso_time(milliseconds_now())

@@ -1,0 +1,37 @@
+"""The types of the requests and notifications that are Crow's own (`_crow/…`), with their fields.
+
+What they are for is told in docs/extensions.md.
+"""
+
+from typing import Literal
+
+from crow.acp.wire import Wire
+
+# --- the inbox
+
+
+class InboxRequest(Wire, frozen=True):
+    here: bool = False
+    """Only the sessions of the process that is asked: what one Crow asks another."""
+
+
+class InboxRow(Wire, frozen=True):
+    session_id: str
+    cwd: str
+    state: Literal["running", "asks", "idle", "saved", "deleted"]
+    since: str
+    """When that state began."""
+    title: str | None = None
+    updated_at: str | None = None
+    asks: int = 0
+    """Questions that wait for an answer."""
+    by: str | None = None
+    """The name of the client in which the running turn was begun."""
+    process: int | None = None
+    """The one in which the session lives."""
+
+
+class InboxRows(Wire, frozen=True):
+    """The answer, and the notification: there, the rows that have changed."""
+
+    sessions: list[InboxRow]
