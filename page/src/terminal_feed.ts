@@ -23,6 +23,10 @@ export class TerminalFeed {
     return this.parts.join("");
   }
 
+  get isEmpty(): boolean {
+    return this.length === 0;
+  }
+
   /** Whether the beginning is no longer kept here. */
   get isCut(): boolean {
     return this.cut;

@@ -5,6 +5,10 @@ import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DiffItem, SessionId } from "./acp";
 import type { TerminalFeed } from "./terminal_feed";
+import "./widgets.css";
+
+/** A person's words about a line: of which file, its number, the words, and the line itself. */
+export type OnComment = (path: string, line: number, words: string, quoted: string) => void;
 
 export interface DiffViewProps {
   items: DiffItem[];
@@ -15,7 +19,7 @@ export interface DiffViewProps {
   accepted?: ReadonlySet<number>;
   onAccepted?: (accepted: ReadonlySet<number>) => void;
   /** What the person says about a line goes into the next prompt. Without it no line can be commented on. */
-  onComment?: (path: string, line: number, text: string) => void;
+  onComment?: OnComment | undefined;
 }
 
 export interface TerminalViewProps {
@@ -24,13 +28,17 @@ export interface TerminalViewProps {
   feed: TerminalFeed;
   /** The command, for the terminal's name. */
   title: string;
+  /** Whether it still runs; if left out, until the feed has its end. */
+  running?: boolean | undefined;
+  /** What it printed, as text, for a command of which no raw output came (a session that was loaded). */
+  text?: string | undefined;
 }
 
 export interface ChangesPanelProps {
   sessionId: SessionId;
   /** Counts up whenever a call ended that may have changed a file: ask again. */
   revision: number;
-  onComment: (path: string, line: number, text: string) => void;
+  onComment: OnComment;
 }
 
 /** A component that is fetched when it is first drawn. `Before` stands in its place until it is there. */

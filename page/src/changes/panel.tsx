@@ -1,24 +1,182 @@
-// Lists the files that a session has changed, each with its diff.
+// The files that a session has changed, beside the talk: each with its diff, on whose lines a person can comment.
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import type { ChangedFile } from "../acp";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ChangedFile, DiffItem } from "../acp";
 import { crow } from "../connection";
-import type { ChangesPanelProps } from "../widgets";
+import { plainly } from "../hidden";
+import { type ChangesPanelProps, DiffView } from "../widgets";
 
-export function ChangesPanel({ sessionId, revision }: ChangesPanelProps): JSX.Element {
-  const [files, setFiles] = useState<ChangedFile[]>([]);
+/** Files that programs write: nobody reads them first. */
+const WRITTEN_BY_PROGRAMS =
+  /(^|\/)(package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.ya?ml|go\.sum|[^/]*\.lock|[^/]*\.lockb|[^/]*\.min\.(js|css)|[^/]*\.map|[^/]*\.snap)$/i;
+const KINDS = { added: "new", modified: "changed", deleted: "deleted" } as const;
+const SIGNS = { added: "A", modified: "M", deleted: "D" } as const;
+
+export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelProps): JSX.Element {
+  const [files, setFiles] = useState<ChangedFile[] | null>(null);
+  const [trouble, setTrouble] = useState("");
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [showsLocks, setShowsLocks] = useState(false);
+  const epoch = crow.epoch.value;
   useEffect(() => {
+    let isGone = false;
     crow.call("_crow/changes", { sessionId }).then(
-      (answer) => setFiles(answer.files ?? []),
-      () => setFiles([]),
+      (answer) => {
+        if (isGone) return;
+        setFiles(answer.files ?? []);
+        setTrouble("");
+      },
+      (error: unknown) => {
+        if (!isGone) setTrouble(error instanceof Error ? error.message : String(error));
+      },
     );
-  }, [sessionId, revision]);
+    return () => {
+      isGone = true;
+    };
+  }, [sessionId, revision, epoch]);
+
+  const toggle = (path: string) => {
+    const next = new Set(open);
+    if (!next.delete(path)) next.add(path);
+    setOpen(next);
+  };
+  const known = files ?? [];
+  const read = known.filter((file) => !WRITTEN_BY_PROGRAMS.test(file.path));
+  const locks = known.filter((file) => WRITTEN_BY_PROGRAMS.test(file.path));
+  const root = commonFolder(known.map((file) => file.path));
+  const rows = (list: ChangedFile[]) =>
+    list.map((file) => (
+      <FileRow
+        key={file.path}
+        sessionId={sessionId}
+        file={file}
+        root={root}
+        revision={revision}
+        isOpen={open.has(file.path)}
+        toggle={() => toggle(file.path)}
+        onComment={onComment}
+      />
+    ));
   return (
-    <ul class="changes">
-      {files.map((file) => (
-        <li key={file.path}>{file.path}</li>
-      ))}
-    </ul>
+    <section class="changes" aria-label="Changed files" onKeyDown={moveByKey}>
+      <Summary files={known} isLoading={files === null && !trouble} />
+      {trouble && files === null && <p class="quiet">The changed files cannot be shown: {trouble}</p>}
+      <ul>{rows(read)}</ul>
+      {locks.length > 0 && (
+        <>
+          <button type="button" class="twist locks" aria-expanded={showsLocks} onClick={() => setShowsLocks(!showsLocks)}>
+            {locks.length === 1 ? "1 generated file" : `${locks.length} generated files`}
+          </button>
+          {showsLocks && <ul>{rows(locks)}</ul>}
+        </>
+      )}
+    </section>
   );
+}
+
+function Summary({ files, isLoading }: { files: ChangedFile[]; isLoading: boolean }): JSX.Element {
+  if (isLoading) return <p class="quiet">Looking for changes…</p>;
+  if (files.length === 0) return <p class="quiet">Nothing has changed in this session yet.</p>;
+  const sum = (key: "added" | "removed") => files.reduce((total, file) => total + file[key], 0);
+  return (
+    <p class="changes-sum" role="status">
+      {files.length === 1 ? "1 file" : `${files.length} files`} <Counts added={sum("added")} removed={sum("removed")} />
+    </p>
+  );
+}
+
+function Counts({ added, removed }: { added: number; removed: number }): JSX.Element {
+  return (
+    <span class="counts" role="img" aria-label={`${added} lines added, ${removed} removed`}>
+      {added > 0 && <span class="plus">+{added.toLocaleString("en")}</span>}
+      {removed > 0 && <span class="minus">−{removed.toLocaleString("en")}</span>}
+    </span>
+  );
+}
+
+interface RowProps {
+  sessionId: string;
+  file: ChangedFile;
+  root: string;
+  revision: number;
+  isOpen: boolean;
+  toggle: () => void;
+  onComment: ChangesPanelProps["onComment"];
+}
+
+function FileRow({ sessionId, file, root, revision, isOpen, toggle, onComment }: RowProps): JSX.Element {
+  const path = plainly(file.path.slice(root.length));
+  const cut = path.lastIndexOf("/") + 1;
+  return (
+    <li>
+      <button type="button" class="file" aria-expanded={isOpen} title={plainly(file.path)} onClick={toggle}>
+        <span class={`sign ${file.kind}`} role="img" aria-label={KINDS[file.kind]}>
+          {SIGNS[file.kind]}
+        </span>
+        <span class="diff-path">
+          <b>{path.slice(cut)}</b>
+          <span class="dir">
+            <bdi>{path.slice(0, cut)}</bdi>
+          </span>
+        </span>
+        <Counts added={file.added} removed={file.removed} />
+      </button>
+      {isOpen && <FileChanges sessionId={sessionId} file={file} revision={revision} onComment={onComment} />}
+    </li>
+  );
+}
+
+type ChangesProps = Pick<RowProps, "sessionId" | "file" | "revision" | "onComment">;
+
+/** The diff of one file; while a newer one is fetched, the last one stays. */
+function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JSX.Element {
+  const [items, setItems] = useState<DiffItem[] | null>(null);
+  const [trouble, setTrouble] = useState("");
+  const shown = useRef("");
+  const epoch = crow.epoch.value;
+  useEffect(() => {
+    let isGone = false;
+    crow.call("_crow/changes", { sessionId, path: file.path }).then(
+      (answer) => {
+        if (isGone) return;
+        const found = answer.items ?? [];
+        const key = JSON.stringify(found.map((item) => [item.oldText, item.newText]));
+        setTrouble("");
+        if (key === shown.current) return; // a comment that is being written stays where it is
+        shown.current = key;
+        setItems(found);
+      },
+      (error: unknown) => {
+        if (!isGone) setTrouble(error instanceof Error ? error.message : String(error));
+      },
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [sessionId, file.path, revision, epoch]);
+  if (trouble && !items) return <p class="quiet">This diff cannot be shown: {trouble}</p>;
+  if (!items) return <p class="quiet">…</p>;
+  if (items.length === 0) return <p class="quiet">It is as it was before the session.</p>;
+  return <DiffView items={items} onComment={onComment} />;
+}
+
+/** The folder that all paths are in, with its slash. */
+function commonFolder(paths: string[]): string {
+  const folders = paths.map((path) => path.split("/").slice(0, -1));
+  const first = folders[0] ?? [];
+  let length = 0;
+  while (length < first.length && folders.every((folder) => folder[length] === first[length])) length += 1;
+  return length ? `${first.slice(0, length).join("/")}/` : "";
+}
+
+/** Up and down between the files. */
+function moveByKey(event: KeyboardEvent): void {
+  const target = event.target as HTMLElement;
+  const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+  if (!by || !target.matches("button.file, button.locks") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const list = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("button.file, button.locks")];
+  list[list.indexOf(target) + by]?.focus();
+  event.preventDefault();
+  event.stopPropagation();
 }

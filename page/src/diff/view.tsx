@@ -1,20 +1,225 @@
-// Shows what an edit changes.
+// Shows what changes in files: for each one its path, how much changes, and its lines.
 
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { DiffItem } from "../acp";
+import { hiddenIn, plainly } from "../hidden";
+import { whenNear } from "../near";
 import type { DiffViewProps } from "../widgets";
+import { DiffBody, lineEnds } from "./body";
+import { countOf, type Item, itemOf } from "./model";
+import { body } from "./paint";
+import { columns, setColumns, setWithoutBlanks, withoutBlanks } from "./settings";
 
-export function DiffView({ items }: DiffViewProps): JSX.Element {
+/** Pixels from which two columns are the better view. */
+const WIDE = 880;
+
+interface File {
+  path: string;
+  items: Item[];
+}
+
+function filesOf(diffs: readonly DiffItem[]): { files: File[]; total: number } {
+  const files: File[] = [];
+  let total = 0;
+  for (const diff of diffs) {
+    const item = itemOf(diff, total);
+    total += countOf(item);
+    const last = files[files.length - 1];
+    if (last?.path === diff.path) last.items.push(item);
+    else files.push({ path: diff.path, items: [item] });
+  }
+  return { files, total };
+}
+
+export function DiffView({ items, accepted, onAccepted, onComment }: DiffViewProps): JSX.Element {
+  const { files, total } = useMemo(() => filesOf(items), [items]);
+  const all = useMemo(() => new Set(Array.from({ length: total }, (_, index) => index)), [total]);
+  const chosen = accepted ?? all;
+  const toggle = (change: number) => {
+    const next = new Set(chosen);
+    if (!next.delete(change)) next.add(change);
+    onAccepted?.(next);
+  };
   return (
-    <div class="diff">
-      {items.map((item, index) => (
-        <pre class="plain" key={index}>
-          {item.path + "\n" + prefixed(item.oldText ?? "", "- ") + prefixed(item.newText, "+ ")}
-        </pre>
+    <div class="diffs">
+      {onAccepted && total > 1 && (
+        <div class="choose">
+          <span role="status">
+            {chosen.size === total ? `All ${total} changes` : `${chosen.size} of ${total} changes`} will be made
+          </span>
+          <button type="button" disabled={chosen.size === total} onClick={() => onAccepted(all)}>
+            All
+          </button>
+          <button type="button" disabled={chosen.size === 0} onClick={() => onAccepted(new Set())}>
+            None
+          </button>
+        </div>
+      )}
+      {files.map((file, index) => (
+        <FileDiff
+          key={`${index}:${file.path}`}
+          file={file}
+          total={total}
+          accepted={chosen}
+          toggle={onAccepted && total > 1 ? toggle : undefined}
+          onComment={onComment}
+        />
       ))}
     </div>
   );
 }
 
-function prefixed(text: string, prefix: string): string {
-  return text ? text.replace(/^/gm, prefix) + "\n" : "";
+interface FileProps {
+  file: File;
+  total: number;
+  accepted: ReadonlySet<number>;
+  toggle: ((change: number) => void) | undefined;
+  onComment: DiffViewProps["onComment"];
+}
+
+function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.Element {
+  const host = useRef<HTMLDivElement>(null);
+  const drawn = useRef<DiffBody | null>(null);
+  const latest = useRef({ toggle, onComment, accepted });
+  latest.current = { toggle, onComment, accepted };
+  const isWide = useSignal(false);
+  const isNear = useSignal(false);
+  const [whole, setWhole] = useState(false);
+  const canChoose = toggle !== undefined;
+  const beside = columns.value === "two" || (columns.value === "auto" && isWide.value);
+  const blanks = withoutBlanks.value && !canChoose; // what is chosen has to be seen
+  const rows = useMemo(() => file.items.reduce((sum, item) => sum + item.added + item.removed + 6, 0), [file]);
+
+  useEffect(() => {
+    const element = host.current;
+    if (!element) return undefined;
+    const off = whenNear(element, (near) => {
+      if (near) isNear.value = true;
+    });
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry && entry.contentRect.width > 0) isWide.value = entry.contentRect.width >= WIDE;
+    });
+    observer.observe(element);
+    return () => {
+      off();
+      observer.disconnect();
+    };
+  }, []);
+  useEffect(() => {
+    const element = host.current;
+    if (!element || !isNear.value) return undefined;
+    const made = new DiffBody(element, file.items, {
+      beside,
+      blanks,
+      whole,
+      onWhole: () => setWhole(true),
+      choices: canChoose ? { total, toggle: (change) => latest.current.toggle?.(change) } : undefined,
+      comment: onComment && ((line, text, quoted) => latest.current.onComment?.(file.path, line, text, quoted)),
+    });
+    made.accept(latest.current.accepted);
+    drawn.current = made;
+    return () => made.end();
+  }, [file, beside, blanks, whole, canChoose, isNear.value, onComment !== undefined]);
+  useEffect(() => drawn.current?.accept(accepted), [accepted]);
+
+  return (
+    <section class="diff" aria-label={`Changes in ${plainly(file.path)}`}>
+      <Head file={file} beside={beside} canHideBlanks={!canChoose} />
+      <Warning file={file} />
+      <div
+        ref={host}
+        class={`diff-body${onComment ? " can-comment" : ""}`}
+        tabIndex={0}
+        role="group"
+        aria-label={`Lines of ${plainly(file.path)}`}
+        style={isNear.value ? undefined : { minHeight: `${Math.min(rows, 100) * 20}px` }}
+        onKeyDown={(event) => {
+          if (drawn.current?.key(event)) {
+            event.preventDefault();
+            event.stopPropagation();
+          }
+        }}
+        onClick={(event) => drawn.current?.click(event)}
+        onMouseDown={(event) => {
+          // So that what is marked with the mouse in one column does not take in the other.
+          const code = (event.target as HTMLElement).closest<HTMLElement>("code");
+          if (code) event.currentTarget.dataset.marks = code.dataset.side ?? "";
+        }}
+      />
+    </section>
+  );
+}
+
+function Head({ file, beside, canHideBlanks }: { file: File; beside: boolean; canHideBlanks: boolean }): JSX.Element {
+  const added = file.items.reduce((sum, item) => sum + item.added, 0);
+  const removed = file.items.reduce((sum, item) => sum + item.removed, 0);
+  const path = plainly(file.path);
+  const cut = path.lastIndexOf("/") + 1;
+  const first = file.items[0];
+  const ends = first ? lineEnds(first) : "LF";
+  return (
+    <header class="diff-head">
+      <span class="diff-path" title={path}>
+        <span class="dir">
+          <bdi>{path.slice(0, cut)}</bdi>
+        </span>
+        <b>{path.slice(cut)}</b>
+      </span>
+      {first?.isNew && <span class="chip added">new</span>}
+      {first?.isGone && <span class="chip removed">deleted</span>}
+      {first && !first.isGone && !first.isNew && first.new.length === 0 && <span class="chip removed">empty now</span>}
+      {ends !== "LF" && <span class="chip">{ends === "CRLF" ? "CRLF" : "mixed line ends"}</span>}
+      <span class="counts" aria-label={`${added} lines added, ${removed} removed`}>
+        {added > 0 && <span class="plus">+{added.toLocaleString("en")}</span>}
+        {removed > 0 && <span class="minus">−{removed.toLocaleString("en")}</span>}
+      </span>
+      <span class="diff-tools">
+        {canHideBlanks && (
+          <button
+            type="button"
+            class="tool"
+            aria-pressed={withoutBlanks.value}
+            title="Leave out changes of blanks"
+            aria-label="Leave out changes of blanks"
+            onClick={() => setWithoutBlanks(!withoutBlanks.value)}
+          >
+            ␣
+          </button>
+        )}
+        <button
+          type="button"
+          class="tool columns"
+          aria-pressed={beside}
+          title="Side by side"
+          aria-label="Side by side"
+          onClick={() => setColumns(beside ? "one" : "two")}
+        >
+          ◫
+        </button>
+      </span>
+    </header>
+  );
+}
+
+/** A sentence where the new lines hold characters that nobody sees. */
+function Warning({ file }: { file: File }): JSX.Element | null {
+  const hides = useMemo(() => file.items.some(addsHidden), [file]);
+  return hides ? (
+    <p class="diff-warning" role="note">
+      The new lines hold characters that cannot be seen or that change the order of reading. They are shown like{" "}
+      <span class="hid">⟨U+202E⟩</span>.
+    </p>
+  ) : null;
+}
+
+function addsHidden(item: Item): boolean {
+  return item.parts.some((part) => {
+    if (part.same) return false;
+    for (let at = part.newAt; at < part.newAt + part.newCount; at += 1) {
+      if (hiddenIn(body(item.new[at] ?? "")).length) return true;
+    }
+    return false;
+  });
 }

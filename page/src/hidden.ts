@@ -1,0 +1,33 @@
+// Characters that nobody sees, or that change the order in which text is read, are shown by their number.
+// The same set as in src/crow/visible.py (what is never in its place), plus joiners and selectors beside ASCII.
+
+const NEVER =
+  "\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2060-\\u2064\\ufff9-\\ufffb" +
+  "\\u2028\\u2029\\u202a-\\u202e\\u2065-\\u206f\\u{e0000}-\\u{e00ff}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\ud800-\\udfff";
+const HIDDEN = new RegExp(
+  `[${NEVER}]|(?<!^)\\ufeff|(?<=[\\x20-\\x7e])[\\u200c\\u200d\\u034f\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}](?!\\u20e3)|[\\u115f\\u1160\\u3164\\uffa0\\u17b4\\u17b5]`,
+  "gu",
+);
+const ASCII = /^[\t\x20-\x7e]*$/;
+
+/** What stands for a hidden character where a person reads: `⟨U+202E⟩`. */
+export function named(character: string): string {
+  return `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** The places of hidden characters in one line (without its end). */
+export function hiddenIn(line: string): [start: number, end: number][] {
+  if (ASCII.test(line)) return [];
+  return Array.from(line.matchAll(HIDDEN), (found) => [found.index, found.index + found[0].length]);
+}
+
+/** Whether a text of any length holds a hidden character. */
+export function hides(text: string): boolean {
+  for (const found of text.matchAll(HIDDEN)) if (found[0] !== "\f") return true;
+  return false;
+}
+
+/** One line of text in which every hidden character has its visible form: for titles, paths, names. */
+export function plainly(text: string): string {
+  return ASCII.test(text) ? text : text.replace(/[\t\r\n]/g, named).replace(HIDDEN, named);
+}
