@@ -42,12 +42,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model",
         "mcp",
         "mcp.serving",
+        "serving",
         "tools",
         "web",
         "workspace",
         "config",
         "vocabulary",
     },
+    "serving": {"acp", "config", "vocabulary"},
     "acp": {"session", "store", "turn", "workspace", "config", "vocabulary"},
     "session": {"store", "project", "turn", "policy", "model", "mcp", "tools", "workspace", "config", "vocabulary"},
     "store": {"config", "vocabulary"},
@@ -66,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """Only what is used: a grant that nobody needs is a wall that is missing."""
 
 INNER = {
-    "acp.wire": ("acp", "cli"),
+    "acp.wire": ("acp", "serving", "cli"),
     "model.wires": ("model",),
     "model.http": ("model",),
     "store.database": ("store", "cli"),
@@ -92,7 +94,7 @@ LIBRARIES = {
     "tomlkit": ("config.edit",),
     "tree_sitter": ("policy.grammar",),
     "tree_sitter_bash": ("policy.grammar",),
-    "uvicorn": ("mcp.serving.http",),
+    "uvicorn": ("mcp.serving.http", "serving"),
 }
 """Who may know which library; `msgspec` is everybody's."""
 
@@ -318,6 +320,7 @@ def test_every_reason_for_a_late_import_is_still_one():
 # --- what is loaded when
 
 HEAVY = {
+    *("uvicorn", "websockets", "crow.serving"),
     *("httpx2", "httpcore", "httpcore2", "httpx", "anyio", "h11", "h2", "truststore", "certifi", "idna"),
     *("pydantic", "acp", "mcp", "starlette", "sqlite3", "email", "http.client", "urllib.request", "xml"),
     *("argparse", "logging.handlers", "multiprocessing", "unittest", "ctypes", "importlib.metadata", "zipfile"),

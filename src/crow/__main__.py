@@ -14,6 +14,7 @@ COMMANDS = {
     "acp": "be the agent, on standard input and output (editors start this)",
     "chat": "have a conversation in this terminal",
     "run": "answer one prompt here, without an editor",
+    "web": "serve the page for your browser, and print a link to it",
     "demo": "play a scripted conversation; needs no key and no network",
     "setup": "print or write the configuration that connects an editor",
     "login": "choose a provider and a model, and store the key",

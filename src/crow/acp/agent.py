@@ -8,7 +8,7 @@ import asyncio
 import gc
 import importlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:
     from crow.acp.host import Host
+    from crow.acp.ownership import Greeting
     from crow.acp.sessions import Sessions
 
 logger = logging.getLogger(__name__)
@@ -59,14 +60,19 @@ class LazyHost:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self.home = home
         self.environ = environ
+        self.attached_routes: Mapping[str, Route] = {}
+        """What else other processes may ask for, on this one's socket."""
         self._host: Host | None = None
 
     def get(self) -> "Host":
         if self._host is None:
             from crow.acp.host import Host
 
-            self._host = Host(self.home, self.environ, partial(Agent, self))
+            self._host = Host(self.home, self.environ, self._serve_attached)
         return self._host
+
+    def _serve_attached(self, greet: "Greeting") -> "Agent":
+        return Agent(self, greet, self.attached_routes)
 
     @property
     def is_made(self) -> bool:
@@ -89,11 +95,11 @@ class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
     def __init__(
-        self,
-        host: LazyHost,
-        greet: Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType] = lambda _: msgspec.UNSET,
+        self, host: LazyHost, greet: "Greeting" = lambda _: msgspec.UNSET, routes: Mapping[str, Route] | None = None
     ) -> None:
-        """`greet` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with."""
+        """`greet` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with.
+        `routes` are further requests that are served."""
+        self._routes = routes or {}
         self._greet = greet
         self._host = host
         self._models = SetupReader(host.home, host.environ)
@@ -119,6 +125,7 @@ class Agent:
             requests[method] = Route(params, partial(self._serve_session, method))
         for method in EXTENSIONS:
             requests[method] = Route(msgspec.Raw, partial(self._serve_extension, method))
+        requests.update(self._routes)
         notifications = {"session/cancel": Route(wire.CancelNotification, self._cancel)}
         self._connection = Connection(reader, writer, requests, notifications)
         return self._connection

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -19,12 +19,15 @@ from crow import __version__
 from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import ErrorCode, Notification, Request, Response, RpcError
-from crow.errors import SessionElsewhere
+from crow.errors import CrowError, SessionElsewhere
 from crow.store.base import Living
+from crow.store.owners import process_of
 from crow.timeouts import timeout_at
 from crow.workspace.processes import own_mark
 
 logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 TRY_AGAIN = 0.05
 """Seconds between two tries at a process that begins or ends at this moment."""
@@ -184,6 +187,8 @@ def silent(there: SessionElsewhere) -> RpcError:
 
 STATUS_TIMEOUT = 1.0
 """Seconds that an owner gets to say what a session does, before the store is believed."""
+ASK_TIMEOUT = 5.0
+"""Seconds that one gets to answer a single request."""
 ASKING = b'{"protocolVersion":1,"clientInfo":{"name":"crow"}}'
 
 
@@ -222,6 +227,24 @@ async def _ask(there: Living, session_ids: Iterable[str]) -> dict[str, wire.Stat
         finally:
             await link.close()
     return found
+
+
+async def ask_owner(owner: str, path: str, method: str, params: object, result: type[Result]) -> Result:
+    """What a process answers to one request at its socket. CrowError if it cannot be asked, or refuses."""
+    deadline = asyncio.get_running_loop().time() + ASK_TIMEOUT
+    there = SessionElsewhere(owner, process_of(owner), path)
+    try:
+        async with timeout_at(deadline):
+            link = await connect(there, ASKING, _Nobody(), deadline)
+            try:
+                return await link.request(method, params, result)
+            finally:
+                await link.close()
+    except (NobodyListens, ConnectionLost, TimeoutError):
+        said = f"The Crow of process {there.process} does not answer."
+        raise CrowError(said, remedy="End that process.") from None
+    except RpcError as error:
+        raise CrowError(error.message) from None
 
 
 class _Nobody:

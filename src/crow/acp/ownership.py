@@ -12,6 +12,8 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from crow.acp import wire
 from crow.acp.connection import Connection
 from crow.acp.jsonrpc import being_released
@@ -32,7 +34,7 @@ class AttachedAgent(Protocol):
         ...
 
 
-Greeting = Callable[[wire.InitializeRequest], wire.RelayFacts]
+Greeting = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
 """Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
 
 
@@ -82,6 +84,13 @@ class Ownership:
         """Once, beside everything else. A process without one works, and nobody can attach to it."""
         if self._opening is None and self._serve is not None:
             self._opening = asyncio.ensure_future(self._open(self._serve))
+
+    async def socket_opened(self) -> str:
+        """Opens the socket and waits for it; its path, empty if there is none."""
+        self.open_socket()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        return "" if self._socket is None else await self._sessions.store.socket()
 
     async def _open(self, serve: Callable[[Greeting], AttachedAgent]) -> None:
         from crow.acp.attach_socket import AttachSocket, remove_dead_sockets

@@ -92,6 +92,8 @@ class RelayFacts(Wire, frozen=True):
     process: int = 0
     mark: str = ""
     """The mark of the command that runs the one that attaches."""
+    token: str = ""
+    """The token of a page that came to `crow web` by a link, and shows it from now on."""
 
 
 class ClientFacts(RelayFacts, frozen=True):

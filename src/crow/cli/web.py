@@ -1,0 +1,222 @@
+"""`crow web`: serves the page and the protocol to browsers of this machine, and prints a link; beside one that runs, a
+link to that one.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from crow.config.home import home
+from crow.errors import CrowError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crow.serving.control import GivenLink
+    from crow.serving.tokens import StoredToken
+    from crow.store.web_owner import RunningWeb
+
+Answer = TypeVar("Answer")
+
+START_TIMEOUT = 10.0
+"""Seconds that one that starts gets to say where it is."""
+DEFAULT_PORT = 2769
+"""The letters of "crow" on a telephone's keys."""
+EXAMPLES = """\
+The link is good once and for ten minutes. Whoever opens it gets a token of its own, which is good until it was unused
+for 30 days. Run `crow web` again, beside the one that runs, for another link.
+
+examples:
+  crow web --open                              serve, and open the page in the browser
+  crow web --behind https://me.example.ts.net  a proxy of yours offers it under that address, with TLS
+  crow web --token                             a token for another client of the protocol, at /acp
+  crow web --forget                            list the pages and clients that have a token
+  crow web --forget all                        let none of them in any longer
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--port", metavar="PORT", type=_port, help=f"the port to serve on; usually {DEFAULT_PORT}")
+    parser.add_argument("--open", action="store_true", help="open the link in the browser")
+    parser.add_argument(
+        "--behind",
+        metavar="ORIGIN",
+        type=_origin,
+        help="the address under which a proxy of yours offers the page, such as https://me.example.ts.net",
+    )
+    parser.add_argument("--token", action="store_true", help="print a token for another client, and leave")
+    parser.add_argument(
+        "--forget",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="forget the token with that id, or all; without an id, list them",
+    )
+    parser.set_defaults(wrong_usage=parser.error)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+def _origin(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        is_origin = parts.scheme in ("http", "https") and parts.hostname and text.count("/") == 2 and parts.port != 0
+    except ValueError:
+        is_origin = False
+    if not is_origin or text != text.lower() or any(sign in text for sign in "@?#*, \\"):
+        raise argparse.ArgumentTypeError(f"expected an address like https://me.example.ts.net, found {text!r}")
+    return text
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from crow.store.web_owner import WebOwner
+
+    if arguments.token and arguments.forget is not None:
+        arguments.wrong_usage("--token goes without --forget")
+    folder = home(os.environ)
+    owner = WebOwner.claim(folder)
+    if owner is None:
+        return asyncio.run(_beside(arguments, folder))
+    try:
+        if arguments.token:
+            raise CrowError("No crow web runs.", remedy="Start one, and run crow web --token beside it.")
+        if arguments.forget is not None:
+            return asyncio.run(_forget(folder, arguments.forget))
+        from crow.cli.web_server import serve
+
+        return serve(folder, owner, arguments)
+    finally:
+        owner.close()
+
+
+# --- without one that runs
+
+
+async def _forget(folder: str, id: str) -> int:
+    from crow.serving.tokens import Tokens
+
+    tokens = Tokens(folder)
+    chosen = _chosen(tokens.all, id)
+    return _list(tokens.all) if chosen is None else _say_forgotten(await tokens.forget(chosen))
+
+
+# --- beside one that runs
+
+
+async def _beside(arguments: argparse.Namespace, folder: str) -> int:
+    from crow.acp.owner_link import ask_owner
+    from crow.serving.control import Forget, GivenLink, GivenToken, KnownTokens
+
+    web = await _running(folder)
+
+    async def ask(method: str, params: object, result: type[Answer]) -> Answer:
+        return await ask_owner(web.owner, web.socket, method, params, result)
+
+    if arguments.token:
+        token = await ask("_crow/web/token", {}, GivenToken)
+        _print_token(token.token, token.id)
+        print(f"It is good at {token.origin}/acp.", file=sys.stderr)
+        return 0
+    if arguments.forget is not None:
+        known = (await ask("_crow/web/tokens", {}, KnownTokens)).tokens
+        chosen = _chosen(known, arguments.forget)
+        if chosen is None:
+            return _list(known)
+        return _say_forgotten((await ask("_crow/web/forget", Forget(ids=chosen), KnownTokens)).tokens)
+    _refuse_other_address(arguments, web)
+    given = await ask("_crow/web/link", {}, GivenLink)
+    print(f"A crow web runs already (process {web.process}). A new link to it:", file=sys.stderr)
+    show_link(given, open_it=arguments.open)
+    return 0
+
+
+async def _running(folder: str) -> "RunningWeb":
+    """The one that runs. It may be starting just now, or ending."""
+    from crow.store.web_owner import find_web
+    from crow.workspace.processes import is_command
+
+    end = time.monotonic() + START_TIMEOUT
+    while (web := find_web(folder)) is None or not web.socket:
+        if time.monotonic() > end:
+            raise CrowError("A crow web runs that cannot be asked for a link.", remedy="End it, and start another.")
+        await asyncio.sleep(0.05)
+    if is_command(int(web.process)):
+        # A command that serves our sessions could answer the question whether it may run.
+        said = f"The crow web that runs (process {web.process}) was started by a command that a Crow runs."
+        raise CrowError(said, remedy="End it, and start one yourself.")
+    return web
+
+
+def _refuse_other_address(arguments: argparse.Namespace, web: "RunningWeb") -> None:
+    is_elsewhere = arguments.behind not in (None, web.origin)
+    if arguments.port and not arguments.behind and web.origin != f"http://127.0.0.1:{arguments.port}":
+        is_elsewhere = True
+    if is_elsewhere:
+        raise CrowError(
+            f"A crow web runs already, at {web.origin} (process {web.process}).",
+            remedy="End it first, to have it at another address.",
+        )
+
+
+# --- what is printed
+
+
+def show_link(given: "GivenLink", *, open_it: bool) -> None:
+    """Prints the link; where there is no page, the sentence that says so."""
+    if not given.has_page:
+        from crow.serving.built_files import MISSING, REMEDY
+
+        print(f"crow: {MISSING} {REMEDY}", file=sys.stderr)
+        print(f"Clients with a token (crow web --token) are served at {given.origin}/acp.", flush=True)
+        return
+    print(given.link, flush=True)
+    print("The link is good once, for ten minutes; `crow web` prints another.", file=sys.stderr)
+    if open_it:
+        open_in_browser(given.link)
+
+
+def open_in_browser(link: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(link):
+        print("No browser could be opened: open the link yourself.", file=sys.stderr)
+
+
+def _print_token(secret: str, id: str) -> None:
+    print(secret, flush=True)
+    print(f"Clients show it as `Authorization: Bearer TOKEN`. crow web --forget {id} ends it.", file=sys.stderr)
+
+
+def _chosen(known: "Sequence[StoredToken]", id: str) -> list[str] | None:
+    """The ids of those to forget; None if nothing but a list is wanted."""
+    if not id:
+        return None
+    ids = [token.id for token in known if id in ("all", token.id)]
+    if not ids and id != "all":
+        raise CrowError(f"There is no token {id[:40]!r}.", remedy="crow web --forget lists them.")
+    return ids
+
+
+def _list(known: "Sequence[StoredToken]") -> int:
+    if not known:
+        print("No page and no client has a token.")
+    for token in known:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(token.used))
+        print(f"{token.id}  last used {used}  {token.name}")
+    return 0
+
+
+def _say_forgotten(gone: "Sequence[StoredToken]") -> int:
+    print(f"Forgotten: {', '.join(token.id for token in gone) or 'none'}.")
+    return 0

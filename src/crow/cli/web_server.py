@@ -1,0 +1,58 @@
+"""Puts the server of `crow web` together (its port, its socket for other processes, its page), and runs it."""
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+
+from crow.acp.agent import LazyHost
+from crow.cli.process import log_to_file, serve_until_shutdown
+from crow.cli.web import DEFAULT_PORT, show_link
+from crow.errors import CrowError
+from crow.serving.app import ADDRESS, WebServer
+from crow.serving.built_files import find_built_files
+from crow.serving.tokens import Tokens
+from crow.store.web_owner import WebOwner
+
+
+def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
+    log_to_file(folder)
+    listener = listen(arguments.port)
+
+    async def serve_and_leave() -> int:
+        host = LazyHost(folder, os.environ)
+        port = listener.getsockname()[1]
+        server = WebServer(host, Tokens(folder), find_built_files(), port, arguments.behind or "")
+        host.attached_routes = server.routes()
+        path = await host.get().ownership.socket_opened()
+        if path:
+            owner.publish(os.path.basename(path), server.origin)
+        show_link(server.new_link(), open_it=arguments.open)
+
+        async def close() -> None:
+            owner.withdraw()
+            await server.close()
+            await host.end()
+
+        status = await serve_until_shutdown(server.serve(listener), close)
+        # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
+        logging.shutdown()
+        os._exit(status)
+
+    return asyncio.run(serve_and_leave())
+
+
+def listen(wanted: int | None) -> socket.socket:
+    """A socket that only this machine reaches. Without a wish it is the usual port, or a free one."""
+    try:
+        return socket.create_server((ADDRESS, wanted or DEFAULT_PORT))
+    except OSError as error:
+        if wanted is not None:
+            said = f"Port {wanted} cannot be used: {os.strerror(error.errno or 0).lower()}."
+            raise CrowError(said, remedy="Choose another with --port, or none.") from None
+    listener = socket.create_server((ADDRESS, 0))
+    port = listener.getsockname()[1]
+    print(f"Port {DEFAULT_PORT} is taken by another program: this is at {port}.", file=sys.stderr)
+    return listener

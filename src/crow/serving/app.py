@@ -1,0 +1,209 @@
+"""The server of `crow web`: puts gate, page and WebSocket together, gives links and tokens away, and closes."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import socket
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from crow.acp import wire
+from crow.acp.agent import Agent, LazyHost
+from crow.acp.connection import PendingRequest, Route
+from crow.lines import LONGEST_LINE
+from crow.serving.built_files import BuiltFiles, refusal
+from crow.serving.connections import (
+    ACCEPTED_AT_ONCE,
+    WAITING,
+    HttpConnection,
+    ServerConfig,
+    Strangers,
+    WebSocketConnection,
+)
+from crow.serving.control import Forget, GivenLink, GivenToken, KnownTokens
+from crow.serving.gate import LINK, PROTOCOL, Credential, Gate, Refusal, Scope
+from crow.serving.tokens import Links, Mistakes, StoredToken, Tokens
+from crow.serving.web_socket import GOING_AWAY, POLICY_VIOLATION, Receive, Send, WebSocketClient
+
+logger = logging.getLogger(__name__)
+
+ADDRESS = "127.0.0.1"
+MOST_CLIENTS = 64
+"""WebSockets at a time."""
+PING_EVERY = 15.0
+DEAD_AFTER = 3 * PING_EVERY
+"""Seconds without an answer to a ping."""
+LARGEST_HEAD = 32 * 1024
+"""Bytes of a request's head."""
+
+
+class Admitted(NamedTuple):
+    """A client that may connect."""
+
+    token: StoredToken
+    secret: str
+    """Its own token, if it came by a link and does not know that yet; else empty."""
+
+
+class WebServer:
+    """`origin` is the page's address; `behind` the one under which a proxy offers it, if there is one."""
+
+    def __init__(self, host: LazyHost, tokens: Tokens, files: BuiltFiles, port: int, behind: str = "") -> None:
+        self._host = host
+        self._tokens = tokens
+        self._files = files
+        self._links = Links()
+        self._mistakes = Mistakes()
+        own = f"http://{ADDRESS}:{port}"
+        self.origin = behind or own
+        self._gate = Gate([own, behind] if behind else [own])
+        self._clients: dict[WebSocketClient, StoredToken] = {}
+        self._talks: set[asyncio.Future[None]] = set()
+        self._ending = False
+
+    # --- links and tokens
+
+    def new_link(self) -> GivenLink:
+        link = f"{self.origin}/#link={self._links.make()}" if self._files.is_complete else ""
+        return GivenLink(link=link, origin=self.origin, has_page=self._files.is_complete)
+
+    def routes(self) -> Mapping[str, Route]:
+        """What other processes of the same user may ask for, on the unix socket alone."""
+        return {
+            "_crow/web/link": Route(wire.Empty, self._give_link),
+            "_crow/web/token": Route(wire.Empty, self._give_token),
+            "_crow/web/tokens": Route(wire.Empty, self._list_tokens),
+            "_crow/web/forget": Route(Forget, self._forget),
+        }
+
+    def _give_link(self, request: wire.Empty, pending: PendingRequest) -> GivenLink:
+        return self.new_link()
+
+    async def _give_token(self, request: wire.Empty, pending: PendingRequest) -> GivenToken:
+        secret, stored = await self._tokens.make("crow web --token")
+        return GivenToken(token=secret, id=stored.id, origin=self.origin)
+
+    def _list_tokens(self, request: wire.Empty, pending: PendingRequest) -> KnownTokens:
+        return KnownTokens(tokens=list(self._tokens.all))
+
+    async def _forget(self, request: Forget, pending: PendingRequest) -> KnownTokens:
+        gone = await self._tokens.forget(request.ids)
+        for client, token in self._clients.items():
+            if token in gone:
+                client.close(POLICY_VIOLATION, "this page was forgotten")
+        return KnownTokens(tokens=list(gone))
+
+    # --- requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = self._gate.check(scope)
+        if isinstance(found, Refusal):
+            await _answer(scope, send, *refusal(*found))
+        elif found is None:
+            await _answer(scope, send, *self._files.answer(scope["path"]))
+        elif len(self._clients) >= MOST_CLIENTS or self._ending:
+            await _answer(scope, send, *refusal(503, "There are too many clients."))
+        else:
+            admitted = await self._verify(found, scope)
+            if isinstance(admitted, Refusal):
+                await _answer(scope, send, *refusal(*admitted))
+            else:
+                await self._talk(admitted, scope, receive, send)
+
+    async def _verify(self, shown: Credential, scope: Scope) -> Admitted | Refusal:
+        if shown.kind == LINK:
+            if self._links.spend(shown.secret):
+                secret, token = await self._tokens.make(_program(scope))
+                return Admitted(token, secret)
+        elif (token := await self._tokens.find(shown.secret)) is not None:
+            return Admitted(token, "")
+        if await self._mistakes.add():
+            return Refusal(401, "This link or token is not known: run `crow web` for a new link.")
+        return Refusal(429, "Too many wrong tokens were shown.")
+
+    async def _talk(self, admitted: Admitted, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # that it wants to connect
+        headers = [(b"acp-connection-id", secrets.token_hex(16).encode())]
+        chosen = PROTOCOL if PROTOCOL in scope["subprotocols"] else None
+        await send({"type": "websocket.accept", "subprotocol": chosen, "headers": headers})
+        greet = partial(_greeting, admitted.secret) if admitted.secret else None
+        agent = Agent(self._host) if greet is None else Agent(self._host, greet)
+        client = WebSocketClient(agent, receive, send, scope["crow.abort"])
+        self._clients[client] = admitted.token
+        talk = asyncio.ensure_future(client.run())
+        self._talks.add(talk)
+        try:
+            await talk
+        finally:
+            self._talks.discard(talk)
+            del self._clients[client]
+
+    # --- serving
+
+    async def serve(self, listener: socket.socket, strangers: Strangers | None = None) -> None:
+        """Until it is cancelled."""
+        config = ServerConfig(
+            self,  # pyright: ignore[reportArgumentType] -- an application as the interface has it, with plain types
+            http=HttpConnection,
+            ws=WebSocketConnection,
+            ws_max_size=LONGEST_LINE,
+            ws_ping_interval=PING_EVERY,
+            ws_ping_timeout=DEAD_AFTER,
+            ws_per_message_deflate=False,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=ACCEPTED_AT_ONCE,
+            h11_max_incomplete_event_size=LARGEST_HEAD,
+            timeout_graceful_shutdown=1,
+        )
+        config.strangers = strangers or Strangers()
+        server = _Server(config)
+        server.on_start = lambda: listener.listen(WAITING)
+        await server.serve([listener])
+
+    async def close(self) -> None:
+        """Tells every client that this ends, and waits until they have left."""
+        self._ending = True
+        for client in self._clients:
+            client.close(GOING_AWAY, "crow web ends")
+        if self._talks:
+            await asyncio.wait(self._talks)
+
+
+class _Server(uvicorn.Server):
+    on_start: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_start()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """They are ours: turns have to be ended before the process is."""
+        yield
+
+
+def _greeting(secret: str, request: wire.InitializeRequest) -> wire.RelayFacts:
+    """A page that came by a link is given its own token."""
+    return wire.RelayFacts(token=secret)
+
+
+async def _answer(scope: Scope, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    headers = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+    kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
+    await send({"type": f"{kind}.start", "status": status, "headers": headers})
+    shown = b"" if scope["type"] == "http" and scope["method"] == "HEAD" else body
+    await send({"type": f"{kind}.body", "body": shown})
+
+
+def _program(scope: Scope) -> str:
+    """What a client says that it is."""
+    found: Any = next((value for name, value in scope["headers"] if name.lower() == b"user-agent"), b"")
+    return bytes(found).decode("latin-1")

@@ -1,0 +1,248 @@
+"""`crow web` and its clients: a conversation over WebSocket, odd frames, links, tokens, ports."""
+
+import json
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.editor import chose, clean_environment
+from tests.support.patience import DEADLINE, eventually
+from tests.support.scripts import DONE, edit, reply, run, say
+from tests.support.warm import CROW, warm
+from tests.support.web import BINARY, TEXT, Refused, crow_with_page, frame, free_port, serving
+
+SCRIPT = reply(say("I change it."), edit("a.txt", "one", "two")) + DONE
+
+
+def crow_web(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return subprocess.run(
+        [*warm(CROW), "web", *arguments],
+        env=clean_environment(home, folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+    )
+
+
+# --- a conversation
+
+
+def test_a_page_holds_a_conversation(tmp_path: Path):
+    with serving(tmp_path, script=SCRIPT) as web, web.connect() as page:
+        (web.workspace / "a.txt").write_text("one\n")
+        token = page.initialize()["_meta"]["crow"]["token"]
+        page.new_session(web.workspace)
+        turn = page.start_prompt("change it")
+        question = page.wait_for_question()
+        assert question["params"]["toolCall"]["content"][0]["newText"] == "two\n"
+        page.reply(question, chose("once"))
+        assert page.answer(turn)["stopReason"] == "end_turn"
+        assert (web.workspace / "a.txt").read_text() == "two\n"
+        assert page.text() == "I change it.\n\nDone."
+        page.close()
+        # Later, and for as long as it is used, by the token.
+        lines = [f"Origin: {web.origin}", f"Sec-WebSocket-Protocol: acp.v1, crow.token.{token}"]
+        with type(page)(web.port, lines) as again:
+            assert "token" not in again.initialize()["_meta"].get("crow", {})
+            again.load(page.session_id, web.workspace)
+            assert again.text() == "I change it.\n\nDone."
+
+
+def test_messages_may_be_written_in_many_ways(tmp_path: Path):
+    """In several frames, over several lines, with binary frames between them, which count for nothing."""
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        page.send_frame(BINARY, b"\0\1\2")
+        page.initialize()
+        params = {"cwd": str(web.workspace), "mcpServers": []}
+        request = json.dumps({"jsonrpc": "2.0", "id": 77, "method": "session/new", "params": params}, indent=4).encode()
+        page.peer.sendall(frame(TEXT, request[:30], fin=False) + frame(9, b"ping") + frame(0, request[30:]))
+        assert page.answer(77)["sessionId"]
+        page.send_frame(BINARY, request)
+        page.send_frame(TEXT, b"this is no message")
+        wrong = page.wait_for(lambda message: message.get("id", ...) is None)
+        assert wrong["error"]["code"] == -32700
+        page.send_frame(TEXT, b"[]")
+        assert page.wait_for(lambda message: message.get("error", {}).get("code") == -32600)["id"] is None
+        assert page.request("session/list", {}) == {"sessions": []}, "nothing was said in it yet"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}},
+        {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "x"}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "method": 7},
+        [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}],
+        "initialize",
+    ],
+)
+def test_initialize_comes_first(first: object, tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        page.send_frame(TEXT, json.dumps(first).encode())
+        assert page.until_closed() == 1002
+
+
+def test_a_frame_that_is_too_long_ends_its_connection_alone(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        page.initialize()
+        with web.connect(web.token()) as other:
+            header = frame(TEXT, b"")[:1] + bytes([0x80 | 127]) + (65 * 2**20).to_bytes(8, "big") + bytes(4)
+            other.peer.sendall(header)
+            assert other.until_closed() == 1009
+        assert page.request("session/list", {}) == {"sessions": []}
+
+
+def test_the_end_is_said(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        page.initialize()
+        web.process.send_signal(signal.SIGTERM)
+        assert page.until_closed() == 1001
+        assert web.end() == 128 + signal.SIGTERM
+        assert not (web.home / "web.json").exists()
+
+
+# --- links, tokens, one at a time
+
+
+def test_a_second_one_prints_a_new_link_to_the_first(tmp_path: Path):
+    with serving(tmp_path) as web:
+        second = web.beside()
+        assert (second.returncode, second.stdout.count("\n")) == (0, 1)
+        assert second.stdout.startswith(f"{web.origin}/#link=")
+        assert second.stdout.strip() != web.said
+        assert str(web.process.pid) in second.stderr
+        other = web.beside("--port", str(free_port()))
+        assert (other.returncode, other.stdout) == (1, "")
+        assert web.origin in other.stderr
+        assert web.beside("--port", str(web.port)).returncode == 0
+        assert web.beside("--behind", "https://crow.example").returncode == 1
+
+
+def test_of_two_that_start_at_once_one_serves_and_both_print_a_link_to_it(tmp_path: Path):
+    port, program = str(free_port()), crow_with_page(tmp_path)
+    (tmp_path / "home").mkdir()
+    started = [
+        subprocess.Popen(
+            [*program, "web", "--port", port],
+            env=clean_environment(tmp_path / "home", tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    try:
+        links = {one.stdout.readline().decode().strip() for one in started if one.stdout is not None}
+        assert len(links) == 2
+        assert {link.partition("#")[0] for link in links} == {f"http://127.0.0.1:{port}/"}
+        eventually(lambda: [one.poll() for one in started].count(0) == 1)
+        assert [one.poll() for one in started].count(None) == 1
+    finally:
+        for one in started:
+            one.terminate()
+            one.communicate(timeout=DEADLINE)
+
+
+def test_tokens_are_listed_and_forgotten(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        own = page.initialize()["_meta"]["crow"]["token"]
+        token = web.token()
+        with web.connect(token) as client:
+            client.initialize()
+            listed = web.beside("--forget").stdout.splitlines()
+            assert len(listed) == 2
+            assert not [line for line in listed if token in line or own in line]
+            (id,) = [line.split()[0] for line in listed if "--token" in line]
+            assert web.beside("--forget", id).stdout == f"Forgotten: {id}.\n"
+            assert client.until_closed() == 1008
+        with pytest.raises(Refused, match="401"):
+            web.connect(token)
+        assert page.request("session/list", {}) == {"sessions": []}
+        unknown = web.beside("--forget", "0000")
+        assert (unknown.returncode, "--forget" in unknown.stderr) == (1, True)
+        assert web.beside("--forget", "all").returncode == 0
+        assert page.until_closed() == 1008
+        assert web.beside("--forget").stdout == "No page and no client has a token.\n"
+
+
+def test_tokens_can_be_forgotten_without_a_server(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web:
+        token = web.token()
+    listed = crow_web(tmp_path, "--forget")
+    assert listed.stdout.count("\n") == 1
+    assert crow_web(tmp_path, "--forget", "all").returncode == 0
+    assert crow_web(tmp_path, "--token").returncode == 1
+    with serving(tmp_path) as again, pytest.raises(Refused, match="401"):
+        again.connect(token)
+
+
+def test_a_restart_on_the_same_port_does_not_break_an_open_page(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web, web.connect() as page:
+        token = page.initialize()["_meta"]["crow"]["token"]
+        web.end(signal.SIGKILL)
+    with serving(tmp_path, "--port", str(web.port)) as again:
+        lines = [f"Origin: {web.origin}", f"Sec-WebSocket-Protocol: acp.v1, crow.token.{token}"]
+        with type(page)(again.port, lines) as client:
+            assert client.initialize()["agentInfo"]["name"] == "crow"
+
+
+# --- ports and files
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = crow_web(tmp_path, "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"crow: Port {port} cannot be used: address already in use.")
+
+
+def test_it_listens_on_this_machine_only(tmp_path: Path):
+    with serving(tmp_path) as web:
+        with socket.socket() as other:
+            other.settimeout(5)
+            assert other.connect_ex(("127.0.0.2", web.port)) != 0
+        sockets = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()]
+        listening = {address for address in sockets if address.endswith(f":{web.port:04X}")}
+        assert listening == {f"0100007F:{web.port:04X}"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--host", "0.0.0.0"], ["--port", "0"], ["--port", "http"], ["--behind", "crow.example"]]
+)
+def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path):
+    done = crow_web(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert arguments[0] in done.stderr
+
+
+def test_without_the_page_it_says_so_and_serves_other_clients(tmp_path: Path):
+    (tmp_path / "built").mkdir()
+    with serving(tmp_path, script=DONE) as web:
+        assert "#link" not in web.said
+        with web.connect(web.token()) as client:
+            assert client.initialize()["protocolVersion"] == 1
+        web.end()
+        assert "The page is missing" in web.errors()
+
+
+def test_a_command_that_crow_runs_gets_no_link(tmp_path: Path):
+    """Else it could answer the question whether it may run."""
+    command = f"{CROW} web 2>&1; true"
+    script = reply(run(command)) + DONE
+    with serving(tmp_path, script=script) as web, web.connect() as page:
+        page.initialize()
+        page.new_session(web.workspace)
+        turn = page.start_prompt("get a link")
+        page.reply(page.wait_for_question(), chose("once"))
+        page.answer(turn)
+        said = json.dumps(page.received)
+        assert "cannot attach" in said
+        assert "#link=" not in said
