@@ -273,6 +273,8 @@ class CallSettled(_Event, frozen=True, tag="call_settled"):
 
     call_id: str
     result: ToolResult
+    seconds: float | None = None
+    """How long it was performed; None if it was not."""
 
 
 class BackgroundEnded(_Event, frozen=True, tag="background_ended"):
@@ -281,6 +283,8 @@ class BackgroundEnded(_Event, frozen=True, tag="background_ended"):
     call_id: str
     result: ToolResult
     """What the call shows from now on."""
+    seconds: float | None = None
+    """How long the command has run."""
 
 
 class ReplyEnded(_Event, frozen=True, tag="reply_ended"):

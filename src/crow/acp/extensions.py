@@ -3,7 +3,10 @@ the room that knows.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -11,7 +14,10 @@ from crow.acp.connection import Connection
 from crow.acp.host import Host, Seat
 from crow.acp.inbox import Inbox
 from crow.acp.jsonrpc import errors_as_answers
-from crow.acp.wire_extensions import InboxRequest, InboxRow, InboxRows
+from crow.acp.wire_extensions import FilesRequest, FilesResponse, FoundFile, InboxRequest, InboxRow, InboxRows
+from crow.paths import shown
+from crow.session.session import Session
+from crow.workspace.project_files import ProjectFiles
 
 
 class Extensions:
@@ -24,8 +30,10 @@ class Extensions:
         self._untold: dict[str, InboxRow] = {}
         """The rows of the inbox that the client has still to be told of, by session."""
         self._telling: asyncio.Task[None] | None = None
+        self._projects: WeakKeyDictionary[Session, ProjectFiles] = WeakKeyDictionary()
         self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
             "_crow/inbox": (InboxRequest, self._inbox),
+            "_crow/files": (FilesRequest, self._files),
         }
 
     def answer(self, method: str, params: msgspec.Raw) -> object:
@@ -64,3 +72,19 @@ class Extensions:
     def _tell_rows(self) -> None:
         rows, self._untold = list(self._untold.values()), {}
         self._connection.notify("_crow/inbox", InboxRows(sessions=rows))
+
+    # --- files
+
+    async def _files(self, request: FilesRequest) -> FilesResponse:
+        session = self._find(request.session_id).session
+        root = session.faces.workspace.roots[0]
+        project = self._projects.setdefault(session, ProjectFiles(root))
+        with errors_as_answers():
+            found = await project.matching(request.query, request.limit)
+        return FilesResponse(files=[_found_file(root, path) for path in found])
+
+
+def _found_file(root: str, path: str) -> FoundFile:
+    is_folder = path.endswith("/")
+    uri = "file://" + quote(os.fsencode(os.path.join(root, path.rstrip("/"))))
+    return FoundFile(path=shown(path), uri=uri, is_folder=is_folder)

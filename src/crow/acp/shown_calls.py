@@ -287,7 +287,7 @@ class ShownCalls:
             quiet=call.opened.quiet, requested=requested, result=event.result
         ):
             self._show(call)
-            self._send(self._end_of(call, event))
+            self._send(self._timed(self._end_of(call, event), event.seconds))
             if event.result.background:
                 self._left_running[event.call_id] = call
         self._elsewhere = {id: call_id for id, call_id in self._elsewhere.items() if call_id != event.call_id}
@@ -316,10 +316,17 @@ class ShownCalls:
             return
         result = self._visible_result(event.result)
         if call.is_terminal:
-            self._send(translate.settled_terminal(event.call_id, result, call.title))
-            return
-        with_content = not _has_terminal(result.display)
-        self._send(self._settled(event.call_id, result, call.title, with_content=with_content))
+            ended = translate.settled_terminal(event.call_id, result, call.title)
+        else:
+            with_content = not _has_terminal(result.display)
+            ended = self._settled(event.call_id, result, call.title, with_content=with_content)
+        self._send(self._timed(ended, event.seconds))
+
+    def _timed(self, ended: wire.Update, seconds: float | None) -> wire.Update:
+        """The end of a call, for a client that has asked how long it took."""
+        if not self._takes_changes or seconds is None or not isinstance(ended, wire.ToolCallUpdate):
+            return ended
+        return replace(ended, meta=replace(ended.meta or wire.CallMeta(), crow=wire.CallFacts(seconds=seconds)))
 
     def _visible_result(self, result: ToolResult) -> ToolResult:
         display = self._visible(result.display)

@@ -154,6 +154,11 @@ def settled(
     )
 
 
+def call_seconds(seconds: float | None) -> wire.CallMeta | None:
+    """How long a call took, for clients that have asked."""
+    return None if seconds is None else wire.CallMeta(crow=wire.CallFacts(seconds=seconds))
+
+
 # --- a terminal that shows what a command of Crow's own writes: its id is the call's
 
 

@@ -13,6 +13,7 @@ import msgspec
 from crow import events
 from crow.acp import wire
 from crow.acp.translate import (
+    call_seconds,
     compaction,
     is_never_shown,
     locations,
@@ -169,6 +170,7 @@ def _past_call(call: PastCall, *, with_changes: bool) -> Iterator[wire.Update]:
         status=status,
         content=result_content(result, _past_block, with_changes=with_changes),
         raw_output=raw_output(result),
+        meta=call_seconds(call.seconds) if with_changes else None,
     )
 
 

@@ -564,6 +564,8 @@ class CallFacts(Wire, frozen=True):
     answered_by: str | None = None
     """The name of the client in which a question about the call was answered."""
     allowed: bool | None = None
+    seconds: float | None = None
+    """How long the call took, with the update that tells its end."""
 
 
 class DisplayTerminal(msgspec.Struct, frozen=True):

@@ -3,7 +3,9 @@
 What they are for is told in docs/extensions.md.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from crow.acp.wire import Wire
 
@@ -35,3 +37,24 @@ class InboxRows(Wire, frozen=True):
     """The answer, and the notification: there, the rows that have changed."""
 
     sessions: list[InboxRow]
+
+
+# --- the files of a session's folder
+
+
+class FilesRequest(Wire, frozen=True):
+    session_id: str
+    query: Annotated[str, Meta(max_length=4096)]
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+
+
+class FoundFile(Wire, frozen=True, omit_defaults=False):
+    path: str
+    """Relative to the session's folder; that of a folder ends with a slash."""
+    uri: str
+    is_folder: bool
+
+
+class FilesResponse(Wire, frozen=True):
+    files: list[FoundFile]
+    """The best matches first."""

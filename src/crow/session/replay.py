@@ -46,6 +46,8 @@ class PastCall(msgspec.Struct, frozen=True):
     """As in events.CallOpened: what it does shows itself."""
     is_started: bool = False
     """It is being performed, or was."""
+    seconds: float | None = None
+    """How long it was performed, if that is known."""
 
 
 class PastRemark(msgspec.Struct, frozen=True):
@@ -92,6 +94,7 @@ class _Call:
         self.arguments: str | None = None
         self.is_started = False
         self.result: ToolResult | None = None
+        self.seconds: float | None = None
 
     def apply(self, event: _CallEvent) -> None:
         match event:
@@ -109,7 +112,7 @@ class _Call:
             case events.CallProgressed():
                 self.display = event.display
             case events.CallSettled() | events.BackgroundEnded():
-                self.result = event.result
+                self.result, self.seconds = event.result, event.seconds or self.seconds
 
     def ended(self) -> PastItem:
         return PastCall(
@@ -123,6 +126,7 @@ class _Call:
             self.result,
             self._opened.quiet,
             self.is_started,
+            self.seconds,
         )
 
 

@@ -241,7 +241,7 @@ class Session:
     def _background_ended(self, command: BackgroundCommand) -> None:
         ending = command.exit or TerminalExit()
         show_raw(command.terminal, command.call_id, self._journal, last=True)
-        self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending)))
+        self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending), command.seconds))
         self._ended.append(command)
         if self._turns.newest is None:
             self._tell_ended()

@@ -177,6 +177,6 @@ class StopCommandAction(Action):
         output = await self._terminals.stop(command.id)
         ending = output.exit or TerminalExit()
         show_raw(command.terminal, command.call_id, journal, last=True)
-        journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending, stopped=True)))
+        journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending, stopped=True), command.seconds))
         state = f"{command.id} has ended: {how_it_ended(ending)}"
         return ToolResult(ok=True, text=followed_by(last_part(output.text, LAST_WORDS), f"[{state}]"), message=state)

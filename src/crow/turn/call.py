@@ -9,6 +9,7 @@ progress.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
@@ -68,6 +69,8 @@ class Call:
         self._judged: Action | ReadNeeded | None = None
         """What the call would do, from the moment on in which somebody may be asked about it."""
         self._performed: Action | None = None
+        self._begun: float | None = None
+        """When that began."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,7 +105,7 @@ class Call:
         if isinstance(verdict := await self.judge(action), Deny):
             return self.refused(verdict)
         await self._journal.record(events.CallStarted(self.id))
-        self._performed = action
+        self._performed, self._begun = action, time.monotonic()
         return await self.perform(action)
 
     async def judge(self, action: Action | ReadNeeded) -> Allow | Deny:
@@ -117,6 +120,11 @@ class Call:
             return await action.perform(self._journal)
         with self._waiting(_named(action.title), self.id) as wait:
             return await action.perform(HeardJournal(self._journal, wait))
+
+    @property
+    def seconds(self) -> float | None:
+        """For how long it has been performed by now; None if it is not."""
+        return None if self._begun is None else round(time.monotonic() - self._begun, 3)
 
     async def settle(self, result: ToolResult) -> None:
         await settle_all(self._journal, [(self, result)])
@@ -169,7 +177,7 @@ async def settle_all(journal: Journal, results: Sequence[tuple[Call, ToolResult]
     for call, _ in results:
         call.is_settled = True
     if results:
-        await journal.record(*(events.CallSettled(call.id, result) for call, result in results))
+        await journal.record(*(events.CallSettled(call.id, result, call.seconds) for call, result in results))
 
 
 def _named(title: str) -> str:

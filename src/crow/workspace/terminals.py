@@ -50,6 +50,11 @@ class BackgroundCommand:
         self._following = loop.create_task(self._follow(grew))
 
     @property
+    def seconds(self) -> float:
+        """For how long it has run by now."""
+        return round(time.monotonic() - self.begun, 3)
+
+    @property
     def exit(self) -> TerminalExit | None:
         """How the command ended; None while it runs."""
         return self._watch.result() if self._watch.done() and not self._watch.cancelled() else None
