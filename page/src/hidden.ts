@@ -1,13 +1,15 @@
 // Characters that nobody sees, or that change the order in which text is read, are shown by their number.
-// The same set as in src/crow/visible.py (what is never in its place), plus joiners and selectors beside ASCII.
+// The same set as in src/crow/visible.py (what is never in its place), plus joiners and
+// selectors that join nothing; tests/test_page_parts.py compares the two.
 
 const NEVER =
   "\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2060-\\u2064\\ufff9-\\ufffb" +
   "\\u2028\\u2029\\u202a-\\u202e\\u2065-\\u206f\\u{e0000}-\\u{e00ff}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\ud800-\\udfff";
-const HIDDEN = new RegExp(
-  `[${NEVER}]|(?<!^)\\ufeff|(?<=[\\x20-\\x7e])[\\u200c\\u200d\\u034f\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}](?!\\u20e3)|[\\u115f\\u1160\\u3164\\uffa0\\u17b4\\u17b5]`,
-  "gu",
-);
+/** What joins or chooses shapes in some scripts and pictures: after these it joins nothing. */
+const JOINTS = "\\u034f\\u180b-\\u180d\\u180f\\u200c\\u200d\\u2800\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}";
+const JOINS_NOTHING = `(?<=^|[\\x00-\\x7f\\u200c\\u200d])[${JOINTS}](?!\\u20e3)`;
+const FILLERS = "[\\u115f\\u1160\\u3164\\uffa0\\u17b4\\u17b5]";
+const HIDDEN = new RegExp(`[${NEVER}]|(?<!^)\\ufeff|${JOINS_NOTHING}|${FILLERS}`, "gu");
 const ASCII = /^[\t\x20-\x7e]*$/;
 
 /** What stands for a hidden character where a person reads: `⟨U+202E⟩`. */
@@ -19,12 +21,6 @@ export function named(character: string): string {
 export function hiddenIn(line: string): [start: number, end: number][] {
   if (ASCII.test(line)) return [];
   return Array.from(line.matchAll(HIDDEN), (found) => [found.index, found.index + found[0].length]);
-}
-
-/** Whether a text of any length holds a hidden character. */
-export function hides(text: string): boolean {
-  for (const found of text.matchAll(HIDDEN)) if (found[0] !== "\f") return true;
-  return false;
 }
 
 /** One line of text in which every hidden character has its visible form: for titles, paths, names. */

@@ -16,12 +16,9 @@ const FAR = 2000;
 export function TerminalView({ sessionId, toolCallId, feed, title, running, text }: TerminalViewProps): JSX.Element {
   const end = feed.end.value;
   const isRunning = running ?? end === null;
-  const succeeded = !isRunning && end !== null && end.code === 0;
-  const [chosen, setChosen] = useState<boolean | null>(null);
   const [isWhole, setWhole] = useState(false);
   const [stopping, setStopping] = useState(false);
   const [trouble, setTrouble] = useState("");
-  const isOpen = chosen ?? !succeeded;
   const ask = (request: Promise<unknown>) => {
     request.catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)));
   };
@@ -29,21 +26,15 @@ export function TerminalView({ sessionId, toolCallId, feed, title, running, text
   const type = (data: string) => ask(crow.call("_crow/input", { sessionId, toolCallId, data }));
 
   return (
-    <section class={`command${isOpen ? " open" : ""}`} aria-label={`Command: ${title}`}>
+    <section class="command" aria-label={`Output of ${title}`}>
       <header class="terminal-head">
-        <button type="button" class="twist" aria-expanded={isOpen} onClick={() => setChosen(!isOpen)}>
-          Output
-        </button>
         <Outcome running={isRunning} code={end?.code ?? null} signal={end?.signal ?? null} known={end !== null} />
         <span class="terminal-tools">
           <button
             type="button"
             class="tool"
             aria-pressed={isWhole}
-            onClick={() => {
-              setWhole(!isWhole);
-              setChosen(true);
-            }}
+            onClick={() => setWhole(!isWhole)}
           >
             {isWhole ? "Terminal" : "All output"}
           </button>
@@ -67,8 +58,8 @@ export function TerminalView({ sessionId, toolCallId, feed, title, running, text
           {trouble}
         </p>
       )}
-      {isOpen && isWhole && <Whole sessionId={sessionId} toolCallId={toolCallId} fallback={() => feed.text || text || ""} />}
-      {isOpen && !isWhole && hasRaw && (
+      {isWhole && <Whole sessionId={sessionId} toolCallId={toolCallId} fallback={() => feed.text || text || ""} />}
+      {!isWhole && hasRaw && (
         <Live
           feed={feed}
           title={title}
@@ -79,8 +70,8 @@ export function TerminalView({ sessionId, toolCallId, feed, title, running, text
           }}
         />
       )}
-      {isOpen && !isWhole && !hasRaw && <Snapshot text={text ?? ""} />}
-      {isOpen && feed.canType.value && isRunning && <TypingLine title={title} type={type} />}
+      {!isWhole && !hasRaw && <Snapshot text={text ?? ""} />}
+      {feed.canType.value && isRunning && <TypingLine title={title} type={type} />}
     </section>
   );
 }
@@ -96,10 +87,10 @@ function useHasRaw(feed: TerminalFeed): boolean {
   return has;
 }
 
-function Outcome(props: { running: boolean; known: boolean; code: number | null; signal: string | null }): JSX.Element | null {
+function Outcome(props: { running: boolean; known: boolean; code: number | null; signal: string | null }): JSX.Element {
   const { running, known, code, signal } = props;
   if (running) return <span class="chip running">running</span>;
-  if (!known) return null;
+  if (!known) return <span class="quiet">Output</span>;
   if (signal) return <span class="chip removed">ended by {signal}</span>;
   if (code === null) return <span class="chip removed">stopped</span>;
   return <span class={`chip ${code === 0 ? "added" : "removed"}`}>exit {code}</span>;
