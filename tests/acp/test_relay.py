@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crow.acp import attach_socket, owner_link, wire
-from crow.acp import relay as relay_module
+from crow.acp import attach_socket, owner_link, owner_links, wire
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import RELEASED, RpcError
@@ -408,6 +407,27 @@ def test_a_session_that_is_released_meanwhile_is_claimed(tmp_path):
     played(talk, tmp_path)
 
 
+@pytest.mark.parametrize("then", ["here", "elsewhere", "nowhere"])
+def test_what_came_behind_an_opening_that_its_owner_did_not_live_to_answer_is_answered(tmp_path, then):
+    async def talk(stage: Stage) -> None:
+        owner, other = stage.owner("a"), stage.owner("b")
+        forever = asyncio.Event()
+        owner.answers["session/load"] = owner.answers["session/prompt"] = lambda *_: forever.wait()
+        found = {"here": "here", "elsewhere": other, "nowhere": SessionUnknown("It is gone.")}[then]
+        await stage.begin(owner, found)
+        stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
+        await owner.heard("session/load")
+        stage.editor.call(2, "session/prompt", sessionId="s", prompt=[])
+        await owner.heard("session/prompt")
+        await owner.die()
+        answers = {answer["id"]: answer for answer in [await stage.editor.next() for _ in range(2)]}
+        assert "cut off" in answers[2]["error"]["message"], "nobody knows whether the turn had begun"
+        assert ("error" in answers[1]) == (then == "nowhere")
+        assert [method for method, _ in other.received if method == "session/prompt"] == []
+
+    played(talk, tmp_path)
+
+
 def test_an_error_of_the_owners_is_the_answer_and_nothing_is_attached(tmp_path):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
@@ -429,7 +449,7 @@ def test_an_error_of_the_owners_is_the_answer_and_nothing_is_attached(tmp_path):
 
 @pytest.mark.parametrize("way", ["nobody listens", "no socket", "no answer"])
 def test_a_process_that_does_not_answer_is_named_and_nothing_is_changed(tmp_path, monkeypatch, way):
-    monkeypatch.setattr(relay_module, "ANSWER_TIMEOUT", 0.3)
+    monkeypatch.setattr(owner_links, "ANSWER_TIMEOUT", 0.3)
 
     async def talk(stage: Stage) -> None:
         path = stage.runtime / "dead"
@@ -476,7 +496,8 @@ def test_a_full_queue_is_waited_for(tmp_path):
 def test_an_older_owner_says_so(tmp_path, monkeypatch):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
-        monkeypatch.setattr(owner_link, "_own_facts", lambda: {"attach": wire.ATTACH_VERSION + 1, "version": "9.9"})
+        newer = wire.ClientFacts(attach=wire.ATTACH_VERSION + 1, version="9.9")
+        monkeypatch.setattr(owner_link, "_own_facts", lambda: newer)
         await stage.begin(owner)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
         said = (await stage.editor.answer_to(1))["error"]["message"]

@@ -237,6 +237,11 @@ def released(session_id: str) -> RpcError:
 RELEASED = {"crow": "released"}
 
 
+def is_released(response: Response) -> bool:
+    """Whether an owner says to a relay that a session no longer lives there."""
+    return response.error is not None and response.error.data == RELEASED
+
+
 def being_released() -> RpcError:
     """The process is to end. It lets go of the session as soon as what runs in it has ended."""
     said = f"This Crow (process {os.getpid()}) is ending. Another one goes on with the session: send it again."
@@ -246,7 +251,9 @@ def being_released() -> RpcError:
 BEING_RELEASED = "being released"
 
 
-def is_being_released(data: object) -> bool:
+def is_being_released(response: Response) -> bool:
+    """Whether an owner begins nothing more in a session, and says that it will let go of it."""
+    data = response.error.data if response.error is not None else None
     return isinstance(data, dict) and cast("dict[object, object]", data).get("crow") == BEING_RELEASED
 
 
