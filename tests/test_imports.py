@@ -91,6 +91,7 @@ LIBRARIES = {
     "prompt_toolkit": ("cli.chat",),
     "pypdf": ("web.pdf",),
     "rapidfuzz": ("diff", "tools", "mcp.using"),
+    "segno": ("cli.web",),
     "tomlkit": ("config.edit",),
     "tree_sitter": ("policy.grammar",),
     "tree_sitter_bash": ("policy.grammar",),

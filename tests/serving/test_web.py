@@ -12,7 +12,7 @@ from tests.support.editor import chose, clean_environment
 from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, edit, reply, run, say
 from tests.support.warm import CROW, warm
-from tests.support.web import BINARY, TEXT, Refused, crow_with_page, frame, free_port, serving
+from tests.support.web import BINARY, TEXT, Refused, ask, crow_with_page, frame, free_port, handshake, serving
 
 SCRIPT = reply(say("I change it."), edit("a.txt", "one", "two")) + DONE
 
@@ -215,7 +215,22 @@ def test_it_listens_on_this_machine_only(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--host", "0.0.0.0"], ["--port", "0"], ["--port", "http"], ["--behind", "crow.example"]]
+    "arguments",
+    [
+        ["--host", "0.0.0.0"],
+        ["--port", "0"],
+        ["--port", "http"],
+        ["--behind", "crow.example"],
+        ["--behind", "https://crow.example/"],
+        ["--behind", "https://crow.example:443"],
+        ["--behind", "https://Crow.example"],
+        ["--behind", "https://me@crow.example"],
+        ["--behind", "https://crow.example?x"],
+        ["--behind", "http://192.168.1.5:2769"],
+        ["--behind", "http://0.0.0.0:2769"],
+        ["--behind", "http://localhost.evil.example"],
+        ["--behind", "file:///tmp"],
+    ],
 )
 def test_what_cannot_be_is_refused(arguments: list[str], tmp_path: Path):
     done = crow_web(tmp_path, *arguments)
@@ -246,3 +261,47 @@ def test_a_command_that_crow_runs_gets_no_link(tmp_path: Path):
         said = json.dumps(page.received)
         assert "cannot attach" in said
         assert "#link=" not in said
+
+
+# --- behind a proxy, and in a browser
+
+BEHIND = "https://crow.example"
+
+
+def test_behind_a_proxy_its_address_is_the_pages(tmp_path: Path):
+    with serving(tmp_path, "--behind", BEHIND, script=DONE) as web:
+        assert web.said.startswith(f"{BEHIND}/#link=")
+        for host in ("crow.example", None):  # proxies pass it on or not
+            assert ask(web.port, host=host).status == 200
+        assert ask(web.port, host="crow.example:443").status == 421
+        token = web.token()
+        lines = [f"Sec-WebSocket-Protocol: acp.v1, crow.token.{token}", f"Origin: {BEHIND}"]
+        assert handshake(web.port, *lines, host="crow.example").status == 101
+        assert handshake(web.port, *lines).status == 101
+        for origin in ("https://crow.example.evil", "http://crow.example", "https://evil.example"):
+            assert handshake(web.port, lines[0], f"Origin: {origin}", host="crow.example").status == 403
+        second = web.beside("--behind", BEHIND)
+        assert second.stdout.startswith(f"{BEHIND}/#link=")
+        assert "▄▄▄▄▄" in second.stderr, "a code for a camera"
+
+
+def test_without_a_proxy_there_is_no_code(tmp_path: Path):
+    with serving(tmp_path) as web:
+        web.end()
+        assert "▄" not in web.errors()
+
+
+def test_the_browser_is_opened_with_the_link(tmp_path: Path):
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    with serving(tmp_path, "--open", environment={"BROWSER": str(browser)}) as web:
+        eventually(opened.exists)
+        assert opened.read_text().strip() == web.said
+
+
+def test_where_no_browser_is_it_says_so(tmp_path: Path):
+    with serving(tmp_path, "--open", environment={"PATH": str(tmp_path)}) as web:
+        assert web.process.stderr is not None
+        assert "open the link yourself" in "".join(web.process.stderr.readline() for _ in range(2))

@@ -248,9 +248,13 @@ def frame(kind: int, payload: bytes, *, fin: bool = True) -> bytes:
 class WebSocket:
     """A client of the protocol on a WebSocket: requests are answered by `request`, what else comes is kept in order."""
 
-    def __init__(self, port: int, lines: Sequence[str], *, path: str = "/acp") -> None:
-        self.peer = socket.create_connection(("127.0.0.1", port), DEADLINE)
+    def __init__(self, port: int, lines: Sequence[str], *, path: str = "/acp", room: int = 0) -> None:
+        """`room`: bytes that the system keeps for a client that does not read."""
+        self.peer = socket.socket()
+        if room:
+            self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         self.peer.settimeout(DEADLINE)
+        self.peer.connect(("127.0.0.1", port))
         self.peer.sendall(head(port, *upgrade(*lines), request=f"GET {path} HTTP/1.1"))
         self.response = _response_head(self.peer)
         if self.response.status != 101:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -67,15 +68,22 @@ def _port(text: str) -> int:
 
 
 def _origin(text: str) -> str:
+    """An address as browsers write it in `Origin`. Without TLS it can only be one of this machine's."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(text)
-        is_origin = parts.scheme in ("http", "https") and parts.hostname and text.count("/") == 2 and parts.port != 0
+        host, port = parts.hostname or "", parts.port
     except ValueError:
-        is_origin = False
-    if not is_origin or text != text.lower() or any(sign in text for sign in "@?#*, \\"):
+        host, port = "", None
+    usual = {"http": 80, "https": 443}.get(text.partition(":")[0], 0)
+    written = f"[{host}]" if ":" in host else host
+    if not host or not usual or text != f"{parts.scheme}://{written}{'' if port is None else f':{port}'}":  # pyright: ignore[reportPossiblyUnboundVariable] -- it is bound where there is a host
         raise argparse.ArgumentTypeError(f"expected an address like https://me.example.ts.net, found {text!r}")
+    if port == usual:
+        raise argparse.ArgumentTypeError(f"leave out :{port}, which browsers do not send")
+    if usual == 80 and host not in ("localhost", "127.0.0.1", "::1") and not host.endswith(".localhost"):
+        raise argparse.ArgumentTypeError(f"{text} is without TLS, so that others could read along: use https")
     return text
 
 
@@ -181,16 +189,43 @@ def show_link(given: "GivenLink", *, open_it: bool) -> None:
         print(f"Clients with a token (crow web --token) are served at {given.origin}/acp.", flush=True)
         return
     print(given.link, flush=True)
+    if given.is_behind:
+        _print_code(given.link)
     print("The link is good once, for ten minutes; `crow web` prints another.", file=sys.stderr)
     if open_it:
-        open_in_browser(given.link)
+        threading.Thread(target=_open_in_browser, args=[given.link], daemon=True).start()
 
 
-def open_in_browser(link: str) -> None:
+def _print_code(link: str) -> None:
+    """For the camera of another machine. On this one nobody needs it: the link leads nowhere else then."""
+    import io
+
+    import segno
+
+    drawn = io.StringIO()
+    segno.make(link, micro=False, error="l").terminal(drawn, border=2, compact=True)
+    print(drawn.getvalue(), file=sys.stderr)
+
+
+def _open_in_browser(link: str) -> None:
+    """In a thread, as a browser may take its time. For a moment the link stands in the list of processes, and
+    nothing can be done about it: whoever is faster than the browser spends it, and the page says so."""
+    import shutil
+    import subprocess
     import webbrowser
 
-    if not webbrowser.open(link):
-        print("No browser could be opened: open the link yourself.", file=sys.stderr)
+    has_screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or sys.platform == "darwin"
+    opener = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
+    if os.environ.get("BROWSER"):
+        is_open = webbrowser.open(link)
+    elif has_screen and opener is not None:
+        null = subprocess.DEVNULL
+        opened = subprocess.run([opener, link], check=False, stdin=null, stdout=null, stderr=null)  # noqa: S603 -- ours
+        is_open = opened.returncode == 0
+    else:
+        is_open = False
+    if not is_open:
+        print("No browser could be opened: open the link yourself.", file=sys.stderr, flush=True)
 
 
 def _print_token(secret: str, id: str) -> None:

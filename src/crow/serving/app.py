@@ -35,8 +35,8 @@ ADDRESS = "127.0.0.1"
 MOST_CLIENTS = 64
 """WebSockets at a time."""
 PING_EVERY = 15.0
-DEAD_AFTER = 3 * PING_EVERY
-"""Seconds without an answer to a ping."""
+MOST_MISSED = 3
+"""Intervals of pings without an answer, after which a client is dead."""
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request's head."""
 
@@ -60,6 +60,7 @@ class WebServer:
         self._mistakes = Mistakes()
         own = f"http://{ADDRESS}:{port}"
         self.origin = behind or own
+        self._is_behind = bool(behind)
         self._gate = Gate([own, behind] if behind else [own])
         self._clients: dict[WebSocketClient, StoredToken] = {}
         self._talks: set[asyncio.Future[None]] = set()
@@ -68,8 +69,9 @@ class WebServer:
     # --- links and tokens
 
     def new_link(self) -> GivenLink:
+        """A link for a person, if there is a page."""
         link = f"{self.origin}/#link={self._links.make()}" if self._files.is_complete else ""
-        return GivenLink(link=link, origin=self.origin, has_page=self._files.is_complete)
+        return GivenLink(link=link, origin=self.origin, has_page=self._files.is_complete, is_behind=self._is_behind)
 
     def routes(self) -> Mapping[str, Route]:
         """What other processes of the same user may ask for, on the unix socket alone."""
@@ -144,7 +146,7 @@ class WebServer:
 
     # --- serving
 
-    async def serve(self, listener: socket.socket, strangers: Strangers | None = None) -> None:
+    async def serve(self, listener: socket.socket) -> None:
         """Until it is cancelled."""
         config = ServerConfig(
             self,  # pyright: ignore[reportArgumentType] -- an application as the interface has it, with plain types
@@ -152,7 +154,7 @@ class WebServer:
             ws=WebSocketConnection,
             ws_max_size=LONGEST_LINE,
             ws_ping_interval=PING_EVERY,
-            ws_ping_timeout=DEAD_AFTER,
+            ws_ping_timeout=MOST_MISSED * PING_EVERY,
             ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
@@ -163,7 +165,7 @@ class WebServer:
             h11_max_incomplete_event_size=LARGEST_HEAD,
             timeout_graceful_shutdown=1,
         )
-        config.strangers = strangers or Strangers()
+        config.strangers = Strangers()
         server = _Server(config)
         server.on_start = lambda: listener.listen(WAITING)
         await server.serve([listener])

@@ -24,7 +24,7 @@ TYPES = {
 }
 """What is served besides the index."""
 MISSING = "The page is missing from this Crow: its files have not been built."
-REMEDY = "In a checkout run `make run`; else install Crow again from a release."
+REMEDY = "In a checkout run `make page`; else install Crow again from a release."
 
 Headers = list[tuple[bytes, bytes]]
 

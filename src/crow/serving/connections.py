@@ -22,17 +22,15 @@ WAITING = 4096
 
 
 class Strangers:
-    def __init__(self, most: int = MOST_STRANGERS, lifetime: float = STRANGER_LIFETIME) -> None:
-        self._most = most
-        self._lifetime = lifetime
+    def __init__(self) -> None:
         self._deadlines: dict[asyncio.Transport, asyncio.TimerHandle] = {}
 
     def add(self, transport: asyncio.Transport) -> None:
-        while len(self._deadlines) >= self._most:
+        while len(self._deadlines) >= MOST_STRANGERS:
             oldest = next(iter(self._deadlines))
             self.remove(oldest)
             oldest.abort()
-        self._deadlines[transport] = asyncio.get_running_loop().call_later(self._lifetime, transport.abort)
+        self._deadlines[transport] = asyncio.get_running_loop().call_later(STRANGER_LIFETIME, transport.abort)
 
     def remove(self, transport: asyncio.Transport) -> None:
         """It is no stranger any longer, or gone."""

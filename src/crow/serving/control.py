@@ -11,6 +11,8 @@ class GivenLink(Wire, frozen=True, omit_defaults=False):
     """The address that a person opens; good once. Empty if there is no page."""
     origin: str
     has_page: bool
+    is_behind: bool
+    """Whether a proxy offers the page to other machines."""
 
 
 class GivenToken(Wire, frozen=True):

@@ -82,7 +82,7 @@ class Tokens:
         secret, now = secrets.token_urlsafe(32), int(self._now())
         while len(self.all) >= MOST_TOKENS:
             del self._tokens[self.all[-1].hash]
-        stored = StoredToken(_hash(secret), one_line(name, LONGEST_NAME) or "a client", now, now)
+        stored = StoredToken(_hash(secret), one_line(name, LONGEST_NAME - 1) or "a client", now, now)
         self._tokens[stored.hash] = stored
         await self._store()
         return secret, stored
