@@ -1,6 +1,8 @@
 """What `crow chat` is made of, part by part: status line, messages and their files, history, what is printed."""
 
 import asyncio
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -98,12 +100,22 @@ def project(tmp_path: Path) -> Path:
         ("@nest.py#L3-7", ["nest.py#L3-7"]),
         ("me@nest.py @nobody @ @pytest.fixture", []),
         ("@nest.py and @nest.py", ["nest.py"]),
+        ('see @"a b.txt', ["a b.txt"]),
+        ('@"a b.txt\n@nest.py', ["a b.txt", "nest.py"]),
+        ('@"a b.txt and what follows', []),
     ],
 )
 def test_files_that_a_text_names(project: Path, text: str, names: list[str]) -> None:
-    text = text.replace("(@", "( @")
     found = [link.uri for link in Message(text).attachments(str(project)) if isinstance(link, ResourceLink)]
     assert found == [f"file://{project}/{name}".replace(" ", "%20") for name in names]
+
+
+def test_a_name_may_look_like_one_with_lines(project: Path) -> None:
+    (project / "issue#L3").write_text("x\n")
+    assert [link.uri for link in mentioned("@issue#L3 @nest.py#L1", str(project))] == [
+        f"file://{project}/issue%23L3",
+        f"file://{project}/nest.py#L1",
+    ]
 
 
 def test_a_file_is_found_by_its_whole_path_and_from_home(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,10 +149,13 @@ def test_the_outbox_keeps_the_order_and_holds_what_it_should() -> None:
 
 
 def completions(completer: ChatCompleter, text: str) -> list[str]:
+    """What each completion makes of the text; the cursor is at its `|`, or at its end."""
+    before, _, after = text.partition("|")
+
     async def collect() -> list[str]:
-        document = Document(text)
+        document = Document(before + after, len(before))
         found = [one async for one in completer.get_completions_async(document, CompleteEvent())]
-        return [text[: len(text) + one.start_position] + one.text for one in found]
+        return [before[: len(before) + one.start_position] + one.text + after for one in found]
 
     return asyncio.run(collect())
 
@@ -174,6 +189,59 @@ def test_folders_elsewhere_are_completed_step_by_step(project: Path) -> None:
     assert completions(completer, "@../n") == ["@../nest.py "]
     assert completions(completer, f"@{project}/s") == [f"@{project}/src/"]
     assert completions(completer, "@/no/such/place/") == []
+
+
+def test_only_a_word_that_ends_at_the_cursor_is_completed(project: Path) -> None:
+    completer = ChatCompleter(str(project))
+    completer.commands = [AvailableCommand(name="unit", description="y", input=CommandInput(hint="z"))]
+    assert completions(completer, "/un|it") == completions(completer, "see @ne|st.py") == []
+    assert completions(completer, "/un| all") == ["/unit all"]
+    assert completions(completer, "see @ne| and go") == ["see @nest.py and go"]
+    assert completions(completer, "(see @ne|\nand go") == ["(see @nest.py\nand go"]
+    assert completions(completer, "(@ne") == ["(@nest.py "]
+
+
+def test_a_name_between_quotation_marks_is_completed(project: Path) -> None:
+    (project / "my docs").mkdir()
+    (project / "my docs" / "screen\u202fshot.png").write_text("x")
+    (project / "wide\u3000name.txt").write_text("x")
+    completer = ChatCompleter(str(project))
+    assert completions(completer, '@"a b|"') == ['@"a b.txt"']
+    assert completions(completer, '@"ne') == ["@nest.py "]
+    assert completions(completer, "@my")[:1] == ['@"my docs/']
+    assert completions(completer, '@"my docs/') == ['@"my docs/screen\u202fshot.png" ']
+    assert completions(completer, '@"my docs/|" and') == ['@"my docs/screen\u202fshot.png" and']
+    assert completions(completer, "@wide") == ['@"wide\u3000name.txt" ']
+    assert len(mentioned('@"wide\u3000name.txt"', str(project))) == 1
+
+
+def test_links_and_what_is_ignored_are_offered_once_they_are_written(project: Path, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    (project / ".gitignore").write_text("built\n")
+    (project / "built").mkdir()
+    (project / "built" / "nest.bin").write_text("x")
+    (project / "away").symlink_to(tmp_path)
+    (project / "link.txt").symlink_to(project / "nest.py")
+    (project / "broken").symlink_to(project / "nowhere")
+    os.mkfifo(project / "src" / "pipe")
+    (project / os.fsdecode(b"bad\xff")).write_text("x")
+    completer = ChatCompleter(str(project))
+    assert completions(completer, "@") == ["@.gitignore ", '@"a b.txt" ', "@away/", "@link.txt ", "@nest.py ", "@src/"]
+    assert completions(completer, "@away/sr") == ["@away/src/"]
+    assert completions(completer, "@LI") == ["@link.txt "]
+    assert completions(completer, "@built/") == ["@built/nest.bin "]
+    assert completions(completer, "@./n") == ["@./nest.py "]
+    assert completions(completer, "@bad") == completions(completer, "@./bad") == completions(completer, "@brok") == []
+
+
+def test_a_huge_folder_and_one_that_may_not_be_read_are_no_obstacle(project: Path) -> None:
+    for number in range(3000):
+        (project / "src" / f"egg{number}").touch()
+    (project / "shut").mkdir(mode=0)
+    (project / "shut2").symlink_to(project / "shut" / "in")
+    completer = ChatCompleter(str(project))
+    assert len(completions(completer, "@src/")) == len(completions(completer, f"@{project}/src/")) == 50
+    assert completions(completer, "@shut/") == completions(completer, "@" + "x" * 5000 + "/") == []
 
 
 # --- history

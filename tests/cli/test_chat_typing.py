@@ -140,6 +140,51 @@ def test_what_was_typed_ahead_has_plain_lines_and_no_keys_in_it(tmp_path: Path) 
     assert '"hello\\nthere"' in sent.read_text()
 
 
+# --- completion
+
+
+def test_a_folder_that_was_chosen_shows_what_is_in_it(tmp_path: Path) -> None:
+    project = play(tmp_path, HELLO)
+    (project / "my docs").mkdir()
+    (project / "my docs" / "nest plan.txt").write_text("x\n")
+    (project / "my docs" / "old").mkdir()
+    (project / "my docs" / "old" / "a.txt").write_text("x\n")
+    with chat(tmp_path) as window:
+        window.type("see @my")
+        window.wait_until("  my docs/")
+        window.press("tab")
+        window.wait_until('▸ see @"my docs/')
+        window.press("enter")
+        found = ("  my docs/nest plan.txt", "  my docs/old/", "  my docs/old/a.txt")
+        window.wait_for_rows('▸ see @"my docs/', *found, STATUS)
+        window.press("tab")
+        window.wait_until('▸ see @"my docs/nest plan.txt"')
+
+
+def test_the_ends_of_long_paths_are_shown_in_a_narrow_window(tmp_path: Path) -> None:
+    project = play(tmp_path, HELLO)
+    folder = project / "packages" / "feathers_and_wings"
+    folder.mkdir(parents=True)
+    for name in ("long_primary.py", "long_secondary.py"):
+        (folder / name).write_text("x\n")
+    with chat(tmp_path, columns=40) as window:
+        window.type("@long")
+        window.wait_for_rows(
+            "▸ @long", "  …s/feathers_and_wings/long_primary.py", "  …feathers_and_wings/long_secondary.py", STATUS
+        )
+
+
+def test_a_folder_that_does_not_answer_keeps_nobody_from_leaving(tmp_path: Path) -> None:
+    fault = "import os, time; os.scandir = lambda *_: time.sleep(3600)"
+    with Puppet(tmp_path, fault=fault) as agent, talk_to(agent, tmp_path) as window:
+        window.type("see @/net/x")
+        window.wait_until("▸ see @/net/x")
+        window.press("ctrl-u")
+        window.wait_until(INPUT)
+        window.press("ctrl-d")
+        assert window.ended() == 0
+
+
 # --- a terminal that can only print lines
 
 

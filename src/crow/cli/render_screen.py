@@ -83,6 +83,16 @@ def cut(text: str, width: int) -> str:
     return kept.rstrip() + "…"
 
 
+def cut_start(text: str, width: int) -> str:
+    """The end of the text that fits, with an ellipsis if something is missing: paths differ in their ends."""
+    if cells(text) <= width:
+        return text
+    room, start = width - 1, len(text)
+    while start and (room := room - _cells(text[start - 1])) >= 0:
+        start -= 1
+    return f"…{text[start:]}"
+
+
 def folded(text: str, width: int) -> list[str]:
     """The text in pieces that fit, cut behind a blank, or where the line is full if it has none but near its start.
 

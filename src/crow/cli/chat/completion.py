@@ -2,7 +2,6 @@
 elsewhere.
 """
 
-import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -11,14 +10,19 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from crow.acp.wire import AvailableCommand
+from crow.disk import Disk
+from crow.errors import FileSystemSilent
 from crow.visible import one_line
 from crow.workspace.project_files import ProjectFiles
 
 MOST_OFFERED = 50
+LISTING_TIME = 2.0
+"""Seconds in which a folder is listed; what was not found by then is not offered."""
 _COMMAND = re.compile(r"/\S*")
-_MENTION = re.compile(r'(?:^|\s)@(?:"([^"\n]*)|([^\s"]*))$')
-_SPECIAL = re.compile(r"[\x00-\x1f\x7f\"]")
-"""What no name may have that is to be written between quotation marks on one line."""
+_MENTION = re.compile(r'(?:^|[\s([{])@(?:"([^"\n]*)|([^\s"]*))$')
+_BLANK = re.compile(r"\s")
+_SPECIAL = re.compile(r"[\x00-\x1f\x7f\"\ud800-\udfff]")
+"""What no name may have that is to be written between quotation marks on one line, and sent."""
 
 
 class ChatCompleter(Completer):
@@ -26,56 +30,96 @@ class ChatCompleter(Completer):
         self.commands: Sequence[AvailableCommand] = ()
         self._folder = folder
         self._files = ProjectFiles(folder)
+        self._disk = Disk("/")
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Commands alone: files take a moment to be listed."""
         before = document.text_before_cursor
-        return self._commands(before) if _COMMAND.fullmatch(before) else ()
+        return self._commands(before, document) if _COMMAND.fullmatch(before) and _ends_here(document) else ()
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
         for completion in self.get_completions(document, complete_event):
             yield completion
-        if mention := _MENTION.search(document.text_before_cursor):
-            typed = mention[1] if mention[1] is not None else mention[2]
-            start = mention.start(2 if mention[1] is None else 1) - mention.end()
-            for path in await self._offered(typed):
-                yield _mention(path, start - (mention[1] is not None))
+        mention = _MENTION.search(document.text_before_cursor)
+        if mention is None:
+            return
+        is_quoted = mention[1] is not None
+        is_closed = is_quoted and document.current_char == '"'
+        if not is_closed and not _ends_here(document):
+            return
+        typed = mention[1] if is_quoted else mention[2]
+        for path in await self._offered(typed):
+            text = path if is_closed else _mention(path) + _blank_after(path, document)
+            yield Completion(text, -len(typed) - (is_quoted and not is_closed), display=one_line(path))
 
     async def _offered(self, typed: str) -> list[str]:
-        if typed.startswith(("/", "~", "..")):
-            return await asyncio.to_thread(_in_folder, self._folder, typed)
-        return [path for path in await self._files.matching(typed, MOST_OFFERED) if not _SPECIAL.search(path)]
+        if typed.startswith(("/", "~", "..", "./")):
+            return await self._listed(typed)
+        known = [path for path in await self._files.matching(typed, MOST_OFFERED) if not _SPECIAL.search(path)]
+        others = [path for path in known if not _is_next(path, typed)]
+        links = await self._listed(typed, links_alone=True)
+        found = [*sorted({*known, *links}.difference(others)), *others]
+        if typed.endswith("/"):  # a folder that is written already
+            found = [path for path in found if path != typed]
+        if not found and "/" in typed:  # it is ignored, or behind a link
+            found = await self._listed(typed)
+        return found[:MOST_OFFERED]
 
-    def _commands(self, typed: str) -> Iterator[Completion]:
+    async def _listed(self, typed: str, *, links_alone: bool = False) -> list[str]:
+        """What is in the folder that was typed so far; nothing where the file system does not answer."""
+        try:
+            return await self._disk.run(lambda: _in_folder(self._folder, typed, links_alone), 2 * LISTING_TIME)
+        except FileSystemSilent:
+            return []
+
+    def _commands(self, typed: str, document: Document) -> Iterator[Completion]:
         wanted = typed[1:].casefold()
         named = [(command.name.casefold(), command) for command in self.commands]
         found = [command for name, command in named if name.startswith(wanted)]
         found += [command for name, command in named if wanted in name and not name.startswith(wanted)]
         for command in found[:MOST_OFFERED]:
-            text = f"/{command.name}" + (" " if command.input else "")
+            text = f"/{command.name}" + (_blank_after(command.name, document) if command.input else "")
             yield Completion(
                 text, -len(typed), display=one_line(f"/{command.name}"), display_meta=one_line(command.description)
             )
 
 
-def _mention(path: str, start: int) -> Completion:
-    """A folder is left open, so that the typing can go on in it."""
-    is_folder = path.endswith("/")
-    quoted = f'"{path}' + ("" if is_folder else '"') if " " in path else path
-    return Completion(quoted if is_folder else f"{quoted} ", start, display=one_line(path))
+def _ends_here(document: Document) -> bool:
+    """Whether the word before the cursor ends there: in the middle of one, nothing can be put in its place."""
+    return not document.current_char or document.current_char.isspace()
 
 
-def _in_folder(folder: str, typed: str) -> list[str]:
-    """The entries of a folder elsewhere that begin as typed."""
-    written, _, beginning = typed.rpartition("/")
-    if not written and not typed.startswith("/"):
+def _blank_after(name: str, document: Document) -> str:
+    """None after a folder, which is left open, so that the typing can go on in it; nor where there is one already."""
+    return "" if name.endswith("/") or document.current_char.isspace() else " "
+
+
+def _mention(path: str) -> str:
+    if not _BLANK.search(path):
+        return path
+    return f'"{path}' if path.endswith("/") else f'"{path}"'
+
+
+def _in_folder(folder: str, typed: str, links_alone: bool) -> list[str]:
+    """The entries of a folder that begin as typed, be it elsewhere; or the links among them."""
+    written, slash, beginning = typed.rpartition("/")
+    if typed.startswith(("~", "..")) and not slash:
         return [f"{typed}/"]
+    wanted = beginning.casefold()
+    found: list[str] = []
     try:
-        with os.scandir(os.path.join(folder, os.path.expanduser(f"{written}/"))) as entries:
-            names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
-    except OSError:
+        with os.scandir(os.path.join(folder, os.path.expanduser(written + slash))) as entries:
+            for entry in entries:
+                is_wanted = entry.name.casefold().startswith(wanted) and not _SPECIAL.search(entry.name)
+                if is_wanted and (not links_alone or (entry.is_symlink() and os.path.exists(entry.path))):
+                    found.append(f"{entry.name}/" if entry.is_dir() else entry.name)
+    except (OSError, ValueError):  # there is none, it may not be read, or no path can be so
         return []
-    wanted = [name for name in names if name.startswith(beginning) and not _SPECIAL.search(name)]
-    return [f"{written}/{name}" for name in sorted(wanted) if beginning or not name.startswith(".")][:MOST_OFFERED]
+    return [written + slash + name for name in sorted(found) if beginning or not name.startswith(".")][:MOST_OFFERED]
+
+
+def _is_next(path: str, typed: str) -> bool:
+    """Whether a path continues what was typed, in the folder that was typed so far."""
+    return path.casefold().startswith(typed.casefold()) and "/" not in path[len(typed) :].rstrip("/")

@@ -111,6 +111,8 @@ class ChatKeys:
         buffer = self._buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None  # what was chosen stays
+            if buffer.document.text_before_cursor.endswith("/"):
+                buffer.start_completion()  # a folder: what is in it
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             self._new_line()

@@ -13,8 +13,9 @@ from crow.acp.wire import ContentBlock, ResourceLink
 from crow.cli.run_prompt import link_to
 from crow.visible import one_line
 
-MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
-"""A file that a text names; with quotation marks around it if it has blanks."""
+MENTION = re.compile(r"""(?<![^\s([{])@(?:"([^"\n]+)(?:"|$)|(\S+))""", re.MULTILINE)
+"""A file that a text names; with quotation marks around it if it has blanks. At the end of a line the second one may be
+missing: a folder that was completed is left open."""
 _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
 _PUNCTUATION = ".,;:!?)]}'\""
 PASTE_GAP = 0.1
@@ -58,12 +59,21 @@ def mentioned(text: str, folder: str) -> list[ResourceLink]:
     found: list[ResourceLink] = []
     for quoted, plain in MENTION.findall(text):
         for name in [quoted] if quoted else [plain, plain.rstrip(_PUNCTUATION)]:
-            lines = _LINES.search(name)
-            path = os.path.join(folder, os.path.expanduser(name[: lines.start()] if lines else name))
-            if name and os.path.exists(path):
-                found.append(link_to(path, lines[1] if lines else ""))
+            link = _link(name, folder)
+            if link is not None:
+                found.append(link)
                 break
     return found
+
+
+def _link(name: str, folder: str) -> ResourceLink | None:
+    """A link to the file of that name; `#L5-7` at its end are lines, unless it is a part of the name."""
+    lines = _LINES.search(name)
+    for written, chosen in ((name, ""), (name[: lines.start()], lines[1]) if lines else ("", "")):
+        path = os.path.join(folder, os.path.expanduser(written))
+        if written and os.path.exists(path):
+            return link_to(path, chosen)
+    return None
 
 
 class Waiting(msgspec.Struct, eq=False):

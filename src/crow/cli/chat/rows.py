@@ -28,7 +28,7 @@ from crow.cli.chat.questions import Questions
 from crow.cli.chat.status_line import Status
 from crow.cli.chat.transcript import ChatRenderer
 from crow.cli.chat.unfolding import Unfolding
-from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, PLAIN, cells, cut, folded
+from crow.cli.render_screen import BAD, BOLD, CODE, DIM, GOOD, PLAIN, cells, cut, cut_start, folded
 from crow.visible import one_line
 
 PROMPT = "▸ "
@@ -174,7 +174,7 @@ class ChatRows:
 
     def _menu(self) -> StyleAndTextTuples:
         state = self._buffer.complete_state
-        return self._lines(_menu_lines(state)) if state and state.completions else []
+        return self._lines(_menu_lines(state, self._width)) if state and state.completions else []
 
 
 def _waits(entry: Waiting) -> str:
@@ -182,17 +182,17 @@ def _waits(entry: Waiting) -> str:
     return f"  {how}: {one_line(entry.message.text)}"
 
 
-def _menu_lines(state: CompletionState) -> list[tuple[str, str]]:
+def _menu_lines(state: CompletionState, width: int) -> list[tuple[str, str]]:
     """The completions around the chosen one, with what is said of them in a column of its own."""
     chosen = state.complete_index or 0
     first = max(0, min(chosen - MENU_ROWS // 2, len(state.completions) - MENU_ROWS))
     shown = list(enumerate(state.completions))[first : first + MENU_ROWS]
-    width = max(cells(completion.display_text) for _, completion in shown)
+    texts = [cut_start(completion.display_text, width - cells(INDENT)) for _, completion in shown]
+    column = max(map(cells, texts))
     lines: list[tuple[str, str]] = []
-    for number, completion in shown:
-        text = completion.display_text
+    for (number, completion), text in zip(shown, texts, strict=True):
         about = f"  {completion.display_meta_text}" if completion.display_meta_text else ""
         style = "reverse" if number == state.complete_index else ""
-        lines.append((style, f"  {text}{' ' * (width - cells(text))}{about}"))
+        lines.append((style, f"{INDENT}{text}{' ' * (column - cells(text))}{about}"))
     left = len(state.completions) - len(shown)
     return [*lines, ("dim", f"  … {left} more")] if left else lines
