@@ -14,7 +14,7 @@ from tests.cli.test_run import HELLO, LOOK_OUTSIDE, WAIT, play, processes_of, wa
 from tests.config.support import CROW, crow, write_config
 from tests.support.patience import DEADLINE
 from tests.support.puppet import Puppet
-from tests.support.scripts import edit, say
+from tests.support.scripts import call, edit, say
 from tests.support.scripts import run as run_command
 from tests.support.terminals import is_alive, wait_until_gone
 from tests.support.window import Window
@@ -130,7 +130,7 @@ def test_a_paste_of_5000_lines_is_one_prompt(tmp_path: Path) -> None:
         window.wait_until("✓ done")
         assert "  line 10: some words that make it longer\n  … 4990 more lines · Ctrl-O\n" in window.text
         window.press("ctrl-o")
-        window.wait_until("What you said · 1-17 of 5000")
+        window.wait_until("What you said\n1-16 of 5000")
     request = json.loads(sent.read_text().splitlines()[0])
     assert f"look: {pasted}" in json.dumps(request).encode().decode("unicode_escape")
 
@@ -248,6 +248,15 @@ def wait_for_question(window: Window, choice: str = "n  Reject") -> None:
 
 def numbered(count: int) -> str:
     return "".join(f"line {number}\n" for number in range(1, count + 1))
+
+
+def test_a_long_plan_is_shown_in_full_above_the_question(tmp_path: Path) -> None:
+    plan = "\n".join(f"{number}. lay twig {number}" for number in range(1, 61))
+    play(tmp_path, call("leave_plan", plan=plan), DONE)
+    with chat(tmp_path, "--mode", "plan", "go", status="plan · play/it") as window:
+        window.wait_until("n  ")
+        shown = "\n".join(window.scrollback)
+        assert [number for number in range(1, 61) if f"{number}. lay twig {number}\n" not in shown] == []
 
 
 def test_what_is_being_typed_when_a_question_comes_does_not_answer_it(tmp_path: Path) -> None:
@@ -970,19 +979,32 @@ def test_long_outputs_are_folded_and_unfolded(tmp_path: Path) -> None:
         assert "  │ … 50 lines before · Ctrl-O\n  │ 51\n" in window.text
         assert "  12\n" not in window.text
         window.press("ctrl-o")
-        window.wait_until("seq 1 60 · 1-17 of 60")
+        window.wait_until("\nseq 1 60\n1-16 of 60 · ")
         assert "  1\n  2\n" in window.text
-        assert "  17\n" in window.text
+        assert "  16\n" in window.text
         window.press("page-down", "down")
-        window.wait_until("seq 1 60 · 18-34 of 60")
+        window.wait_until("\nseq 1 60\n17-32 of 60")
         window.press("ctrl-o")
         window.wait_for_rows("", INPUT, "auto · play/it")
         assert "  20\n" not in window.text
         window.press("ctrl-o")
-        window.wait_until("1-17 of 60")
+        window.wait_until("1-16 of 60")
         window.press("enter")  # all of it, to stay
         window.wait_until("  60\n\n▸")
         assert [row for row in window.scrollback if row == "  12"] == ["  12"]
+
+
+def test_what_is_unfolded_names_its_call(tmp_path: Path) -> None:
+    text = "\n".join(f"twig {number}" for number in range(80))
+    play(tmp_path, f"{call('write', path='nest.txt', content=text)}, {run_command('seq 1 60')}", DONE)
+    with chat(tmp_path, "--mode", "auto", "go", status="auto · play/it") as window:
+        window.wait_until("✓ done")
+        window.press("ctrl-o")
+        window.wait_until("\nseq 1 60\n1-")
+        window.press("left")
+        window.wait_until("\nWrite nest.txt +80 ")
+        window.press("enter")
+        window.wait_until(lambda: any(row.startswith("▾ Write nest.txt +80 ") for row in window.scrollback))
 
 
 def test_shift_tab_changes_the_mode(tmp_path: Path) -> None:

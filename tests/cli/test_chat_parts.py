@@ -328,15 +328,30 @@ def test_a_notification_says_what_is_asked_and_nothing_else(environment: dict[st
 def test_what_is_unfolded_is_scrolled_and_turned() -> None:
     unfolding = Unfolding()
     unfolding.open([Fold("first", [("x", "")]), Fold("second", [(f"line {number}", "") for number in range(100)])])
-    texts = [text for _, text in unfolding.rows(80, 6)]
-    assert texts[0].startswith("second · 1-5 of 100 · ")
-    assert texts[1:] == [f"line {number}" for number in range(5)]
+    texts = [text for _, text in unfolding.rows(80, 7)]
+    assert texts[0] == "second"
+    assert texts[1].startswith("1-5 of 100 · ")
+    assert texts[2:] == [f"line {number}" for number in range(5)]
     unfolding.scroll_to_end()
-    assert [text for _, text in unfolding.rows(80, 6)][-1] == "line 99"
+    assert [text for _, text in unfolding.rows(80, 7)][-1] == "line 99"
     unfolding.scroll(10)
     unfolding.scroll_pages(-1)
-    assert [text for _, text in unfolding.rows(80, 6)][-1] == "line 95"
+    assert [text for _, text in unfolding.rows(80, 7)][-1] == "line 95"
     unfolding.turn(-5)
-    assert [text for _, text in unfolding.rows(80, 6)][1:] == ["x"]
+    assert [text for _, text in unfolding.rows(80, 7)][2:] == ["x"]
     unfolding.turn(1)
-    assert [text for _, text in unfolding.rows(4, 3)][1:] == ["line", " 0"]
+    assert [text for _, text in unfolding.rows(4, 4)][2:] == ["line", " 0"]
+
+
+@pytest.mark.parametrize("width", [79, 39])
+def test_what_is_unfolded_is_named_and_its_keys_too_however_long_its_title_is(width: int) -> None:
+    unfolding = Unfolding()
+    command = "find . -name '*.py' -not -path './.venv/*' -print0 | xargs -0 grep -n 'what was folded' | sort | uniq -c"
+    unfolding.open([Fold("first", [("x", "")]), Fold(command, [(f"line {number}", "") for number in range(100)])])
+    title, keys, *lines = (text for _, text in unfolding.rows(width, 8))
+    assert title.endswith("…")
+    assert command.startswith(title[:-1])
+    assert keys.startswith("1-6 of 100 · ")
+    assert "←→ 2 of 2" in keys
+    assert keys.endswith("Ctrl-O folds")
+    assert lines == [f"line {number}" for number in range(6)]

@@ -294,7 +294,7 @@ class Renderer:
             self._details(call.title, lines)
         for item in call.content:
             if isinstance(item, wire.DiffToolContent) and item not in call.asked:
-                self._diff(item, DIFF_LINES)
+                self._diff(call.title, item, DIFF_LINES)
 
     def _call_line(self, mark: str, style: str, call: RunningCall, facts: list[str]) -> None:
         self._open_block("calls")
@@ -321,7 +321,7 @@ class Renderer:
         for line in lines[-OUTPUT_LINES:]:
             self._code(OUTPUT_BORDER, cut(line, LONGEST_LINE), DIM)
 
-    def _diff(self, change: wire.DiffToolContent, most: int) -> None:
+    def _diff(self, title: str, change: wire.DiffToolContent, most: int) -> None:
         size, lines = shown_diff(change)
         path = one_line(relative_to(change.path, self.folder) if self.folder else change.path)
         new = " (new)" if change.old_text is None else ""
@@ -329,7 +329,8 @@ class Renderer:
         most = most if len(lines) > most + 1 else len(lines)
         for mark, text in lines[:most]:
             self._code(f"  {mark} ", text, DIFF_STYLES[mark])
-        self._more(path, most, [(f"  {mark} {text}", DIFF_STYLES[mark]) for mark, text in lines])
+        whole = title if path in title else f"{title} · {path}"
+        self._more(whole, most, [(f"  {mark} {text}", DIFF_STYLES[mark]) for mark, text in lines])
 
     def _more(self, title: str, shown: int, lines: Sequence[tuple[str, str]]) -> None:
         if len(lines) > shown:
@@ -379,14 +380,14 @@ class Renderer:
         for item in content:
             match item:
                 case wire.DiffToolContent():
-                    self._diff(item, self.most_asked_lines)
+                    self._diff(title, item, self.most_asked_lines)
                 case wire.ContentToolContent():
                     code = fenced(item)
                     if code and not is_titled(code, title):
                         for line in code:
                             self._code(OUTPUT_BORDER, line, CODE)
                     elif not code:
-                        self._details(title, text_lines([item]), most=20)
+                        self._details(title, text_lines([item]), most=max(20, self.most_asked_lines))
                 case wire.TerminalToolContent():
                     pass  # we offer no terminals, so there is none to look into
                 case _:

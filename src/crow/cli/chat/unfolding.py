@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from crow.cli.chat.transcript import UNFOLD, Fold
-from crow.cli.render_screen import DIM, cut, folded
+from crow.cli.render_screen import BOLD, DIM, cells, cut, folded
 
 Row = tuple[str, str]
 """A style and a text."""
@@ -57,13 +57,21 @@ class Unfolding:
     def rows(self, width: int, height: int) -> list[Row]:
         """A title, and as much of the text as there is room for."""
         lines = self._lines(width)
-        self._page = max(min(height - 1, len(lines)), 1)
-        self._top = min(self._top, len(lines) - self._page)
+        self._page = max(min(height - 2, len(lines)), 1)
+        self._top = max(min(self._top, len(lines) - self._page), 0)
         shown = lines[self._top : self._top + self._page]
-        place = f"{self._top + 1}-{self._top + len(shown)} of {len(lines)}"
+        return [(BOLD, cut(self.current.title, width)), (DIM, self._keys(width, len(lines))), *shown]
+
+    def _keys(self, width: int, count: int) -> str:
+        """Which lines are shown, and as many of the keys as there is room for."""
+        place = f"{self._top + 1}-{self._top + self._page} of {count}"
         others = f" · ←→ {self._number + 1} of {len(self._folds)}" if len(self._folds) > 1 else ""
-        title = f"{self.current.title} · {place} · ↑↓ PgUp PgDn{others} · Enter prints it · {UNFOLD} folds"
-        return [(DIM, cut(title, width)), *shown]
+        forms = (
+            f"{place} · ↑↓ PgUp PgDn{others} · Enter prints it · {UNFOLD} folds",
+            f"{place}{others} · Enter prints it · {UNFOLD} folds",
+            f"{place}{others} · {UNFOLD} folds",
+        )
+        return next((form for form in forms if cells(form) <= width), cut(forms[-1], width))
 
     def _lines(self, width: int) -> list[Row]:
         number, at_width, lines = self._laid_out
