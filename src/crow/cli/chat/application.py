@@ -78,6 +78,7 @@ class Chat:
         self._app = self._application()
         self._error: CrowError | None = None
         self._signal = 0
+        self._has_settings = False
 
     def _application(self) -> InlineApplication:
         app = InlineApplication(
@@ -142,6 +143,7 @@ class Chat:
         self._app.invalidate()
 
     def attention(self, words: str) -> None:
+        self._read_settings()
         self._screen.draw()  # what it is about stands above what is drawn now
         self._attention.call(words)
 
@@ -176,7 +178,10 @@ class Chat:
             await asyncio.sleep(TICK)
 
     def _read_settings(self) -> None:
-        """Not before the first input line is there. What is wrong with them, the agent says."""
+        """Once, and not before the first input line is there. What is wrong with them, the agent says."""
+        if self._has_settings:
+            return
+        self._has_settings = True
         with contextlib.suppress(ConfigError):
             self._attention.settings = load_settings(home(os.environ)).chat
 
