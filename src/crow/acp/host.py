@@ -131,11 +131,12 @@ class Host:
 
     async def end(self) -> None:
         """Ends every turn, stores what is left, and lets go of what the sessions hold."""
-        sessions = [live.session for live in self._live.values()]
-        self._live.clear()
         if self.inbox is not None:
             self.inbox.close()
-        await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+        sessions = self.live
+        for session in sessions:
+            self._take_out(session)
+        await asyncio.gather(*(self.close(session) for session in sessions), return_exceptions=True)
         await self.ownership.close()
         await asyncio.gather(self.store.close(), self._fork_server.close(), return_exceptions=True)
 
@@ -331,13 +332,34 @@ class Host:
         session.faces.leave(seat.face)
         if session.faces.present or session in self._being_joined or self.find(session.id) is not session:
             return False
-        self._end(session.id)
+        self._take_out(session)
         return True
 
-    def _end(self, session_id: str) -> None:
-        """The session no longer lives here."""
-        del self._live[session_id]
-        self._tell_inbox(session_id)
+    def _take_out(self, session: Session) -> None:
+        """From now on the session does not live here, also for whatever comes before it is closed."""
+        if self.find(session.id) is session:
+            del self._live[session.id]
+            self._tell_inbox(session.id)
+
+    async def close(self, session: Session) -> None:
+        """Ends a session in this process, for whatever reason: this is the one way. StorageFailed if something of it
+        could not be stored."""
+        self._take_out(session)
+        await session.close()
+
+    async def drop(self, session: Session) -> None:
+        """Ends a session whose end nobody waits for, such as one that goes on elsewhere."""
+        try:
+            await self.close(session)
+        except SessionTaken:
+            pass  # known: it goes on elsewhere, and what is written here no longer counts
+        except StorageFailed as failed:
+            logger.warning("%s was not stored to its end: %s", session.id, failed)
+
+    async def release(self, session: Session) -> None:
+        """Ends a session that others may go on with, unless it has ended. Called with the session's lock."""
+        if self.find(session.id) is session:
+            await self.drop(session)
 
     def take_away(self, session_id: str, seat: Seat | None) -> Session | None:
         """The session, if it lives here: from now on it does not. SessionBusy if others watch a turn that runs."""
@@ -352,7 +374,7 @@ class Host:
                 f"A turn of this session is running, which is watched in {names}.",
                 remedy="Wait for its end, or cancel it first.",
             )
-        self._end(session_id)
+        self._take_out(session)
         for face in others:
             face.sink.take(Notice("warning", "This session was deleted in another client."))
         return session
@@ -360,28 +382,11 @@ class Host:
     async def delete(self, session_id: str, taken_away: Session | None) -> None:
         """For good. One that is not there is as good as deleted. Called with the session's lock."""
         if taken_away is not None:
-            await taken_away.close()
+            await self.close(taken_away)
         await self.store.delete(session_id)
         if self.inbox is not None:
             self.inbox.deleted(session_id)
         await self._remove_outputs(session_id)
-
-    async def release(self, session: Session) -> None:
-        """Lets go of a session that others may go on with. Called with the session's lock."""
-        if self.find(session.id) is session:
-            self._end(session.id)
-            await session.close()
-
-    async def drop(self, session: Session) -> None:
-        """Lets go of a session that goes on elsewhere: what is written here no longer counts."""
-        if self.find(session.id) is session:
-            self._end(session.id)
-        try:
-            await session.close()
-        except SessionTaken:
-            pass  # known: it is why we are here
-        except StorageFailed as failed:
-            logger.warning("%s was not stored to its end: %s", session.id, failed)
 
     async def _put_away(self, session_id: str) -> None:
         """One that is open here is closed before it is opened anew: it never has two histories."""

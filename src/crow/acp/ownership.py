@@ -137,10 +137,7 @@ class Ownership:
     async def _release(self, session: Session) -> None:
         await session.until_idle()
         async with self._sessions.open_close_lock(session.id):
-            try:
-                await self._sessions.release(session)
-            except CrowError as error:
-                logger.warning("%s was not stored to its end: %s", session.id, error)
+            await self._sessions.release(session)
         for watcher in list(self.watchers):
             watcher.released(session.id)
 

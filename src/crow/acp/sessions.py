@@ -351,7 +351,7 @@ class Sessions:
         if is_last:
             async with self._host.open_close_lock(session.id):
                 with errors_as_answers(session.id):
-                    await session.close()
+                    await self._host.close(session)
         return wire.Empty()
 
     def _delete(self, request: wire.SessionRequest, pending: PendingRequest) -> Awaitable[wire.Empty]:
