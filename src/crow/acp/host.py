@@ -11,20 +11,18 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround, given_servers
-from crow.acp.jsonrpc import invalid_params
 from crow.acp.ownership import AttachedAgent, Greeting, Ownership
+from crow.acp.session_folders import SessionFolders
 from crow.acp.sink import UpdateSink
 from crow.config.home import remove_temporaries
 from crow.config.settings import McpServerSettings
-from crow.disk import Disk
 from crow.errors import (
     BacklogLost,
-    FileSystemSilent,
     SessionBusy,
     SessionElsewhere,
     SessionTaken,
@@ -45,17 +43,12 @@ from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.processes import ForkServer
-from crow.workspace.terminals import outputs_folder, remove_left_behind, remove_outputs
+from crow.workspace.terminals import remove_left_behind
 
 if TYPE_CHECKING:
     from crow.acp.inbox import Inbox
 
 logger = logging.getLogger(__name__)
-
-DISK_TIMEOUT = 10.0
-"""Seconds that the file system of a session's folder gets when the session is opened."""
-
-T = TypeVar("T")
 
 
 class Seat(NamedTuple):
@@ -107,8 +100,7 @@ class Host:
         self._being_joined: set[Session] = set()
         """Sessions that a face is about to join: they do not end, although the last of the others may leave."""
         self._sweeping: asyncio.Task[None] | None = None
-        self._disks: WeakValueDictionary[str, Disk] = WeakValueDictionary()
-        """Those of sessions that are being opened, by folder: one that hangs is not given ever more threads."""
+        self._folders = SessionFolders()
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, session_id: str) -> Session | None:
@@ -149,7 +141,7 @@ class Host:
     async def create(self, request: wire.NewSessionRequest, client: Client) -> Seat:
         """A new session."""
         session_id = _new_id()
-        roots = await self._roots(request)
+        roots = await self._folders.roots(request)
         setup = await client.set_up()
         persistence, warning = await self._create(session_id, roots)
         seat = await self._put_together(session_id, roots, setup, persistence, request, client.capabilities)
@@ -177,7 +169,7 @@ class Host:
         live = self._live.get(session_id)
         if live is not None and any(face is not (seat and seat.face) for face in live.session.faces.present):
             return await self._join(live, request, client.capabilities, seat, replay=replay, seen=seen)
-        roots = await self._roots(request)
+        roots = await self._folders.roots(request)
         try:
             setup = await client.set_up()
         except SetupNeeded:
@@ -191,7 +183,7 @@ class Host:
         log = await self.store.claim(session_id)
         await self.store.set_roots(session_id, roots[1:])
         persistence = await self._recovered(session_id, log)
-        await self._remove_outputs(session_id)
+        await self._folders.remove_outputs(session_id)
         folders = [entry.cwd, *roots[1:]]
         opened = await self._put_together(
             session_id, folders, setup, persistence, request, client.capabilities, is_shown=True
@@ -207,7 +199,7 @@ class Host:
     async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
         new_id = _new_id()
-        roots = await self._roots(request)
+        roots = await self._folders.roots(request)
         setup = await client.set_up()
         source = self.find(request.session_id)
         if source is not None:
@@ -232,9 +224,9 @@ class Host:
         session, ground = live
         self._being_joined.add(session)
         try:
-            roots = await self._roots(request)
+            roots = await self._folders.roots(request)
             entry = await self._entry_of(session.id, ground)
-            await self._on_disk(roots[0], lambda: _same_folder(entry.cwd, roots[0]))
+            await self._folders.check_same(entry.cwd, roots[0])
             sink, face = await self._face(ground, capabilities)
             if seat is not None:
                 session.faces.leave(seat.face)
@@ -258,7 +250,7 @@ class Host:
     async def _stored(self, session_id: str, cwd: str) -> SessionEntry:
         """The stored session, if it belongs to this folder."""
         entry = await self.store.find(session_id)
-        await self._on_disk(cwd, lambda: _same_folder(entry.cwd, cwd))
+        await self._folders.check_same(entry.cwd, cwd)
         return entry
 
     async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
@@ -294,13 +286,13 @@ class Host:
     ) -> Seat:
         """`is_shown`: the client is to be shown what was, and told of nothing before that."""
         servers, problems = given_servers(request.mcp_servers or ())
-        ground = await self._on_disk(
+        ground = await self._folders.run(
             roots[0], lambda: SessionGround.of(session_id, roots, setup, self._fork_server, self.environ)
         )
         sink, face = await self._face(ground, capabilities)
         if not is_shown:
             sink.remember(persistence.past)
-        read = await self._on_disk(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
+        read = await self._folders.run(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
         environment = self._environment(ground, servers)
         session = open_session(session_id, setup, environment, persistence, self.home, read)
         (session.faces.enter if is_shown else session.faces.add)(face)
@@ -315,7 +307,7 @@ class Host:
         return Environment(faces=faces, fork_server=self._fork_server, environ=self.environ, servers=servers)
 
     async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
-        files = await self._on_disk(ground.roots[0], lambda: capabilities.files(ground))
+        files = await self._folders.run(ground.roots[0], lambda: capabilities.files(ground))
         sink = capabilities.sink(ground)
         return sink, capabilities.face(ground, sink, files)
 
@@ -386,7 +378,7 @@ class Host:
         await self.store.delete(session_id)
         if self.inbox is not None:
             self.inbox.deleted(session_id)
-        await self._remove_outputs(session_id)
+        await self._folders.remove_outputs(session_id)
 
     async def _put_away(self, session_id: str) -> None:
         """One that is open here is closed before it is opened anew: it never has two histories."""
@@ -398,25 +390,7 @@ class Host:
             await session.stop_and_store()
         await self.drop(session)
 
-    async def _remove_outputs(self, session_id: str) -> None:
-        with suppress(FileSystemSilent):
-            await self._on_disk(outputs_folder(session_id), lambda: remove_outputs(session_id))
-
-    # --- folders and files
-
-    async def _roots(self, request: wire.NewSessionRequest) -> list[str]:
-        """The folders of a session: its own, then the further ones. Each must be there."""
-        folders = [("cwd", request.cwd)]
-        folders += [("additionalDirectories", path) for path in request.additional_directories or []]
-        for name, path in folders:
-            whole = absolute(name, path)
-            if not await self._on_disk(whole, lambda folder=whole: os.path.isdir(folder)):
-                raise invalid_params(f"`{name}`: there is no folder {path[:200]!r}")
-        return [path for _, path in folders]
-
-    async def _on_disk(self, folder: str, work: Callable[[], T]) -> T:
-        """FileSystemSilent if the folder's file system does not answer in time."""
-        return await self._disks.setdefault(folder, Disk(folder)).run(work, DISK_TIMEOUT)
+    # --- after kills
 
     def sweep(self) -> None:
         """Once, beside everything else: what processes that were killed have left is removed."""
@@ -435,17 +409,6 @@ class Host:
 
         # A thread of its own that nobody waits for: a file system may hang.
         threading.Thread(target=remove, daemon=True).start()
-
-
-def absolute(name: str, path: str) -> str:
-    if not os.path.isabs(path) or "\0" in path:
-        raise invalid_params(f"`{name}` must be an absolute path, got {path[:200]!r}")
-    return path
-
-
-def _same_folder(stored: str, given: str) -> None:
-    if os.path.realpath(stored) != os.path.realpath(given):
-        raise invalid_params(f"`cwd`: the session belongs to {stored[:200]!r}, not to {given[:200]!r}")
 
 
 def _new_id() -> str:

@@ -13,8 +13,9 @@ import msgspec
 from crow.acp import crow_meta, translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
 from crow.acp.connection import Answered, Connection, PendingRequest
-from crow.acp.host import Client, Host, Loaded, Seat, absolute
+from crow.acp.host import Client, Host, Loaded, Seat
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
+from crow.acp.session_folders import absolute
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
 from crow.session.faces.after_takeover import Seen
