@@ -183,7 +183,7 @@ export interface InitializeAnswer {
     promptCapabilities?: { image?: boolean; audio?: boolean; embeddedContext?: boolean };
     sessionCapabilities?: Record<string, unknown>;
   };
-  _meta?: { crow?: { token?: string } } | null;
+  _meta?: { crow?: { token?: string; cwd?: string } } | null;
 }
 
 export interface OpenedAnswer {

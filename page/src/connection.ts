@@ -75,19 +75,19 @@ class Connection {
 
   /** A request; rejected with `LOST` while there is no connection, and when it goes away before the answer. */
   call<M extends keyof Methods>(method: M, params: Methods[M]["params"]): Promise<Methods[M]["result"]> {
-    if (!this.rpc || !this.epoch.value || !this.isUsable) {
+    if (!this.rpc || !this.epoch.peek() || !usable(this.state.peek())) {
       return Promise.reject(new RpcError(LOST, "There is no connection to Crow."));
     }
     return this.rpc.call(method, params);
   }
 
   notify(method: string, params: object): void {
-    if (this.isUsable) this.rpc?.notify(method, params);
+    if (usable(this.state.peek())) this.rpc?.notify(method, params);
   }
 
   /** Whether a request can be sent. */
   get isUsable(): boolean {
-    return this.state.value === "open" || this.state.value === "silent";
+    return usable(this.state.value);
   }
 
   /** Try at once, because somebody looks or says so. */
@@ -147,10 +147,10 @@ class Connection {
 
   private async lost(wasOpen: boolean): Promise<void> {
     this.socket = null;
-    this.rpc?.end();
+    if (this.state.value !== "refused") this.setState(this.epoch.value ? "lost" : "connecting");
+    this.rpc?.end(); // after the state: whoever is told that an answer will not come looks at it
     this.rpc = null;
     this.askedAt = 0;
-    if (this.state.value !== "refused") this.setState(this.epoch.value ? "lost" : "connecting");
     // A handshake that failed says nothing of why. A server that answers otherwise has refused us; once may be chance, if
     // it has just been started again.
     if (!wasOpen && (await isServed())) {
@@ -206,6 +206,10 @@ class Connection {
     socket?.close();
     void this.lost(true);
   }
+}
+
+function usable(state: ConnectionState): boolean {
+  return state === "open" || state === "silent";
 }
 
 /** Whether Crow answers at this address at all. */

@@ -1,0 +1,227 @@
+// All sessions: those that live anywhere on this machine, those that are saved, and those that this page takes part in.
+
+import { computed, effect, signal, untracked } from "@preact/signals";
+import type { InboxRow, LiveState, SessionId, SessionInfo, StateNotification, Update } from "../acp";
+import { crow } from "../connection";
+import { AUTH_REQUIRED, RpcError, UNKNOWN_METHOD } from "../rpc";
+import { recall, remember } from "../storage";
+import { Session } from "./session";
+
+/** What the list shows of a session. "done" is this browser's own: its turn ended, and nobody has looked since. */
+export type RowState = "asks" | "running" | "done" | "idle" | "saved";
+export interface Row extends SessionInfo {
+  state: RowState;
+  asks: number;
+  since: string | undefined;
+  by: string | undefined;
+}
+
+const MOST_PAGES = 10;
+/** Sessions that ask are joined, so that their questions can be answered from anywhere; so many at most. */
+const MOST_JOINED = 8;
+
+const saved = signal(new Map<SessionId, SessionInfo>());
+const live = signal(new Map<SessionId, InboxRow>());
+const opened = signal(new Map<SessionId, Session>());
+const done = signal<Record<SessionId, boolean>>(recall("done", {}));
+/** Whether this Crow tells of sessions that are not open here. */
+export const hasInbox = signal(true);
+export const isListed = signal(false);
+export const currentId = signal<SessionId | null>(null);
+export const problem = signal("");
+/** A session cannot be made before a model is set up; the folder that was asked for. */
+export const needsSetup = signal<string | null>(null);
+
+export const current = computed(() => (currentId.value ? opened.value.get(currentId.value) : undefined));
+
+const ORDER: Record<RowState, number> = { asks: 0, running: 1, done: 2, idle: 3, saved: 3 };
+
+export const rows = computed<Row[]>(() => {
+  const all = new Map<SessionId, Row>();
+  for (const info of saved.value.values()) all.set(info.sessionId, row(info));
+  for (const info of live.value.values()) all.set(info.sessionId, row({ ...all.get(info.sessionId), ...info }));
+  for (const session of opened.value.values()) {
+    const known = all.get(session.id) ?? row({ sessionId: session.id, cwd: session.cwd, updatedAt: new Date(session.since.value).toISOString() });
+    all.set(session.id, { ...known, title: session.title.value || known.title || "", state: stateOf(session.id, known.state, session) });
+  }
+  return [...all.values()].sort(
+    (one, other) => ORDER[one.state] - ORDER[other.state] || (other.updatedAt ?? "").localeCompare(one.updatedAt ?? ""),
+  );
+});
+
+/** Folders in which there are sessions, the newest first. */
+export const folders = computed(() => [
+  ...new Set([...rows.value].sort((one, other) => (other.updatedAt ?? "").localeCompare(one.updatedAt ?? "")).map((one) => one.cwd)),
+]);
+
+export const asksInAll = computed(() => rows.value.filter((one) => one.state === "asks").length);
+
+function row(info: SessionInfo & { state?: LiveState | RowState; asks?: number; since?: string | undefined; by?: string | undefined }): Row {
+  const state = info.state === undefined || info.state === "deleted" ? "saved" : info.state;
+  return {
+    ...info,
+    title: info.title ?? "",
+    state: stateOf(info.sessionId, state),
+    asks: info.asks ?? 0,
+    since: info.since,
+    by: info.by,
+  };
+}
+
+function stateOf(id: SessionId, state: RowState, session?: Session): RowState {
+  const now = session ? session.doing.value : state; // this page knows best of what it takes part in
+  return (now === "idle" || now === "saved") && done.value[id] ? "done" : now;
+}
+
+export function start(): void {
+  crow.onNotification("session/update", (params) => {
+    const { sessionId, update } = params as { sessionId: SessionId; update: Update };
+    opened.value.get(sessionId)?.apply(update);
+  });
+  crow.onNotification("_crow/state", (params) => {
+    const news = params as StateNotification;
+    opened.value.get(news.sessionId)?.changed(news);
+    if (news.ended) ended(news.sessionId);
+  });
+  crow.onNotification("_crow/inbox", (params) => takeRows((params as { sessions: InboxRow[] }).sessions));
+  effect(() => {
+    if (crow.epoch.value) untracked(() => void connected());
+  });
+  effect(() => {
+    if (!crow.isUsable) for (const session of opened.peek().values()) session.lost();
+  });
+  document.addEventListener("visibilitychange", looked);
+}
+
+/** Open a session that is in the list, and show it. */
+export function show(id: SessionId | null): void {
+  currentId.value = id;
+  looked();
+  if (id) join(id);
+}
+
+/** Take part in a session; false if it is not known where it belongs. */
+function join(id: SessionId): boolean {
+  if (opened.value.has(id)) return true;
+  const known = live.value.get(id) ?? saved.value.get(id);
+  if (!known) return false;
+  const session = new Session(id, known.cwd);
+  session.title.value = known.title ?? "";
+  opened.value = new Map(opened.value).set(id, session);
+  void session.load();
+  return true;
+}
+
+/** Begin a session in a folder. */
+export async function begin(cwd: string): Promise<Session | undefined> {
+  problem.value = "";
+  try {
+    const answer = await crow.call("session/new", { cwd, mcpServers: [] });
+    const session = new Session(answer.sessionId, cwd);
+    session.opened(answer);
+    opened.value = new Map(opened.value).set(session.id, session);
+    needsSetup.value = null;
+    show(session.id);
+    return session;
+  } catch (error) {
+    if (error instanceof RpcError && error.code === AUTH_REQUIRED) needsSetup.value = cwd;
+    problem.value = error instanceof Error ? error.message : String(error);
+    return undefined;
+  }
+}
+
+export async function forget(id: SessionId): Promise<void> {
+  try {
+    await crow.call("session/delete", { sessionId: id });
+    removed(id);
+  } catch (error) {
+    problem.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** List the sessions that are saved, anew. */
+export async function list(): Promise<void> {
+  const found = new Map<SessionId, SessionInfo>();
+  let cursor: string | null | undefined;
+  try {
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const answer = await crow.call("session/list", cursor ? { cursor } : {});
+      for (const info of answer.sessions) found.set(info.sessionId, info);
+      cursor = answer.nextCursor;
+      if (!cursor) break;
+    }
+    saved.value = found;
+    isListed.value = true;
+  } catch (error) {
+    if (crow.isUsable) problem.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function connected(): Promise<void> {
+  for (const session of opened.peek().values()) void session.load();
+  await Promise.all([list(), askInbox()]);
+  if (currentId.peek()) join(currentId.peek()!);
+}
+
+async function askInbox(): Promise<void> {
+  try {
+    const answer = await crow.call("_crow/inbox", {});
+    hasInbox.value = true;
+    live.value = new Map();
+    takeRows(answer.sessions);
+  } catch (error) {
+    if (error instanceof RpcError && error.code === UNKNOWN_METHOD) hasInbox.value = false;
+  }
+}
+
+function takeRows(news: InboxRow[]): void {
+  const next = new Map(live.value);
+  for (const one of news) {
+    const before = next.get(one.sessionId);
+    if (one.state === "deleted") {
+      next.delete(one.sessionId);
+      removed(one.sessionId);
+      continue;
+    }
+    next.set(one.sessionId, one);
+    if (before && before.state !== one.state && (before.state === "running" || before.state === "asks") && one.state === "idle") {
+      ended(one.sessionId);
+    }
+  }
+  live.value = next;
+  const asking = news.filter((one) => one.state === "asks" && !opened.value.has(one.sessionId));
+  for (const one of asking.slice(0, MOST_JOINED)) join(one.sessionId);
+}
+
+function removed(id: SessionId): void {
+  saved.value = without(saved.value, id);
+  live.value = without(live.value, id);
+  opened.value = without(opened.value, id);
+  if (currentId.value === id) show(null);
+}
+
+function without<T>(map: Map<SessionId, T>, id: SessionId): Map<SessionId, T> {
+  const next = new Map(map);
+  next.delete(id);
+  return next;
+}
+
+function ended(id: SessionId): void {
+  if (id === currentId.value && document.visibilityState === "visible") return;
+  setDone({ ...done.value, [id]: true });
+}
+
+/** The person looks at the session that is shown. */
+function looked(): void {
+  const id = currentId.value;
+  if (!id || document.visibilityState !== "visible" || !done.value[id]) return;
+  const { [id]: _, ...others } = done.value;
+  setDone(others);
+}
+
+function setDone(value: Record<SessionId, boolean>): void {
+  done.value = value;
+  remember("done", value);
+}
+
+export const doneInAll = computed(() => Object.keys(done.value).length);

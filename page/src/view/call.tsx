@@ -1,0 +1,120 @@
+// A tool call: a row that says what is done and how it went, and opens to show it.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { DiffItem, ToolContent } from "../acp";
+import { comment } from "../model/composing";
+import { questions } from "../model/questions";
+import type { Session } from "../model/session";
+import type { Call } from "../model/transcript";
+import { DiffView, TerminalView } from "../widgets";
+import { Content } from "./content";
+import { Icon, type IconName } from "./icons";
+import { duration, Elapsed } from "./time";
+
+const ICONS: Record<string, IconName> = {
+  read: "file",
+  edit: "edit",
+  delete: "trash",
+  move: "file",
+  search: "search",
+  execute: "run",
+  think: "think",
+  fetch: "globe",
+};
+
+export function CallCard({ session, call }: { session: Session; call: Call }): JSX.Element {
+  const fields = call.fields.value;
+  const [choice, setChoice] = useState<boolean | null>(null);
+  const isAsked = questions.value.some((one) => one.is === "permission" && one.request.toolCall.toolCallId === call.id && one.sessionId === session.id);
+  const isOpen = choice ?? (!isAsked && opensByItself(call)); // what is asked shows it already
+  const content = fields.content ?? [];
+  const hasMore = content.length > 0 || call.feed.value !== null || (fields.locations?.length ?? 0) > 1;
+  const title = fields.title ?? fields.name ?? "";
+  return (
+    <section class={`call is-${call.status}`} aria-label={title}>
+      <button class="call-head" aria-expanded={isOpen} disabled={!hasMore} onClick={() => setChoice(!isOpen)}>
+        <span class="call-icon">
+          <Icon name={ICONS[fields.kind ?? ""] ?? "tool"} />
+        </span>
+        <bdi class={fields.kind === "execute" ? "call-title is-code" : "call-title"}>{title}</bdi>
+        <CallState call={call} />
+        <span class="call-turn">
+          <Icon name="right" />
+        </span>
+      </button>
+      {isOpen && hasMore && <CallBody session={session} call={call} content={content} title={title} />}
+    </section>
+  );
+}
+
+/** A change is what people want to see, and so is a command that runs or failed. The rest is one line. */
+function opensByItself(call: Call): boolean {
+  const { kind, content } = call.fields.value;
+  if (content?.some((item) => item.type === "diff")) return true;
+  if (kind === "execute") return call.status !== "completed";
+  return call.status === "failed";
+}
+
+function CallState({ call }: { call: Call }): JSX.Element {
+  const answered = call.answeredBy.value;
+  const seconds = call.seconds.value;
+  return (
+    <span class="call-state">
+      {answered && answered.by !== "Browser" && (
+        <span>{`${answered.allowed ? "allowed" : "rejected"} in ${answered.by}`}</span>
+      )}
+      {seconds !== null && seconds >= 0.1 && <span>{duration(seconds)}</span>}
+      {call.status === "in_progress" && (
+        <>
+          <Elapsed since={call.began} />
+          <span class="spinner" role="img" aria-label="running" />
+        </>
+      )}
+      {call.status === "completed" && <span class="good" role="img" aria-label="done"><Icon name="check" /></span>}
+      {call.status === "failed" && <span class="bad" role="img" aria-label="failed"><Icon name="cross" /></span>}
+      {call.status === "pending" && <span class="quiet">waits</span>}
+    </span>
+  );
+}
+
+interface BodyProps {
+  session: Session;
+  call: Call;
+  content: ToolContent[];
+  title: string;
+}
+
+function CallBody({ session, call, content, title }: BodyProps): JSX.Element {
+  const diffs = diffsIn(content, session.cwd);
+  const feed = call.feed.value;
+  return (
+    <div class="call-body">
+      {(call.fields.value.locations?.length ?? 0) > 1 && <Locations call={call} cwd={session.cwd} />}
+      {content.map((item, index) => item.type === "content" && <Content key={index} block={item.content} />)}
+      {diffs.length > 0 && <DiffView items={diffs} onComment={(path, line, text) => comment(session, path, line, text)} />}
+      {feed && <TerminalView sessionId={session.id} toolCallId={call.id} feed={feed} title={title} />}
+    </div>
+  );
+}
+
+function Locations({ call, cwd }: { call: Call; cwd: string }): JSX.Element {
+  return (
+    <ul class="locations">
+      {(call.fields.value.locations ?? []).slice(0, 20).map(({ path, line }) => (
+        <li key={`${path}:${line ?? ""}`}>
+          <bdi>{relative(path, cwd) + (line ? `:${line}` : "")}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The diffs among a call's content, with paths as people say them. */
+export function diffsIn(content: ToolContent[], cwd: string): DiffItem[] {
+  return content.flatMap((item) => (item.type === "diff" ? [{ ...item, path: relative(item.path, cwd) }] : []));
+}
+
+export function relative(path: string, cwd: string): string {
+  return path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;
+}

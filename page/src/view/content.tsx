@@ -1,0 +1,48 @@
+// Blocks of content other than a message's text: pictures, files, links.
+
+import type { JSX } from "preact";
+import type { ContentBlock } from "../acp";
+import { Icon } from "./icons";
+import { Markdown } from "./markdown";
+
+/** Kinds of pictures that are drawn. SVG is not among them: it is a document. */
+const PICTURES = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
+
+export function Content({ block }: { block: ContentBlock }): JSX.Element {
+  switch (block.type) {
+    case "text":
+      return <Markdown text={block.text} />;
+    case "image":
+      if (!PICTURES.test(block.mimeType)) return <Chip name={block.mimeType} />;
+      return <img class="picture" src={`data:${block.mimeType};base64,${block.data}`} alt="Attached picture" />;
+    case "audio":
+      return <Chip name={block.mimeType} />;
+    case "resource_link":
+      return <Chip name={block.name || block.uri} title={block.uri} />;
+    case "resource":
+      return (
+        <details class="resource">
+          <summary>
+            <Icon name="file" /> {lastPart(block.resource.uri)}
+          </summary>
+          <pre class="plain" tabIndex={0}>
+            {block.resource.text ?? ""}
+          </pre>
+        </details>
+      );
+    default:
+      return <></>;
+  }
+}
+
+export function Chip({ name, title }: { name: string; title?: string }): JSX.Element {
+  return (
+    <span class="attachment" title={title}>
+      <Icon name="file" /> <bdi>{name}</bdi>
+    </span>
+  );
+}
+
+export function lastPart(path: string): string {
+  return path.replace(/\/+$/, "").split("/").at(-1) || path;
+}

@@ -1,0 +1,149 @@
+// All sessions as an inbox: what asks first, then what runs, what is done, and the rest; search in titles and texts.
+
+import { signal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { Methods } from "../acp";
+import { crow } from "../connection";
+import { currentId, forget, isListed, problem, rows, type Row, type RowState } from "../model/sessions";
+import { RpcError, UNKNOWN_METHOD } from "../rpc";
+import { openSession } from "../route";
+import { lastPart } from "./content";
+import { Icon } from "./icons";
+import { dialog } from "./dialogs";
+import { Footer } from "./footer";
+import { ago } from "./time";
+
+type Match = Methods["_crow/search"]["result"]["matches"][number];
+
+const STATES: Record<RowState, string> = { asks: "asks", running: "running", done: "done", idle: "", saved: "" };
+const TYPING_MS = 150;
+
+const query = signal("");
+const matches = signal<Match[] | null>(null);
+
+export function Sidebar(): JSX.Element {
+  const text = query.value;
+  useSearch(text);
+  return (
+    <nav class="sidebar" aria-label="Sessions">
+      <header>
+        <h1>
+          <img src="/crow.svg" alt="" width="22" height="22" /> Crow
+        </h1>
+        <button class="bare" aria-label="New session" title="New session (n)" onClick={() => (dialog.value = "new")}>
+          <Icon name="plus" />
+        </button>
+      </header>
+      <label class="search">
+        <Icon name="search" />
+        <input
+          id="search"
+          type="search"
+          placeholder="Search all sessions"
+          aria-label="Search all sessions"
+          value={text}
+          onInput={(event) => (query.value = event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && (query.value = "")}
+        />
+        {!text && <kbd>/</kbd>}
+      </label>
+      {problem.value && dialog.value !== "new" && (
+        <p class="bad" role="alert">
+          {problem.value}
+        </p>
+      )}
+      <ul class="session-rows">{text ? <Found text={text} /> : <Inbox />}</ul>
+      <Footer />
+    </nav>
+  );
+}
+
+function Inbox(): JSX.Element {
+  if (!rows.value.length) {
+    return <li class="quiet empty">{isListed.value ? "No sessions yet." : crow.isUsable ? "Looking…" : ""}</li>;
+  }
+  return (
+    <>
+      {rows.value.map((row) => (
+        <RowView key={row.sessionId} row={row} />
+      ))}
+    </>
+  );
+}
+
+function RowView({ row }: { row: Row }): JSX.Element {
+  const word = STATES[row.state];
+  const isCurrent = row.sessionId === currentId.value;
+  return (
+    <li class={`row is-${row.state}`}>
+      <button class="row-open" aria-current={isCurrent ? "page" : undefined} onClick={() => openSession(row.sessionId)}>
+        <span class="row-title">
+          <span class="dot" aria-hidden="true" />
+          <bdi class="cut">{row.title || "Untitled"}</bdi>
+        </span>
+        <span class="row-facts">
+          <bdi class="cut" title={row.cwd}>
+            {lastPart(row.cwd)}
+          </bdi>
+          <span>{word || ago(row.updatedAt)}</span>
+        </span>
+      </button>
+      <button
+        class="bare row-delete"
+        aria-label={`Delete ${row.title || "this session"}`}
+        title="Delete"
+        onClick={() => confirm(`Delete “${row.title || "Untitled"}” for good?`) && void forget(row.sessionId)}
+      >
+        <Icon name="trash" />
+      </button>
+    </li>
+  );
+}
+
+function Found({ text }: { text: string }): JSX.Element {
+  const found = matches.value ?? inTitles(text);
+  if (!found.length) return <li class="quiet empty">Nothing found.</li>;
+  return (
+    <>
+      {found.map((match) => (
+        <li key={match.sessionId} class="row">
+          <button class="row-open" onClick={() => openSession(match.sessionId)}>
+            <span class="row-title">
+              <bdi class="cut">{match.title || "Untitled"}</bdi>
+            </span>
+            <span class="match">{match.parts.map((part, index) => (part.hit ? <mark key={index}>{part.text}</mark> : part.text))}</span>
+            <span class="row-facts">
+              <bdi class="cut">{lastPart(match.cwd)}</bdi>
+              <span>{ago(match.updatedAt)}</span>
+            </span>
+          </button>
+        </li>
+      ))}
+    </>
+  );
+}
+
+/** What is found in the titles that are known here, until Crow has looked into the texts. */
+function inTitles(text: string): Match[] {
+  const wanted = text.toLowerCase();
+  return rows.value
+    .filter((row) => `${row.title} ${row.cwd}`.toLowerCase().includes(wanted))
+    .map((row) => ({ ...row, where: "title" as const, parts: [] }));
+}
+
+function useSearch(text: string): void {
+  useEffect(() => {
+    matches.value = null;
+    if (!text.trim()) return;
+    const timer = setTimeout(async () => {
+      try {
+        const answer = await crow.call("_crow/search", { query: text });
+        if (query.value === text) matches.value = answer.matches;
+      } catch (error) {
+        if (error instanceof RpcError && error.code !== UNKNOWN_METHOD && crow.isUsable) problem.value = error.message;
+      }
+    }, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+}

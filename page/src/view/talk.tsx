@@ -1,0 +1,106 @@
+// One session: its head, the talk, what is asked, and the composer.
+
+import type { JSX } from "preact";
+import { questions, questionsOf } from "../model/questions";
+import type { Session } from "../model/session";
+import { asksInAll, currentId } from "../model/sessions";
+import { hasChanges, openSession, tab } from "../route";
+import { ChangesPanel } from "../widgets";
+import { comment } from "../model/composing";
+import { Composer } from "./composer";
+import { lastPart } from "./content";
+import { Icon } from "./icons";
+import { Plan } from "./plan";
+import { QuestionCard } from "./question";
+import { Setup } from "./setup";
+import { TranscriptView } from "./transcript";
+import { TurnLine } from "./turn_line";
+
+export function Talk({ session }: { session: Session }): JSX.Element {
+  const asked = questionsOf(session.id);
+  return (
+    <div class={hasChanges.value ? "session with-changes" : "session"} data-tab={tab.value}>
+      <main class="talk" aria-label={session.title.value || "Session"}>
+        <Head session={session} />
+        <TranscriptView key={session.id} session={session} />
+        <div class="dock">
+          {session.problem.value && !session.needsSetup.value && (
+            <p class="problem" role="alert">
+              {session.problem.value}
+            </p>
+          )}
+          {session.needsSetup.value && <Setup onDone={() => void session.load()} />}
+          {asked[0] && <QuestionCard key={asked[0].key} question={asked[0]} />}
+          {asked.length > 1 && <p class="quiet">{asked.length - 1} more to answer after this.</p>}
+          <Plan session={session} />
+          <TurnLine session={session} />
+          <Composer key={session.id} session={session} />
+        </div>
+      </main>
+      {(hasChanges.value || tab.value === "changes") && (
+        <aside class="side-panel" aria-label="Changed files">
+          <ChangesPanel
+            sessionId={session.id}
+            revision={session.transcript.revision.value}
+            onComment={(path, line, text) => comment(session, path, line, text)}
+          />
+        </aside>
+      )}
+      {tab.value === "questions" && <AllQuestions />}
+    </div>
+  );
+}
+
+function Head({ session }: { session: Session }): JSX.Element {
+  const elsewhere = Math.max(
+    questions.value.filter((one) => one.sessionId !== session.id).length,
+    asksInAll.value - (questionsOf(session.id).length ? 1 : 0),
+  );
+  return (
+    <header class="talk-head">
+      <button class="bare to-list" aria-label="All sessions" onClick={() => openSession(null)}>
+        <Icon name="back" />
+      </button>
+      <div class="talk-title">
+        <h2 class="cut">
+          <bdi>{session.title.value || "New session"}</bdi>
+        </h2>
+        <bdi class="quiet cut" title={session.cwd}>
+          {lastPart(session.cwd)}
+        </bdi>
+        {session.loading.value === "again" && <span class="quiet" role="status">catching up…</span>}
+      </div>
+      {elsewhere > 0 && (
+        <button class="asks" onClick={() => nextElsewhere(session)}>
+          {elsewhere} {elsewhere === 1 ? "question" : "questions"} elsewhere <kbd>q</kbd>
+        </button>
+      )}
+      <button
+        class="bare toggle-changes"
+        aria-pressed={hasChanges.value}
+        aria-label="Changed files"
+        title="Changed files (d)"
+        onClick={() => (hasChanges.value = !hasChanges.value)}
+      >
+        <Icon name="changes" />
+      </button>
+    </header>
+  );
+}
+
+function nextElsewhere(session: Session): void {
+  const next = questions.value.find((one) => one.sessionId !== session.id);
+  if (next) openSession(next.sessionId);
+}
+
+/** Every open question, of all sessions. */
+export function AllQuestions(): JSX.Element {
+  return (
+    <section class="all-questions" aria-label="Questions">
+      {questions.value.length === 0 && <p class="quiet empty">Nothing is asked.</p>}
+      {questions.value.map((question) => (
+        <QuestionCard key={question.key} question={question} isElsewhere={question.sessionId !== currentId.value || tab.value === "questions"} />
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,129 @@
+"""The page of a real `crow web`, opened by its link in Chromium; whatever it does that it must not fails the test."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, expect
+
+from tests.browser.chromium import chromium, needed
+from tests.support.patience import DEADLINE
+from tests.support.warm import CROW, warm
+from tests.support.web import Web
+
+WIDE = {"width": 1280, "height": 860}
+PHONE = {"width": 390, "height": 800}
+
+PATIENCE = float(os.environ.get("CROW_BROWSER_PATIENCE", DEADLINE)) * 1000
+"""Milliseconds that only a hang lasts; whoever writes a test sets less, to see sooner what is wrong."""
+expect.set_options(timeout=PATIENCE)
+
+
+@contextmanager
+def crow_web(folder: Path, *arguments: str, **more: Any) -> Generator[Web]:
+    """A `crow web` with the page as it is built."""
+    needed()
+    web = Web(folder, *arguments, program=warm(CROW), **more)
+    try:
+        yield web
+    finally:
+        web.close()
+
+
+class Visit:
+    """One page in a browser, and all that went wrong in it."""
+
+    def __init__(self, page: Page, web: Web) -> None:
+        self.page = page
+        self.web = web
+        self.faults: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("console", self._said)
+        page.on("dialog", self._asked)
+        page.on("request", self._requested)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        """A socket that cannot be connected is what some tests are about. All else that is an error is one."""
+        expected = ("WebSocket connection to", "net::ERR_")
+        if message.type == "error" and not any(words in message.text for words in expected):
+            self.faults.append(f"console: {message.text}")
+
+    async def _asked(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        await dialog.dismiss()
+
+    def _requested(self, request: Request) -> None:
+        if not request.url.startswith((self.web.origin, "data:", "blob:")):
+            self.faults.append(f"request: {request.url}")
+
+    # --- what is on the page
+
+    @property
+    def composer(self) -> Locator:
+        return self.page.get_by_label("Message", exact=True)
+
+    @property
+    def transcript(self) -> Locator:
+        return self.page.get_by_role("log")
+
+    @property
+    def question(self) -> Locator:
+        return self.page.get_by_label("Question", exact=True)
+
+    @property
+    def messages(self) -> Locator:
+        """What the person has said."""
+        return self.transcript.locator(".said")
+
+    async def open(self) -> None:
+        """By the link that was printed; nothing of it stays in the address."""
+        await self.page.goto(f"{self.web.origin}/#link={self.web.link}")
+        await self.connected()
+        assert "link" not in self.page.url
+
+    async def connected(self, state: str = "open") -> None:
+        await expect(self.page.locator(f'.app[data-connection="{state}"]')).to_be_attached()
+
+    async def begin(self) -> None:
+        """A session in the folder of the test."""
+        await self.page.get_by_role("button", name="New session").first.click()
+        await self.page.get_by_label("Folder").fill(str(self.web.workspace))
+        await self.page.keyboard.press("Enter")
+        await expect(self.composer).to_be_focused()
+
+    async def say(self, text: str) -> None:
+        await self.composer.fill(text)
+        await self.composer.press("Enter")
+
+    async def idle(self) -> None:
+        """The turn has ended."""
+        await expect(self.page.get_by_role("button", name="Undo turn")).to_be_visible()
+
+
+@asynccontextmanager
+async def visiting(web: Web, browser: Browser, **options: Any) -> AsyncIterator[Visit]:
+    context = await browser.new_context(**{"viewport": WIDE, **options})
+    try:
+        visit = Visit(await context.new_page(), web)
+        await visit.open()
+        yield visit
+        assert visit.faults == []
+    finally:
+        await context.close()
+
+
+def in_browser(web: Web, story: Callable[[Visit], Coroutine[Any, Any, None]], **options: Any) -> None:
+    """Plays a story on a page of its own."""
+
+    async def play() -> None:
+        async with chromium() as browser, visiting(web, browser, **options) as visit:
+            await story(visit)
+
+    asyncio.run(play())
+
+
+__all__ = ["PHONE", "WIDE", "BrowserContext", "Visit", "crow_web", "expect", "in_browser", "visiting"]
