@@ -13,11 +13,11 @@ import pytest
 
 from crow.errors import WorkspaceError
 from crow.workspace.base import TerminalExit
+from crow.workspace.output_folder import OutputFolder
 from crow.workspace.processes import ForkServer, marked
 from crow.workspace.pty import open_channel
 from crow.workspace.terminal import LocalCommands, LocalTerminal
 from crow.workspace.terminal_buffer import BEGINNING, END, MOST_SHOWN, PIECE, OutputBuffer, OutputFile, RawOutput
-from crow.workspace.terminals import OutputFolder
 from tests.support.patience import DEADLINE, eventually
 
 

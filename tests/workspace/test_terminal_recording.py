@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from crow.workspace.output_folder import OutputFolder
 from crow.workspace.pty import Channel, open_channel
 from crow.workspace.terminal_recording import Recording
-from crow.workspace.terminals import OutputFolder
 from tests.support.patience import DEADLINE
 
 

@@ -20,9 +20,9 @@ from crow.session.models import SessionSetup
 from crow.visible import one_line
 from crow.workspace.base import Commands, Workspace
 from crow.workspace.local import LocalWorkspace
+from crow.workspace.output_folder import outputs_folder
 from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands, given_to_terminals, seen_by_commands
-from crow.workspace.terminals import outputs_folder
 
 LONGEST_NAME = 200
 NAMELESS = "another client"

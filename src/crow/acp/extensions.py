@@ -13,8 +13,17 @@ import msgspec
 from crow.acp.connection import Connection
 from crow.acp.host import Host, Seat
 from crow.acp.inbox import Inbox
-from crow.acp.jsonrpc import errors_as_answers
-from crow.acp.wire_extensions import FilesRequest, FilesResponse, FoundFile, InboxRequest, InboxRow, InboxRows
+from crow.acp.jsonrpc import RpcError, errors_as_answers, invalid_params
+from crow.acp.wire_extensions import (
+    FilesRequest,
+    FilesResponse,
+    FoundFile,
+    InboxRequest,
+    InboxRow,
+    InboxRows,
+    OutputRequest,
+    OutputResponse,
+)
 from crow.paths import shown
 from crow.session.session import Session
 from crow.workspace.project_files import ProjectFiles
@@ -34,6 +43,7 @@ class Extensions:
         self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
             "_crow/inbox": (InboxRequest, self._inbox),
             "_crow/files": (FilesRequest, self._files),
+            "_crow/output": (OutputRequest, self._output),
         }
 
     def answer(self, method: str, params: msgspec.Raw) -> object:
@@ -82,6 +92,22 @@ class Extensions:
         with errors_as_answers():
             found = await project.matching(request.query, request.limit)
         return FilesResponse(files=[_found_file(root, path) for path in found])
+
+    # --- commands
+
+    async def _output(self, request: OutputRequest) -> OutputResponse:
+        kept = self._find(request.session_id).session.terminals.kept_output(request.tool_call_id)
+        if kept is None:
+            raise no_command(request.tool_call_id)
+        part = await asyncio.to_thread(kept.read, request.offset, request.limit)
+        return OutputResponse(
+            data=part.text, offset=part.offset, next=part.next, total=part.total, running=kept.is_running
+        )
+
+
+def no_command(call_id: str) -> RpcError:
+    what = "has run no command of Crow's own since the session was opened"
+    return invalid_params(f"`toolCallId`: the call {call_id[:100]!r} {what}")
 
 
 def _found_file(root: str, path: str) -> FoundFile:

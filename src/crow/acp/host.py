@@ -42,8 +42,8 @@ from crow.session.session import Session
 from crow.store.base import EventLog, SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
+from crow.workspace.output_folder import remove_left_behind
 from crow.workspace.processes import ForkServer
-from crow.workspace.terminals import remove_left_behind
 
 if TYPE_CHECKING:
     from crow.acp.inbox import Inbox

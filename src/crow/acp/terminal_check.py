@@ -21,9 +21,9 @@ from crow.disk import Disk
 from crow.errors import ConfigError
 from crow.timeouts import timeout
 from crow.workspace.base import Terminal, TerminalExit
+from crow.workspace.output_folder import temporary_folder
 from crow.workspace.resolved_path import refuse_link
 from crow.workspace.terminal import LocalCommands
-from crow.workspace.terminals import temporary_folder
 
 logger = logging.getLogger(__name__)
 

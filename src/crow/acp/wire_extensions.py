@@ -58,3 +58,25 @@ class FoundFile(Wire, frozen=True, omit_defaults=False):
 class FilesResponse(Wire, frozen=True):
     files: list[FoundFile]
     """The best matches first."""
+
+
+# --- the output of a command
+
+
+class OutputRequest(Wire, frozen=True):
+    session_id: str
+    tool_call_id: str
+    offset: Annotated[int, Meta(ge=0, lt=1 << 53)] = 0
+    """In bytes."""
+    limit: Annotated[int, Meta(ge=1, le=4 * 1024 * 1024)] = 256 * 1024
+
+
+class OutputResponse(Wire, frozen=True, omit_defaults=False):
+    data: str
+    offset: int
+    """Where the data begins: further on than was asked for, if that is not kept."""
+    next: int
+    """Where to go on."""
+    total: int
+    """Bytes that were written so far."""
+    running: bool

@@ -23,9 +23,9 @@ from crow.mcp.serving.server import CrowServer
 from crow.policy.rule_policy import judge_in
 from crow.results import ToolKind
 from crow.tools.web import HostVerdict, JudgeHost, WebFetch, WebSearch
+from crow.workspace.output_folder import outputs_folder
 from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import LocalCommands, seen_by_commands
-from crow.workspace.terminals import outputs_folder
 
 
 def run(arguments: argparse.Namespace, serve: Callable[[CrowServer], Coroutine[Any, Any, None]]) -> int:

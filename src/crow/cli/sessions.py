@@ -24,7 +24,7 @@ from crow.session.export import as_json, markdown, moment
 from crow.store.base import FILE_NAME, SessionEntry, SessionStore
 from crow.store.store import open_store
 from crow.visible import one_line
-from crow.workspace.terminals import remove_outputs
+from crow.workspace.output_folder import remove_outputs
 
 if TYPE_CHECKING:
     from crow.acp.wire import StatusFacts

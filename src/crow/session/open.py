@@ -41,9 +41,10 @@ from crow.turn.requests import ContextWindow, LiveSettings, Requests, has_small_
 from crow.turn.spending import Purse
 from crow.turn.subagent.subagents import Subagents
 from crow.turn.waits import PATIENCE, Wait
+from crow.workspace.output_folder import outputs_folder
 from crow.workspace.processes import ForkServer
 from crow.workspace.terminal import seen_by_commands
-from crow.workspace.terminals import Terminals, outputs_folder
+from crow.workspace.terminals import Terminals
 
 if TYPE_CHECKING:
     from crow.mcp.using.hub import Hub

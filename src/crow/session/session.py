@@ -67,9 +67,9 @@ class Session:
         self.id = id
         self.options = parts.options
         self.faces = parts.faces
-        self._terminals = parts.terminals
-        self._terminals.on_growth = self._background_grew
-        self._terminals.on_end = self._background_ended
+        self.terminals = parts.terminals
+        self.terminals.on_growth = self._background_grew
+        self.terminals.on_end = self._background_ended
         self._ended: list[BackgroundCommand] = []
         """Commands in the background that ended during a turn: the person is told at its end."""
         self._journal = parts.journal
@@ -190,7 +190,7 @@ class Session:
         self._commands.close()
         *_, stored = await asyncio.gather(
             self._servers.close(),
-            self._terminals.close(),
+            self.terminals.close(),
             self.options.close(),
             self._journal.release(),
             return_exceptions=True,

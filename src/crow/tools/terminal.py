@@ -173,7 +173,11 @@ class CommandAction(Action):
         begun = time.monotonic()
         await self._check_folder()
         terminal = await self._terminals.open(
-            self._command, cwd=self._folder.real, environ=NO_QUESTIONS, output_limit=OUTPUT_LIMIT
+            self._command,
+            cwd=self._folder.real,
+            environ=NO_QUESTIONS,
+            output_limit=OUTPUT_LIMIT,
+            call_id=self._call_id,
         )
         if terminal.remark:
             journal.append(Remark("warning", terminal.remark))

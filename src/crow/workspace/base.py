@@ -3,12 +3,15 @@ without.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.text import Excerpt, LineRange
+
+if TYPE_CHECKING:
+    from crow.workspace.kept_output import KeptOutput
 
 
 class FileInfo(msgspec.Struct, frozen=True):
@@ -104,6 +107,16 @@ class Terminal(Protocol):
 
     async def release(self) -> None:
         """Ends what still runs and forgets the terminal. Twice is as good as once."""
+        ...
+
+
+@runtime_checkable
+class OwnTerminal(Protocol):
+    """A terminal in which Crow runs the command itself."""
+
+    @property
+    def kept(self) -> "KeptOutput":
+        """All that the command has written, as it wrote it."""
         ...
 
 

@@ -18,8 +18,8 @@ from crow.paths import LONGEST, is_inside, shown
 from crow.workspace.atomic import obstacle_to_writing, remove_file, replace_file
 from crow.workspace.base import Document, FileInfo
 from crow.workspace.failures import kind, reason
+from crow.workspace.output_folder import was_output
 from crow.workspace.resolved_path import ResolvedPath, open_resolved, pinned, resolve_path, status_of
-from crow.workspace.terminals import was_output
 from crow.workspace.text import Excerpt, LineRange, decode, decode_text, encode, excerpt_of, excerpt_of_file
 
 LARGEST_TEXT = 64 * 1024 * 1024

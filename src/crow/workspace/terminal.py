@@ -16,11 +16,12 @@ from crow.paths import shown
 from crow.timeouts import timeout
 from crow.workspace.base import COLUMNS, TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
+from crow.workspace.kept_output import KeptOutput
+from crow.workspace.output_folder import OutputFolder, remove_left_behind
 from crow.workspace.processes import MARK, ForkServer, Supervised, SupervisorKilled, kill_marked
 from crow.workspace.pty import DEFAULT_COLUMNS, Channel, open_channel
 from crow.workspace.supervisor import Request
 from crow.workspace.terminal_recording import Recording
-from crow.workspace.terminals import OutputFolder, remove_left_behind
 
 END_TIMEOUT = 0.9
 """Seconds that ending is waited for: a little more than the grace. It goes on by itself if that was not enough."""
@@ -111,6 +112,10 @@ class LocalTerminal:
         self._recording.start()
         self._ended = asyncio.get_running_loop().create_task(self._follow(self._process))
 
+    @property
+    def kept(self) -> KeptOutput:
+        return self._recording.kept
+
     async def write_input(self, data: bytes) -> None:
         """Types into the command, as far as it reads. Raises WorkspaceError if it was started without an input."""
         try:
@@ -125,6 +130,7 @@ class LocalTerminal:
     async def _follow(self, process: Supervised) -> TerminalExit:
         ending = await process.exited
         await self._recording.drain()
+        self.kept.is_running = False
         self._news.set()
         return ending
 

@@ -2,7 +2,8 @@
 that show them.
 
 In memory the beginning and the end, as bytes; on disk, once there is more than the model gets to see, the whole of
-it up to a bound, without its escape sequences. Otherwise bytes are only looked at when somebody wants to read them.
+it up to a bound, without its escape sequences; as it was written, for whoever wants to see all of it, in
+`kept_output.py`. Otherwise bytes are only looked at when somebody wants to read them.
 """
 
 import codecs
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
 from crow.workspace.failures import reason
-from crow.workspace.terminals import OutputFolder
+from crow.workspace.output_folder import OutputFolder
 
 BEGINNING = 64 * 1024
 END = 256 * 1024

@@ -14,9 +14,10 @@ from functools import partial
 from typing import NamedTuple
 
 from crow.workspace import terminal_text as texts
+from crow.workspace.kept_output import KeptOutput
+from crow.workspace.output_folder import OutputFolder
 from crow.workspace.pty import Channel, read_some
 from crow.workspace.terminal_buffer import OutputBuffer, OutputFile, RawOutput, View
-from crow.workspace.terminals import OutputFolder
 
 CHUNK = 64 * 1024
 """What a pipe holds; a terminal holds less."""
@@ -42,6 +43,7 @@ class Recording:
         self._limit = limit
         self._on_growth = on_growth
         self._growth_is_told = False
+        self.kept = KeptOutput(folder, f"{name.removesuffix('.txt')}.raw")
         self._buffer = OutputBuffer(OutputFile(folder, name, limit))
         self.raw = RawOutput(self._buffer)
         self._output = channel.reader
@@ -67,6 +69,7 @@ class Recording:
         if self._thread.ident is None:
             for descriptor in (self._output, self._orders):
                 os.close(descriptor)
+            self.kept.close()
         os.close(self._orderer)
 
     def expect_growth(self) -> None:
@@ -100,6 +103,7 @@ class Recording:
             self._pump()
         finally:
             self._buffer.file.close()
+            self.kept.close()
             os.close(self._output)
             os.close(self._orders)
             self._tell(self._drained.set)
@@ -130,6 +134,7 @@ class Recording:
 
     def _take(self, data: bytes) -> None:
         self._buffer.add(data)
+        self.kept.add(data)
         if not self._growth_is_told:
             self._growth_is_told = True
             self._tell(self._on_growth)

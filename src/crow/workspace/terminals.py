@@ -1,19 +1,12 @@
-"""The terminals of a session: how many commands may run in the background, releasing each terminal once, and the folder
-for their output.
-"""
+"""The terminals of a session: how many commands may run in the background, and releasing each terminal once."""
 
 import asyncio
-import contextlib
-import errno
-import fcntl
-import os
-import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 
 from crow.errors import WorkspaceError
-from crow.workspace.base import Commands, Terminal, TerminalExit, TerminalOutput
+from crow.workspace.base import Commands, OwnTerminal, Terminal, TerminalExit, TerminalOutput
+from crow.workspace.kept_output import KeptOutput
 
 MOST_IN_BACKGROUND = 16
 FRAME = 0.25
@@ -81,16 +74,27 @@ class Terminals:
         self._open: set[Terminal] = set()
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
+        self._kept: dict[str, KeptOutput] = {}
+        """All that was written by the commands that Crow runs itself, by the call that started each."""
         self._last_id = 0
         self.on_growth: Callable[[BackgroundCommand], None] | None = None
         """Told of each command in the background that has printed something, a few times a second at most."""
         self.on_end: Callable[[BackgroundCommand], None] | None = None
         """Told of each command in the background that ends by itself."""
 
-    async def open(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
+    async def open(
+        self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int, call_id: str = ""
+    ) -> Terminal:
+        """`call_id` is that of the call for which it is opened."""
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         self._open.add(terminal)
+        if call_id and isinstance(terminal, OwnTerminal):
+            self._kept[call_id] = terminal.kept
         return terminal
+
+    def kept_output(self, call_id: str) -> KeptOutput | None:
+        """All that the command of a call has written, as long as the session is open; None if that is not known."""
+        return self._kept.get(call_id)
 
     def release_soon(self, terminal: Terminal) -> None:
         """Begins when the caller has returned to the event loop.
@@ -171,98 +175,3 @@ class Terminals:
             return await command.terminal.output()
         finally:
             self.release_soon(command.terminal)
-
-
-# --- the folder for what a session's commands print beyond what is shown of it
-#
-# A folder is locked as long as its session lives; the lock goes with the agent, however that ends. So whoever finds
-# one without a lock, which an agent that was killed has left, may take it away.
-
-FRESH = 60
-"""Seconds for which a folder is left alone: it may have been made a moment ago, and not be locked yet."""
-
-_NAME = re.compile(r"crow-[0-9a-f]{12}-[0-9a-f]{16}")
-_FILE = re.compile(r"[0-9a-f]{16}\.txt")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def outputs_folder(session_id: str) -> str:
-    """Where what a session's commands print is kept for as long as it is open: nobody else's to read."""
-    return os.path.join(temporary_folder(), f"crow-{session_id}")
-
-
-def was_output(path: str) -> bool:
-    """Whether the path is that of a command's output, which may be gone by now."""
-    folder, name = os.path.split(path)
-    return bool(_NAME.fullmatch(os.path.basename(folder)) and _FILE.fullmatch(name))
-
-
-class OutputFolder:
-    """Made when there is something to put into it; `make_for` is called on the threads that read the output."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._descriptor = -1
-        self._names: list[str] = []
-        self._is_over = False
-
-    def make_for(self, name: str) -> str:
-        """The path for a file of that name. Raises OSError."""
-        with self._lock:
-            if self._is_over:
-                raise OSError(errno.ESHUTDOWN, "the session has ended")
-            if self._descriptor < 0:
-                os.makedirs(self.path, 0o700, exist_ok=True)
-                self._descriptor = os.open(self.path, _FOLDER)
-                with contextlib.suppress(OSError):  # a file system without locks; or somebody just looks at it
-                    fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-            self._names.append(name)
-        return os.path.join(self.path, name)
-
-    def remove(self) -> None:
-        """Removes the folder with our files, and only those: the session may be open a second time."""
-        with self._lock:
-            self._is_over = True
-            if self._descriptor >= 0:
-                for name in self._names:
-                    with contextlib.suppress(OSError):
-                        os.unlink(name, dir_fd=self._descriptor)
-                os.close(self._descriptor)
-                self._descriptor = -1
-                with contextlib.suppress(OSError):
-                    os.rmdir(self.path)
-
-
-def remove_left_behind(folder: str = "") -> None:
-    """Takes away what agents that were killed have left in a folder for temporary files. Never fails."""
-    folder = folder or temporary_folder()
-    with contextlib.suppress(OSError):
-        for name in filter(_NAME.fullmatch, os.listdir(folder)):
-            with contextlib.suppress(OSError):
-                _remove_if_left_behind(os.path.join(folder, name), FRESH)
-
-
-def remove_outputs(session_id: str) -> None:
-    """Takes away what is left of a session that nobody has open, however fresh it is. Never fails."""
-    if _NAME.fullmatch(f"crow-{session_id}"):
-        with contextlib.suppress(OSError):
-            _remove_if_left_behind(outputs_folder(session_id), 0)
-
-
-def temporary_folder() -> str:
-    return os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 -- `tempfile` would cost a tenth of our start-up to import
-
-
-def _remove_if_left_behind(path: str, age: float) -> None:
-    descriptor = os.open(path, _FOLDER)
-    try:
-        status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < age:
-            return
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: its session lives, or nobody can tell
-        for name in filter(_FILE.fullmatch, os.listdir(descriptor)):
-            os.unlink(name, dir_fd=descriptor)
-        os.rmdir(path)  # should anything lie in it that is not ours, it stays
-    finally:
-        os.close(descriptor)
