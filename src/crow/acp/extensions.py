@@ -10,11 +10,17 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from crow.acp import translate
 from crow.acp.connection import Connection
 from crow.acp.host import Host, Seat
 from crow.acp.inbox import Inbox
 from crow.acp.jsonrpc import RpcError, errors_as_answers, invalid_params
 from crow.acp.wire_extensions import (
+    ChangedFiles,
+    ChangedItems,
+    ChangesRequest,
+    DiffItem,
+    FileChange,
     FilesRequest,
     FilesResponse,
     FoundFile,
@@ -23,9 +29,15 @@ from crow.acp.wire_extensions import (
     InboxRows,
     OutputRequest,
     OutputResponse,
+    UndoFile,
+    UndoRequest,
+    UndoResponse,
 )
 from crow.paths import shown
+from crow.results import DiffBlock, DisplayBlock
+from crow.session.changes import changed_files, changes_of
 from crow.session.session import Session
+from crow.session.undo import preview_undo
 from crow.workspace.project_files import ProjectFiles
 
 
@@ -44,6 +56,8 @@ class Extensions:
             "_crow/inbox": (InboxRequest, self._inbox),
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
+            "_crow/changes": (ChangesRequest, self._changes),
+            "_crow/undo": (UndoRequest, self._undo),
         }
 
     def answer(self, method: str, params: msgspec.Raw) -> object:
@@ -93,6 +107,44 @@ class Extensions:
             found = await project.matching(request.query, request.limit)
         return FilesResponse(files=[_found_file(root, path) for path in found])
 
+    # --- what was changed
+
+    async def _changes(self, request: ChangesRequest) -> ChangedFiles | ChangedItems:
+        session = self._find(request.session_id).session
+        workspace = session.faces.workspace
+        with errors_as_answers(session.id):
+            if request.path is not None:
+                return ChangedItems(items=_diff_items(await changes_of(request.path, session.archive, workspace)))
+            changed = await changed_files(session.archive, workspace)
+        return ChangedFiles(
+            files=[
+                FileChange(
+                    path=file.path,
+                    kind=file.kind,
+                    added=file.added,
+                    removed=file.removed,
+                    turn=file.turn,
+                    problem=file.problem or msgspec.UNSET,
+                )
+                for file in changed
+            ]
+        )
+
+    async def _undo(self, request: UndoRequest) -> UndoResponse:
+        seat = self._find(request.session_id)
+        session = seat.session
+        with errors_as_answers(session.id):
+            session.check_accepts_turn(seat.face)
+            preview = await preview_undo(await session.archive.events(former_texts=True), session.faces.workspace)
+        if preview is None:
+            return UndoResponse(files=[])
+        files = [
+            UndoFile(path=file.path, kind=file.kind, items=_diff_items(file.display), blocked=file.blocked or None)
+            for file in preview.files
+        ]
+        turn, remarks = preview.turn, preview.remarks or None
+        return UndoResponse(turn=turn.id, prompt=turn.name, files=files, remarks=remarks)
+
     # --- commands
 
     async def _output(self, request: OutputRequest) -> OutputResponse:
@@ -103,6 +155,19 @@ class Extensions:
         return OutputResponse(
             data=part.text, offset=part.offset, next=part.next, total=part.total, running=kept.is_running
         )
+
+
+def _diff_items(display: Sequence[DisplayBlock]) -> list[DiffItem]:
+    return [
+        DiffItem(
+            path=block.path,
+            old_text=None if block.operation == "add" else block.old_text,
+            new_text=None if block.operation == "delete" else block.new_text,
+            diff=translate.diff_lines(block),
+        )
+        for block in display
+        if isinstance(block, DiffBlock)
+    ]
 
 
 def no_command(call_id: str) -> RpcError:

@@ -413,7 +413,7 @@ def block_content(block: DisplayBlock, *, with_changes: bool = False) -> wire.To
             return wire.ContentToolContent(content=wire.ImageContent(data=image.data, mime_type=image.mime_type))
         case DiffBlock():
             old_text = None if block.operation == "add" else block.old_text
-            meta = diff_meta(block) if with_changes else None
+            meta = wire.DiffMeta(crow=wire.DiffFacts(diff=diff_lines(block))) if with_changes else None
             return wire.DiffToolContent(path=block.path, old_text=old_text, new_text=block.new_text, meta=meta)
         case TerminalBlock():
             return wire.TerminalToolContent(terminal_id=block.terminal_id)
@@ -423,15 +423,14 @@ def block_content(block: DisplayBlock, *, with_changes: bool = False) -> wire.To
             assert_never(block)
 
 
-def diff_meta(block: DiffBlock) -> wire.DiffMeta:
+def diff_lines(block: DiffBlock) -> wire.DiffLines:
     from crow.diff import changes_in  # for the first client that asks
 
     changes = [
         (change.old_start, change.old_end - change.old_start, change.new_start, change.new_end - change.new_start)
         for change in changes_in(block)
     ]
-    lines = wire.DiffLines(old_line=block.old_line, new_line=block.new_line, changes=changes)
-    return wire.DiffMeta(crow=wire.DiffFacts(diff=lines))
+    return wire.DiffLines(old_line=block.old_line, new_line=block.new_line, changes=changes)
 
 
 def result_content(

@@ -5,9 +5,9 @@ What they are for is told in docs/extensions.md.
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from crow.acp.wire import Wire
+from crow.acp.wire import DiffLines, Wire
 
 # --- the inbox
 
@@ -80,3 +80,63 @@ class OutputResponse(Wire, frozen=True, omit_defaults=False):
     total: int
     """Bytes that were written so far."""
     running: bool
+
+
+# --- what a session has changed
+
+
+class ChangesRequest(Wire, frozen=True):
+    session_id: str
+    path: str | None = None
+    """One file, of which the changes themselves are wanted."""
+
+
+class FileChange(Wire, frozen=True, omit_defaults=False):
+    path: str
+    kind: Literal["added", "modified", "deleted"]
+    added: int
+    removed: int
+    """Lines."""
+    turn: str
+    """The last turn that changed it."""
+    problem: str | UnsetType = UNSET
+    """Why it cannot be compared now."""
+
+
+class ChangedFiles(Wire, frozen=True):
+    files: list[FileChange]
+
+
+class DiffItem(Wire, frozen=True, omit_defaults=False):
+    """Like a content item of the type `diff`; a text is null where there is no file."""
+
+    path: str
+    old_text: str | None
+    new_text: str | None
+    diff: DiffLines
+
+
+class ChangedItems(Wire, frozen=True):
+    items: list[DiffItem]
+
+
+class UndoRequest(Wire, frozen=True):
+    session_id: str
+
+
+class UndoFile(Wire, frozen=True):
+    path: str
+    kind: Literal["modified", "deleted"]
+    items: list[DiffItem]
+    blocked: str | None = None
+    """Why it would stay as it is."""
+
+
+class UndoResponse(Wire, frozen=True):
+    files: list[UndoFile]
+    turn: str | None = None
+    """The turn that would be taken back; left out if there is none."""
+    prompt: str | None = None
+    """The beginning of what the person said."""
+    remarks: list[str] | None = None
+    """What is not taken back, such as what commands did."""

@@ -165,6 +165,7 @@ class _Assembly:
             servers=self._servers,
             title=self._title,
             faces=self._faces,
+            archive=self._persistence.archive,
             turns=self._turns,
             turn_context=self.turn_context,
         )

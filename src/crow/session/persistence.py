@@ -25,7 +25,7 @@ from crow.events import (
     local_day,
     milliseconds_now,
 )
-from crow.store.base import EventLog, Mark, SessionEntry, SessionStore
+from crow.store.base import EventLog, FormerFile, Mark, SessionEntry, SessionStore
 
 LARGEST_IN_MEMORY = 64 * 1024 * 1024
 """Characters that are kept, most of them files' former texts."""
@@ -38,6 +38,10 @@ NEEDED_FOR_UNDO = (TurnStarted, UserSaid, CommandGiven, CallOpened, CallStarted,
 class Archive(Protocol):
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         """All events until now; with `former_texts`, those of changed files have the text that they replaced."""
+        ...
+
+    async def former_files(self) -> Sequence[FormerFile]:
+        """What the files held that the session has changed, before it first did. StorageFailed."""
         ...
 
     async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
@@ -70,6 +74,10 @@ class StoredArchive:
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         await asyncio.shield(self._log.store_all())
         return await self._store.events(self._session_id, former_texts=former_texts)
+
+    async def former_files(self) -> Sequence[FormerFile]:
+        await asyncio.shield(self._log.store_all())
+        return await self._store.former_files(self._session_id)
 
     async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
         return await self._store.events(self._session_id, since=since, until=until)
@@ -127,6 +135,15 @@ class MemoryArchive:
 
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         return self._recent.past()
+
+    async def former_files(self) -> Sequence[FormerFile]:
+        changed: dict[str, FormerFile] = {}
+        for event in self._recent.past():
+            if isinstance(event, FileBackedUp):
+                known = changed.get(event.path)
+                before = event.before if known is None else known.before
+                changed[event.path] = FormerFile(event.path, before, event.call_id)
+        return list(changed.values())
 
     async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
         raise StorageFailed("This session is not stored, so that what happened in it before cannot be shown.")
@@ -187,6 +204,9 @@ class DeferredArchive:
 
     async def events(self, *, former_texts: bool = False) -> Sequence[Event]:
         return await self._now.events(former_texts=former_texts)
+
+    async def former_files(self) -> Sequence[FormerFile]:
+        return await self._now.former_files()
 
     async def section(self, since: Mark | None, until: Mark) -> Sequence[Event]:
         return await self._now.section(since, until)

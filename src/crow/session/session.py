@@ -32,6 +32,7 @@ from crow.session.faces.face import Face
 from crow.session.faces.faces import Faces
 from crow.session.journal import SessionJournal, Title
 from crow.session.options import Options
+from crow.session.persistence import Archive
 from crow.session.running_turn import RunningTurn, Turns
 from crow.session.servers import Servers
 from crow.tools.background import end_of, shown_at_end
@@ -57,6 +58,7 @@ class SessionParts(msgspec.Struct, frozen=True):
     servers: Servers
     title: Title
     faces: Faces
+    archive: Archive
     turns: Turns
     turn_context: Callable[[], TurnContext]
     """What a turn that begins now may know."""
@@ -67,6 +69,7 @@ class Session:
         self.id = id
         self.options = parts.options
         self.faces = parts.faces
+        self.archive = parts.archive
         self.terminals = parts.terminals
         self.terminals.on_growth = self._background_grew
         self.terminals.on_end = self._background_ended

@@ -7,7 +7,7 @@ is. Every file that is taken back is shown as a call of Crow's own, with its dif
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -31,7 +31,7 @@ from crow.events import (
 )
 from crow.messages import SERVER_TOOL
 from crow.paths import relative_to, shown
-from crow.results import Location, ToolKind, ToolResult
+from crow.results import DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.base import Action
 from crow.tools.file_changes import digest_of, off_loop_if_large, show_change
 from crow.turn.call import Call
@@ -152,8 +152,78 @@ async def undo_last_turn(past: Sequence[Event], journal: Journal, workspace: Wor
     return undo.told()
 
 
+class UndoPreview(NamedTuple):
+    """What an undo of the last turn would do now."""
+
+    turn: PastTurn
+    files: list["UndoneFile"]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What would not be taken back, whatever becomes of the files."""
+        return _stays(self.turn)
+
+
+class UndoneFile(NamedTuple):
+    """`display` is what an undo would change in the file; `blocked` says why it would change nothing."""
+
+    path: str
+    kind: Literal["modified", "deleted"]
+    display: tuple[DisplayBlock, ...] = ()
+    blocked: str = ""
+
+
+async def preview_undo(past: Sequence[Event], workspace: Workspace) -> UndoPreview | None:
+    """What `undo_last_turn` would do now; None if there is no turn to take back. Changes nothing."""
+    turn = last_turn(past)
+    if turn is None:
+        return None
+    files = [await _previewed(change, workspace) for change in await asyncio.to_thread(turn.changes)]
+    return UndoPreview(turn, [file for file in files if file is not None])
+
+
+async def _previewed(change: UndoableChange, workspace: Workspace) -> UndoneFile | None:
+    """None if the file is as before already."""
+    path, kind = shown(change.path), "deleted" if change.before is None else "modified"
+    try:
+        found = await _find(change, workspace)
+    except _Refused as refused:
+        return UndoneFile(path, kind, blocked=f"{relative_to(path, workspace.roots[0])} {refused}")
+    except WorkspaceError as error:
+        return UndoneFile(path, kind, blocked=error.message)
+    if found is None:
+        return None
+    if change.before is None:
+        return UndoneFile(path, kind, diff.display(path, found.now.text, None))
+    return UndoneFile(path, kind, (await show_change(path, found.now.text, change.before.text)).display)
+
+
 class _Refused(Exception):
     """Why a file stays as it is, as the rest of a sentence that begins with its name."""
+
+
+class _Undoable(NamedTuple):
+    """A file that is as the turn left it, and that an undo may change."""
+
+    target: ResolvedPath
+    now: Document
+
+
+async def _find(change: UndoableChange, workspace: Workspace) -> _Undoable | None:
+    """The file that a change is to be taken back in; None if it is as before already. _Refused if it is not ours to
+    change, WorkspaceError if it cannot be read."""
+    target = await workspace.resolve(change.path)
+    if target.real != change.path:
+        raise _Refused("has a symbolic link on its path now, which leads elsewhere.")
+    now = await workspace.read_document(target)
+    if await off_loop_if_large(_size(now), lambda: _is_as_before(now, change.before)):
+        return None
+    return _Undoable(target, await off_loop_if_large(_size(now), lambda: _check(now, change)))
+
+
+def _stays(turn: PastTurn) -> list[str]:
+    remarks = [COMMANDS_STAY] if turn.ran_commands else []
+    return [*remarks, SERVERS_STAY] if turn.used_servers else remarks
 
 
 class _Undo:
@@ -176,19 +246,14 @@ class _Undo:
     async def take_back(self, change: UndoableChange) -> None:
         name = self._name(change.path)
         try:
-            target = await self._workspace.resolve(change.path)
-            if target.real != change.path:
-                raise _Refused("has a symbolic link on its path now, which leads elsewhere.")
-            now = await self._workspace.read_document(target)
-            if await off_loop_if_large(_size(now), lambda: _is_as_before(now, change.before)):
+            found = await _find(change, self._workspace)
+            if found is None:
                 self._unchanged.append(name)
-                return
-            ours = await off_loop_if_large(_size(now), lambda: _check(now, change))
-            if change.before is None:
-                await self._remove(target, ours)
+            elif change.before is None:
+                await self._remove(found.target, found.now)
                 self._removed.append(name)
             else:
-                self._restored.append(name + await self._restore(target, ours, change.before))
+                self._restored.append(name + await self._restore(found.target, found.now, change.before))
         except _Refused as refused:
             self._refused.append(f"{name} {refused}")
         except WorkspaceError as error:
@@ -211,11 +276,7 @@ class _Undo:
         if not (self._restored or self._removed or self._unchanged):
             others = self._turn.ran_commands or self._turn.used_servers
             lines.append("Crow's own tools had changed no file." if others else "It had changed no file.")
-        if self._turn.ran_commands:
-            lines.append(COMMANDS_STAY)
-        if self._turn.used_servers:
-            lines.append(SERVERS_STAY)
-        return "\n\n".join(lines)
+        return "\n\n".join([*lines, *_stays(self._turn)])
 
     def _told_refused(self) -> list[str]:
         if not self._refused:

@@ -10,6 +10,7 @@ import msgspec
 
 from crow.events import (
     ArgumentsGrew,
+    Before,
     CallProgressed,
     CommandsChanged,
     Event,
@@ -85,6 +86,16 @@ class Living(msgspec.Struct, frozen=True):
     """Milliseconds since 1970; 0 if no turn of the session runs."""
 
 
+class FormerFile(msgspec.Struct, frozen=True):
+    """A file that a session has changed, as it was before the first change."""
+
+    path: str
+    before: Before | None
+    """None: there was no such file."""
+    last_call: str
+    """The id of the last call that changed it, or tried to."""
+
+
 class EventLog(Protocol):
     """Where a journal's events are stored: of a session in the store, owned by this process until another one takes it
     over; or in memory, of a session that no store takes."""
@@ -150,6 +161,11 @@ class SessionStore(Protocol):
         The pieces of a message are joined. The former texts of changed files (`FileBackedUp`) are only there with
         `former_texts`. SessionUnknown; StorageFailed if a record is damaged or a newer version's.
         """
+        ...
+
+    async def former_files(self, session_id: str) -> list[FormerFile]:
+        """What the files held that the session has changed since, in the order in which it first changed them.
+        SessionUnknown; StorageFailed, as above."""
         ...
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from crow.errors import BadCursor, SessionUnknown
-from crow.events import Event
+from crow.events import Event, FileBackedUp
 from crow.results import Location
-from crow.store.base import Mark, Page, SessionEntry
+from crow.store.base import FormerFile, Mark, Page, SessionEntry
 from crow.store.contents import reading_pieces
 from crow.store.records import FORMER_TEXT_TAG, Row, events_of
 
@@ -77,6 +77,27 @@ class Queries:
             events = events_of(rows, session_id, reading_pieces(connection, contents))
         return events if until is None else [*events, *until.previews]
 
+    def former_files(self, session_id: str, waiting: Sequence[Row] = ()) -> list[FormerFile]:
+        """Only the first text of each file is put together: there may be many of a file that is changed often."""
+        with self._reading() as connection:
+            key = key_of(connection, session_id)
+            if key is None:
+                raise unknown(session_id)
+            query = f"SELECT {ROW} FROM former_texts WHERE session = ? ORDER BY seq"
+            first: dict[str, Row] = {}
+            last_calls: dict[str, str] = {}
+            for row in (*(Row(*found) for found in connection.execute(query, (key,))), *waiting):
+                if row.tag == FORMER_TEXT_TAG and (named := _backup_in(row)).path:
+                    first.setdefault(named.path, row)
+                    last_calls[named.path] = named.call_id
+            contents = {digest: piece for row in waiting for digest, piece in row.contents.items()}
+            events = events_of(first.values(), session_id, reading_pieces(connection, contents))
+        return [
+            FormerFile(event.path, event.before, last_calls[event.path])
+            for event in events
+            if isinstance(event, FileBackedUp)
+        ]
+
     def is_running(self, session_id: str) -> bool:
         """Whether a turn of the session runs, or did so when its process was killed."""
         with self._reading() as connection:
@@ -106,6 +127,24 @@ class _Named(msgspec.Struct):
 
 
 _named = msgspec.json.Decoder(_Named)
+
+
+class _Backup(msgspec.Struct):
+    """The part of a former text's record that is never taken out of it."""
+
+    path: str = ""
+    call_id: str = ""
+
+
+_backup = msgspec.json.Decoder(_Backup)
+
+
+def _backup_in(row: Row) -> _Backup:
+    """Empty if it cannot be read without the rest: a path of a file that is no UTF-8."""
+    try:
+        return _backup.decode(row.body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _Backup()
 
 
 def changed_paths(connection: sqlite3.Connection, key: int, since: int) -> Iterator[str]:

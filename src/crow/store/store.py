@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
-from crow.store.base import FILE_NAME, PASSING, EventLog, LayoutOutdated, Living, Mark, Page, SessionEntry, SessionStore
+from crow.store.base import (
+    FILE_NAME,
+    PASSING,
+    EventLog,
+    FormerFile,
+    LayoutOutdated,
+    Living,
+    Mark,
+    Page,
+    SessionEntry,
+    SessionStore,
+)
 from crow.store.owners import OWNERS_NAME, STOP, lives, owners_in, process_of, socket_of
 from crow.store.worker import Worker
 
@@ -173,6 +184,13 @@ class _Store:
             )
 
         return await self._run(read)
+
+    async def former_files(self, session_id: str) -> list[FormerFile]:
+        handle = self._handles.get(session_id)
+        if handle is None:
+            return await self._read(lambda queries: queries.former_files(session_id))
+        self._flush()
+        return await self._run(lambda sessions: sessions.queries.former_files(session_id, handle.pending.rows))
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         return await self._read(lambda queries: queries.page(cwd, cursor, size))
