@@ -1048,6 +1048,10 @@ def test_the_window_is_resized_in_the_middle_of_a_stream(tmp_path: Path) -> None
         prompt = agent.expect("session/prompt")
         agent.say("Before that there were\nsome lines\nand now a line that grows word by word ")
         window.wait_until("word by word")
+        # What is drawn for 80 columns and read after the resize is not to be told from what was there before: all of
+        # it has to be there, the row that comes with the next tick too. From then on only the seconds change.
+        window.wait_until(" writing")
+        window.wait_until(lambda: window.picture[-2:] == [INPUT, "ask · their/model"])
         window.resize(40, 24)
         window.wait_until("▸ / for commands, @ for files, Ctrl-D…\n")
         agent.say("until it is longer than the window is now, which is not much.\n")
