@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crow.cli.chat.keyboard import KEY, known_key
 from crow.cli.chat.messages import clean_lines
 from tests.cli.test_chat import AS_A_SHELL_LEAVES_IT, DONE, INPUT, STATUS, chat, recording, talk_to
 from tests.cli.test_run import HELLO, LOOK_OUTSIDE, play
@@ -121,6 +122,59 @@ def test_bytes_that_are_no_text_do_not_keep_a_prompt_from_being_sent(tmp_path: P
 def test_a_prompt_of_the_command_line_may_hold_any_bytes_and_line_ends(tmp_path: Path) -> None:
     with Puppet(tmp_path) as agent, Window(tmp_path, "chat", os.fsdecode(b"a \xff\r\nb"), program=agent.program):
         assert prompt_in(agent) == "a \ufffd\nb"
+
+
+# --- keys
+
+
+@pytest.mark.parametrize("key", ["\x1b[1;17A", "\x1b\x1b[1;17A", "\x1b[I", "\x1b[57441u", "\x1b[?1;2c"])
+def test_a_key_that_is_not_known_does_nothing(tmp_path: Path, key: str) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type("go\r")
+        prompt = agent.expect("session/prompt")
+        window.type(f"a{key}b")
+        window.wait_until("▸ ab\n")
+        agent.answer(prompt, {"stopReason": "end_turn"})
+        window.wait_until("✓ done")
+        send(window)
+        assert agent.next()["method"] == "session/prompt"  # and the turn was not cancelled
+
+
+@pytest.mark.parametrize("key", ["\x1b[13;2u", "\x1b[13;5u", "\x1b[27;2;13~", "\x1b[27;5;13~", "\x1b\r"])
+def test_enter_with_another_key_begins_a_new_line(tmp_path: Path, key: str) -> None:
+    with Puppet(tmp_path) as agent, talk_to(agent, tmp_path) as window:
+        window.type(f"one{key}two")
+        window.wait_for_rows("▸ one", "  two", "ask · their/model")
+
+
+@pytest.mark.parametrize(
+    ("key", "usual"),
+    [
+        ("\x1b[99;5u", "\x03"),
+        ("\x1b[27u", "\x1b"),
+        ("\x1b[9;2u", "\x1b[Z"),
+        ("\x1b[98;3u", "\x1bb"),
+        ("\x1b[97;1u", "a"),
+        ("\x1b[13u", "\r"),
+        ("\x1b[A", "\x1b[A"),
+        ("\x1b\x1b[A", "\x1b\x1b[A"),
+        ("\x1b[[A", "\x1b[[A"),
+        ("\x1b[99999999u", ""),
+        ("\x1b[1114112u", ""),
+    ],
+)
+def test_keys_that_are_told_by_their_code_are_the_usual_ones(key: str, usual: str) -> None:
+    assert KEY.sub(known_key, key) == usual
+
+
+@pytest.mark.parametrize("term", ["linux", "dumb"])
+@pytest.mark.parametrize("word", ["/exit", "/quit"])
+def test_a_word_leaves_that_leaves_elsewhere(tmp_path: Path, term: str, word: str) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, TERM=term) as window:
+        agent.expect("session/new")
+        window.wait_until("their/model" if term == "linux" else ">")
+        window.type(f"{word}\r")
+        assert window.ended() == 0
 
 
 # --- what was typed ahead

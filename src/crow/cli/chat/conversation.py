@@ -18,7 +18,7 @@ from crow.acp.wire import (
     TurnEnd,
     Update,
 )
-from crow.cli.chat.messages import Message, Outbox, Waiting
+from crow.cli.chat.messages import LEAVING, Message, Outbox, Waiting
 from crow.cli.chat.replay import Replay
 from crow.cli.chat.status_line import MODE, Status
 from crow.cli.interactive_client import AGENT, Answerer, Choice, RenderingClient
@@ -160,6 +160,10 @@ class Conversation(RenderingClient):
     def _is_command(self, text: str) -> bool:
         name = text.split(maxsplit=1)[0].removeprefix("/") if text.startswith("/") else ""
         return any(command.name == name for command in self.commands)
+
+    def leaves(self, text: str) -> bool:
+        """Whether the person wants to leave, and says it as in other programs."""
+        return text.strip() in LEAVING and not self._is_command(text.strip())
 
     def submit(self, message: Message) -> None:
         """Sends a message now: as a prompt, or into the turn that runs; where neither can be, it is queued."""

@@ -5,8 +5,10 @@ ahead.
 import os
 import re
 import select
+import sys
 from typing import TextIO
 
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
@@ -18,9 +20,14 @@ LARGEST_READ = 64 * 1024
 LONGEST_TYPED = 64
 """Characters that come at once and are still taken for keys, one by one."""
 CTRL_C = "\x03"
-END_OF_PASTE = "\x1b[201~"
+START_OF_PASTE, END_OF_PASTE = "\x1b[200~", "\x1b[201~"
+TAB, ENTER, ESCAPE, BACKSPACE = 9, 13, 27, 127
+MODIFIED_ENTER = ("\x1b[27;2;13~", "\x1b[27;5;13~", "\x1b[27;6;13~")
+"""Enter with Shift or Ctrl, as xterm tells it: like Alt-Enter it begins a new line."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INNER_LINE_END = re.compile(r"\S[^\S\r\n]*[\r\n]\s*\S")
+KEY = re.compile(r"\x1b?\x1b\[(?:\[[A-E]|([0-9;:?<=>]*)[ -/]*([@-~]))")
+"""A key that is more than one character, with its numbers and its last letter."""
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
 
 
@@ -60,6 +67,8 @@ class Keyboard(Vt100Input):
         return self.vt100_parser._in_bracketed_paste  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- nothing else says it
 
     def _parse(self, typed: str) -> None:
+        if not self._is_in_marked_paste and START_OF_PASTE not in typed:
+            typed = KEY.sub(known_key, typed)
         self.vt100_parser.feed(typed.removesuffix(CTRL_C))
         if typed.endswith(CTRL_C):
             # A paste whose end was lost ends here: every key from now on would be a part of it.
@@ -85,6 +94,29 @@ class Keyboard(Vt100Input):
     def _take_keys(self) -> list[KeyPress]:
         keys, self._buffer = self._buffer, []
         return keys
+
+
+def known_key(key: re.Match[str]) -> str:
+    """A key as it is known here; nothing for one that is not, which would be taken for Esc and some letters."""
+    if key[0] in MODIFIED_ENTER:
+        return "\x1b\r"
+    if key[0] in ANSI_SEQUENCES or key[0][1:] in ANSI_SEQUENCES:
+        return key[0]
+    numbers = re.fullmatch(r"(\d{1,7})(?::\d*)*(?:;(\d{1,3}))?", key[1] or "")
+    return _of_code(int(numbers[1]), int(numbers[2] or 1) - 1) if key[2] == "u" and numbers else ""
+
+
+def _of_code(code: int, modifiers: int) -> str:
+    """The usual form of a key that a terminal tells by the code of its character (`CSI u`)."""
+    is_shifted, has_alt, has_ctrl = (modifiers & bit for bit in (1, 2, 4))
+    if code == ENTER and modifiers:
+        return "\x1b\r"
+    if code == TAB and is_shifted:
+        return "\x1b[Z"
+    if code > sys.maxunicode or not (chr(code).isprintable() or code in (TAB, ENTER, ESCAPE, BACKSPACE)):
+        return ""
+    character = chr(code & 0x1F) if has_ctrl and 0x40 <= code < 0x7F else chr(code)
+    return f"\x1b{character}" if has_alt else character
 
 
 def typed_ahead(terminal: int) -> str:

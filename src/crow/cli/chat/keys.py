@@ -116,6 +116,9 @@ class ChatKeys:
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             self._new_line()
+        elif self._conversation.leaves(buffer.text):
+            buffer.reset()
+            self._leave()
         elif buffer.text.strip():
             self._send(self._conversation.submit)
         else:

@@ -18,6 +18,8 @@ MENTION = re.compile(r"""(?<![^\s([{])@(?:"([^"\n]+)(?:"|$)|(\S+))""", re.MULTIL
 missing: a folder that was completed is left open."""
 _LINES = re.compile(r"#(L\d+(?:-L?\d+)?)$", re.ASCII)
 _PUNCTUATION = ".,;:!?)]}'\""
+LEAVING = ("/exit", "/quit")
+"""What leaves the chat, unless the session has a command of that name."""
 PASTE_GAP = 0.1
 """Seconds in which the next piece of a paste comes; whoever presses a key after one takes longer."""
 

@@ -101,6 +101,8 @@ class PlainChat:
             self._answer(line.strip())
         elif line.endswith("\\"):
             self._typed = f"{line[:-1]}\n{self._typed}"  # it goes on
+        elif self._conversation.leaves(line):
+            self._leave()
         elif line.strip():
             self._send(line)
         else:
