@@ -1,6 +1,5 @@
 """`crow demo`: the whole show without a terminal, its manners in one, and the script behind *Try without a key*."""
 
-import asyncio
 import contextlib
 import os
 import re
@@ -11,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from crow.cli.demo import LAST_SCENE, SCENES
-from crow.messages import StopReason, Text, UserMessage
 from crow.model import catalog, scripted
-from crow.model.base import CallBegan, Done, ModelRequest, Said, Thinking
-from crow.model.scripted import ScriptedModel
+from crow.model.scripted import Say
 from tests.cli.test_run import processes_of, wait_until_nothing_runs
 from tests.config import support
 from tests.config.support import CROW, Terminal, crow, environment
@@ -337,33 +334,13 @@ def test_whoever_watches_may_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # --- the script that an editor gets with *Try without a key*
 
 
-def test_the_script_for_editors_varies_and_then_repeats() -> None:
+def test_the_script_for_editors_ends_with_a_reply_that_repeats() -> None:
     path = os.path.join(os.path.dirname(catalog.__file__), "demo.toml")
-
-    async def nothing(_: float) -> None:
-        pass
-
-    model = ScriptedModel(scripted.load(path), sleep=nothing)
-
-    async def ask() -> tuple[str, list[str], Done]:
-        request = ModelRequest(system="", messages=[UserMessage((Text("anything at all"),))])
-        events = [event async for event in model.reply(request)]
-        text = "".join(event.text for event in events if isinstance(event, Said))
-        calls = [event.name for event in events if isinstance(event, CallBegan)]
-        assert isinstance(events[-1], Done)
-        assert calls or any(isinstance(event, Thinking) for event in events) or "crow login" in text
-        return text, calls, events[-1]
-
-    async def converse() -> list[tuple[str, list[str], Done]]:
-        return [await ask() for _ in range(6)]
-
-    replies = asyncio.run(converse())
-    texts = [text for text, _, _ in replies]
-    assert [calls for _, calls, _ in replies] == [["read"], [], [], [], [], []]
-    assert len(set(texts)) == 4
-    assert texts[3] == texts[4] == texts[5]
-    assert all("script" in text or "crow login" in text for text in texts)
-    assert {end.stop_reason for _, _, end in replies} == {StopReason.END_TURN}
+    replies = scripted.load(path)
+    assert [reply.repeat for reply in replies] == [False] * (len(replies) - 1) + [True]
+    said = "".join(event.text for event in replies[-1].events if isinstance(event, Say))
+    assert "script" in said
+    assert "crow login" in said
 
 
 def test_the_script_for_editors_plays_in_any_folder(tmp_path: Path) -> None:

@@ -24,7 +24,11 @@ DEMO = "scripted/demo"
 
 SCRIPTED_WINDOW = 100_000
 
-_DEMO_SETTINGS = ProviderSettings(type="scripted", script=os.path.join(os.path.dirname(__file__), "demo.toml"))
+_DEMO_SETTINGS = ProviderSettings(
+    type="scripted",
+    script=os.path.join(os.path.dirname(__file__), "demo.toml"),
+    models={"demo": ModelSettings(images=True)},  # its script shows a picture
+)
 
 
 def create(
