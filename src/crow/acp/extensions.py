@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from crow.acp import translate
+from crow.acp import translate, translate_session
 from crow.acp.connection import Connection
 from crow.acp.host import Host, Seat
 from crow.acp.inbox import Inbox
@@ -29,6 +29,10 @@ from crow.acp.wire_extensions import (
     InboxRows,
     OutputRequest,
     OutputResponse,
+    SearchMatch,
+    SearchPart,
+    SearchRequest,
+    SearchResponse,
     UndoFile,
     UndoRequest,
     UndoResponse,
@@ -54,6 +58,7 @@ class Extensions:
         self._projects: WeakKeyDictionary[Session, ProjectFiles] = WeakKeyDictionary()
         self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
             "_crow/inbox": (InboxRequest, self._inbox),
+            "_crow/search": (SearchRequest, self._search),
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
             "_crow/changes": (ChangesRequest, self._changes),
@@ -96,6 +101,22 @@ class Extensions:
     def _tell_rows(self) -> None:
         rows, self._untold = list(self._untold.values()), {}
         self._connection.notify("_crow/inbox", InboxRows(sessions=rows))
+
+    async def _search(self, request: SearchRequest) -> SearchResponse:
+        with errors_as_answers():
+            found = await self._host.store.search(request.query, request.limit)
+        matches = [
+            SearchMatch(
+                session_id=match.entry.id,
+                cwd=match.entry.cwd,
+                title=match.entry.title or None,
+                updated_at=translate_session.iso_time(match.entry.updated_at),
+                where=match.where,
+                parts=[SearchPart(text=part.text, hit=part.hit) for part in match.parts],
+            )
+            for match in found.matches
+        ]
+        return SearchResponse(matches=matches, indexing=not found.is_complete)
 
     # --- files
 

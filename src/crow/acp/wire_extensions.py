@@ -39,6 +39,35 @@ class InboxRows(Wire, frozen=True):
     sessions: list[InboxRow]
 
 
+# --- searching in all sessions
+
+
+class SearchRequest(Wire, frozen=True):
+    query: str
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+
+
+class SearchPart(Wire, frozen=True, omit_defaults=False):
+    text: str
+    hit: bool
+    """It is what was looked for."""
+
+
+class SearchMatch(Wire, frozen=True):
+    session_id: str
+    cwd: str
+    where: Literal["title", "text"]
+    parts: list[SearchPart]
+    title: str | None = None
+    updated_at: str | None = None
+
+
+class SearchResponse(Wire, frozen=True):
+    matches: list[SearchMatch]
+    indexing: bool = False
+    """Some sessions are not indexed yet: more may be found in a moment."""
+
+
 # --- the files of a session's folder
 
 

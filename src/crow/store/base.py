@@ -4,7 +4,7 @@ session lives.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -25,6 +25,9 @@ from crow.events import (
 
 FILE_NAME = "sessions.db"
 """The store's file, below Crow's home."""
+
+INDEX_NAME = "search.db"
+"""The file of the full-text index, beside it: see `crow.store.search_index`."""
 
 RECORD_VERSION = 1
 """Of each record, and of the JSON that a session is exported to: see `crow.store.records` for what changes it."""
@@ -84,6 +87,27 @@ class Living(msgspec.Struct, frozen=True):
     """Where it can be attached to; empty if it cannot."""
     running_since: int
     """Milliseconds since 1970; 0 if no turn of the session runs."""
+
+
+class MatchPart(msgspec.Struct, frozen=True):
+    text: str
+    hit: bool
+    """It is what was looked for."""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A session in which the words of a query were found."""
+
+    entry: SessionEntry
+    where: Literal["title", "text"]
+    parts: tuple[MatchPart, ...]
+    """The words that were found, and some around them."""
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    matches: Sequence[Match]
+    is_complete: bool
+    """False while sessions are still being indexed: more may be found in a moment."""
 
 
 class FormerFile(msgspec.Struct, frozen=True):
@@ -170,6 +194,11 @@ class SessionStore(Protocol):
 
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         """Sessions in which something was said, newest first. BadCursor if the cursor is none of ours."""
+        ...
+
+    async def search(self, query: str, limit: int) -> SearchResult:
+        """The sessions in which all words of the query were said, in one message or in the title; those first, then the
+        newest. What is not indexed yet is indexed first, for a moment, and then beside everything else."""
         ...
 
     async def spent_on(self, day: str) -> Mapping[str, float]:

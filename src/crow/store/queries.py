@@ -47,7 +47,7 @@ class Queries:
             row = connection.execute(f"SELECT {ENTRY} FROM sessions WHERE id = ?", (clean(session_id),)).fetchone()
             if row is None:
                 raise unknown(session_id)
-            return _entry_of(row)
+            return entry_of(row)
 
     def events(
         self,
@@ -188,7 +188,7 @@ def _read_page(connection: sqlite3.Connection, cwd: str | None, cursor: str, siz
     folders = None if cwd is None else _spellings(connection, cwd)
     query, values = _page_query(folders, _position_of(cursor, cwd) if cursor else None)
     rows = connection.execute(query, (*values, size + 1)).fetchall()
-    entries = tuple(_entry_of(row) for row in rows[:size])
+    entries = tuple(entry_of(row) for row in rows[:size])
     if len(rows) <= size:
         return Page(entries, "")
     return Page(entries, _cursor_for(_Position(entries[-1].updated_at, entries[-1].id), cwd))
@@ -209,7 +209,7 @@ def _page_query(folders: list[str] | None, after: _Position | None) -> tuple[str
     return query.replace("IN (?)", f"IN ({', '.join('?' * len(folders))})"), (*folders, *position)
 
 
-def _entry_of(row: tuple[str, str, str, str, int, int]) -> SessionEntry:
+def entry_of(row: tuple[str, str, str, str, int, int]) -> SessionEntry:
     id, cwd, roots, title, created, updated = row
     return SessionEntry(id, cwd, msgspec.json.decode(roots, type=tuple[str, ...]), title, created, updated)
 

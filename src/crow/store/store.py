@@ -4,15 +4,18 @@ again after a failure.
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
 from crow.store.base import (
     FILE_NAME,
+    INDEX_NAME,
     PASSING,
     EventLog,
     FormerFile,
@@ -20,6 +23,7 @@ from crow.store.base import (
     Living,
     Mark,
     Page,
+    SearchResult,
     SessionEntry,
     SessionStore,
 )
@@ -29,7 +33,10 @@ from crow.store.worker import Worker
 if TYPE_CHECKING:
     from crow.store.queries import Queries
     from crow.store.records import Pending
+    from crow.store.search_index import SearchIndex
     from crow.store.sessions import SessionRows
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Job = Callable[["SessionRows"], T]
@@ -45,6 +52,8 @@ STOPPED_AFTER = 10.0
 """Seconds that another process gets to end a turn."""
 POLL_INTERVAL = 0.05
 """Seconds between two looks whether it did."""
+INDEXED_WITHIN = 1.0
+"""Seconds that a search waits for what is not indexed yet."""
 DELAY = 0.5
 """Seconds after which streamed text is stored, and what could not be stored is tried again."""
 
@@ -132,6 +141,9 @@ class _Store:
         self._worker = Worker("crow-store", self._silence)
         self._reader = Worker("crow-store-reader", lambda: self._silence(reading=True))
         """Reads beside the worker, so that nobody who looks waits for a write that is held up."""
+        self._indexer = Worker("crow-store-index", self._silence)
+        """Keeps the full-text index, so that no turn waits for it."""
+        self._indexing: asyncio.Task[None] | None = None
         self._sessions: SessionRows | None = None
         """Belongs to the worker thread."""
         self._handles: dict[str, _Handle] = {}
@@ -195,6 +207,30 @@ class _Store:
     async def page(self, cwd: str | None, cursor: str, size: int) -> Page:
         return await self._read(lambda queries: queries.page(cwd, cursor, size))
 
+    async def search(self, query: str, limit: int) -> SearchResult:
+        await self._read(lambda _: None)  # which stores what waits, and brings an older file up to date
+        index = self._search_index()
+        if self._indexing is None or self._indexing.done():
+            behind = await self._indexer.run(index.behind)
+            self._indexing = asyncio.ensure_future(self._index(index, behind))
+        await asyncio.wait([self._indexing], timeout=INDEXED_WITHIN)
+        matches = await self._indexer.run(lambda: index.search(query, limit))
+        return SearchResult(matches, self._indexing.done())
+
+    async def _index(self, index: "SearchIndex", session_ids: Sequence[str]) -> None:
+        """One at a time, so that a search that comes meanwhile waits for one of them only."""
+        for session_id in session_ids:
+            try:
+                await self._indexer.run(partial(index.add, session_id))
+            except StorageFailed as failed:
+                logger.warning("%s is not indexed: %s", session_id, failed)
+
+    def _search_index(self) -> "SearchIndex":
+        from crow.store.database import ReadOnly
+        from crow.store.search_index import SearchIndex
+
+        return SearchIndex(self._home, ReadOnly(os.path.join(self._home, FILE_NAME)).reading)
+
     async def spent_on(self, day: str) -> Mapping[str, float]:
         return await self._read(lambda queries: queries.spent_on(day))
 
@@ -208,8 +244,14 @@ class _Store:
         return self._handle(new_id, await self._run(fork))
 
     async def delete(self, session_id: str) -> None:
-        await self._run(lambda sessions: sessions.delete(session_id))
+        def delete(sessions: "SessionRows") -> bool:
+            sessions.delete(session_id)
+            return os.path.exists(os.path.join(self._home, INDEX_NAME))
+
+        is_indexed = await self._run(delete)
         self._handles.pop(session_id, None)
+        if is_indexed:
+            await self._indexer.run(lambda: self._search_index().delete(session_id))
 
     async def files_cut_off(self) -> Sequence[str]:
         return await self._run(lambda sessions: sessions.files_cut_off)
@@ -277,6 +319,8 @@ class _Store:
     async def close(self) -> None:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
+        if self._indexing is not None:
+            self._indexing.cancel()
         storings = [handle.storing() for handle in {*self._handles.values(), *self._unstored}]
         try:
             if self._worker.works:
@@ -284,6 +328,7 @@ class _Store:
         finally:
             self._worker.stop()
             self._reader.stop()
+            self._indexer.stop()
 
     # --- for the handles
 
