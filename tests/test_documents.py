@@ -17,6 +17,7 @@ import pytest
 from crow.config.settings import (
     BudgetSettings,
     ChatSettings,
+    FacesSettings,
     Limits,
     McpServerSettings,
     ModelSettings,
@@ -42,6 +43,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[limits]`": Limits,
     "`[budget]`": BudgetSettings,
     "`[chat]`": ChatSettings,
+    "`[faces]`": FacesSettings,
 }
 NOT_WRITTEN_BY_PEOPLE = {"digest"}
 

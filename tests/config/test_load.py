@@ -138,7 +138,7 @@ MISTAKES = [
         "zzz = 1",
         (
             ": zzz: unknown key (known here: model, mode, providers, terminal, web, mcp_servers, permission, limits, "
-            "budget, chat)."
+            "budget, chat, faces)."
         ),
     ),
     ('[chat]\nnotify = "loud"', ': chat.notify: expected "bell", "desktop" or "off", found "loud".'),

@@ -60,6 +60,8 @@ class LazyHost:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self.home = home
         self.environ = environ
+        self.outlives_clients = False
+        """Whether sessions go on without a client."""
         self.attached_routes: Mapping[str, Route] = {}
         """What else other processes may ask for, on this one's socket."""
         self._host: Host | None = None
@@ -68,7 +70,7 @@ class LazyHost:
         if self._host is None:
             from crow.acp.host import Host
 
-            self._host = Host(self.home, self.environ, self._serve_attached)
+            self._host = Host(self.home, self.environ, self._serve_attached, outlives_clients=self.outlives_clients)
         return self._host
 
     def _serve_attached(self, greet: "Greeting") -> "Agent":

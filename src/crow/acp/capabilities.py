@@ -104,7 +104,9 @@ class Capabilities:
             client=self._name,
         )
         commands = self._commands(ground, sink.known)
-        return Face(sink.known, sink, person, files, commands, is_attended=not self._facts.unattended)
+        attended, connection = not self._facts.unattended, self._connection
+        is_gone = lambda: connection.is_lost  # noqa: E731
+        return Face(sink.known, sink, person, files, commands, is_attended=attended, is_gone=is_gone)
 
     def files(self, ground: SessionGround) -> Workspace | None:
         """The session's files as this client has them; None if it offers none. Made beside the event loop, as above."""

@@ -19,6 +19,7 @@ from crow.acp.capabilities import Capabilities, SessionGround, given_servers
 from crow.acp.ownership import AttachedAgent, Greeting, Ownership
 from crow.acp.session_folders import SessionFolders
 from crow.acp.sink import UpdateSink
+from crow.acp.unwatched import Unwatched
 from crow.config.home import remove_temporaries
 from crow.config.settings import McpServerSettings
 from crow.errors import (
@@ -85,9 +86,15 @@ class Host:
     """Nothing of the store is touched before the first session method."""
 
     def __init__(
-        self, home: str, environ: Mapping[str, str], serve: Callable[[Greeting], AttachedAgent] | None = None
+        self,
+        home: str,
+        environ: Mapping[str, str],
+        serve: Callable[[Greeting], AttachedAgent] | None = None,
+        *,
+        outlives_clients: bool = False,
     ) -> None:
-        """`serve` makes the agents of connections from other processes; without it there are none."""
+        """`serve` makes the agents of connections from other processes; without it there are none. With
+        `outlives_clients`, sessions go on without a client, as in `crow web`."""
         self.home = home
         self.environ = environ
         self.store = open_store(home)
@@ -95,6 +102,7 @@ class Host:
         self.ownership = Ownership(self, serve)
         self.inbox: Inbox | None = None
         """Told of what the sessions do, once somebody wants to know of all of them."""
+        self._unwatched = Unwatched(self._close_unwatched, go_on=outlives_clients)
         self._fork_server = ForkServer()
         self._live: dict[str, _LiveSession] = {}
         self._being_joined: set[Session] = set()
@@ -167,7 +175,7 @@ class Host:
         """
         session_id = request.session_id
         live = self._live.get(session_id)
-        if live is not None and any(face is not (seat and seat.face) for face in live.session.faces.present):
+        if live is not None and self._is_to_be_joined(live.session, seat):
             return await self._join(live, request, client.capabilities, seat, replay=replay, seen=seen)
         roots = await self._folders.roots(request)
         try:
@@ -190,6 +198,11 @@ class Host:
         )
         faces, past = opened.session.faces, persistence.past
         return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, seen=seen, past=past))
+
+    def _is_to_be_joined(self, session: Session, seat: Seat | None) -> bool:
+        """Whether a session that lives here goes on as it is: somebody else watches it, or it works without anybody."""
+        others = any(face is not (seat and seat.face) for face in session.faces.present)
+        return others or (self._unwatched.go_on and session.is_at_work)
 
     async def _check_elsewhere(self, session_id: str) -> None:
         there = (await self.store.living()).get(session_id)
@@ -233,8 +246,8 @@ class Host:
             session.faces.enter(face)
         finally:
             self._being_joined.discard(session)
-            if not session.faces.present:  # all others have left meanwhile
-                await self.drop(session)
+            if not session.faces.present and not self._unwatched.keeps(session, is_closed=False):
+                await self.drop(session)  # all others have left meanwhile
         if request.mcp_servers:
             left_out = "This client's MCP servers are not used: the session has those of the client that opened it."
             sink.take(Notice("info", left_out))
@@ -293,7 +306,7 @@ class Host:
         if not is_shown:
             sink.remember(persistence.past)
         read = await self._folders.run(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
-        environment = self._environment(ground, servers)
+        environment = self._environment(ground, servers, setup)
         session = open_session(session_id, setup, environment, persistence, self.home, read)
         (session.faces.enter if is_shown else session.faces.add)(face)
         for problem in problems:
@@ -302,8 +315,11 @@ class Host:
         session.faces.on_change = lambda: self._tell_inbox(session_id)
         return Seat(session, face, sink)
 
-    def _environment(self, ground: SessionGround, servers: Mapping[str, McpServerSettings]) -> Environment:
-        faces = Faces(ground.workspace, ground.commands)
+    def _environment(
+        self, ground: SessionGround, servers: Mapping[str, McpServerSettings], setup: SessionSetup
+    ) -> Environment:
+        patience = self._unwatched.question_patience(setup.settings.faces)
+        faces = Faces(ground.workspace, ground.commands, patience)
         return Environment(faces=faces, fork_server=self._fork_server, environ=self.environ, servers=servers)
 
     async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
@@ -318,11 +334,14 @@ class Host:
         if self.leave(seat):
             await self.drop(seat.session)
 
-    def leave(self, seat: Seat) -> bool:
-        """The face leaves at once; whether that was the last one, so that the session is to be closed."""
+    def leave(self, seat: Seat, *, is_closed: bool = False) -> bool:
+        """The face leaves at once; whether the session is to be closed with it, being the last one. `is_closed`: the
+        client has closed the session, and is not merely gone."""
         session = seat.session
         session.faces.leave(seat.face)
         if session.faces.present or session in self._being_joined or self.find(session.id) is not session:
+            return False
+        if self._unwatched.keeps(session, is_closed=is_closed):
             return False
         self._take_out(session)
         return True
@@ -352,6 +371,11 @@ class Host:
         """Ends a session that others may go on with, unless it has ended. Called with the session's lock."""
         if self.find(session.id) is session:
             await self.drop(session)
+
+    async def _close_unwatched(self, session: Session) -> None:
+        async with self.open_close_lock(session.id):
+            if self.find(session.id) is session and not session.faces.present:
+                await self.drop(session)
 
     def take_away(self, session_id: str, seat: Seat | None) -> Session | None:
         """The session, if it lives here: from now on it does not. SessionBusy if others watch a turn that runs."""

@@ -346,7 +346,7 @@ class Sessions:
         is let go of before the answer."""
         seat = self._find(request.session_id)
         del self._seats[request.session_id]
-        return self._closed(seat.session, is_last=self._host.leave(seat))
+        return self._closed(seat.session, is_last=self._host.leave(seat, is_closed=True))
 
     async def _closed(self, session: Session, *, is_last: bool) -> wire.Empty:
         if is_last:

@@ -23,6 +23,7 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
 
     async def serve_and_leave() -> int:
         host = LazyHost(folder, os.environ)
+        host.outlives_clients = True
         port = listener.getsockname()[1]
         server = WebServer(host, Tokens(folder), find_built_files(), port, arguments.behind or "")
         host.attached_routes = server.routes()
@@ -36,7 +37,16 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
             await server.close()
             await host.end()
 
-        status = await serve_until_shutdown(server.serve(listener), close)
+        async def finish() -> None:
+            """Turns that editors watch are finished; the editors go on with their sessions."""
+            owner.withdraw()
+            await server.close()
+            ownership = host.get().ownership
+            if ownership.has_others(None):
+                print("Turns that editors watch are finished first; Ctrl-C again ends them.", file=sys.stderr)
+                await ownership.hand_over()
+
+        status = await serve_until_shutdown(server.serve(listener), close, finish)
         # Not by returning: the interpreter would wait for threads that may hang in a file or a name look-up.
         logging.shutdown()
         os._exit(status)

@@ -176,6 +176,13 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds without a key after which a question, or the end of a turn, is told so."""
 
 
+class FacesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What several clients of one session have to do with each other, and with `crow web`."""
+
+    questions: Annotated[int, msgspec.Meta(ge=1, le=60 * 24 * 365)] = 720
+    """Minutes for which a question waits in `crow web` while no client is there."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     mode: Mode = "ask"
@@ -187,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     budget: BudgetSettings = BudgetSettings()
     chat: ChatSettings = ChatSettings()
+    faces: FacesSettings = FacesSettings()
 
 
 # --- an amount of money or tokens, as a budget states it: "0.50 USD", "200k tokens"

@@ -119,6 +119,11 @@ class Session:
         else:
             self._remarks.append(notice)
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a turn runs, something is asked, or a command runs in the background."""
+        return self.faces.state != "idle" or any(command.exit is None for command in self.terminals.background())
+
     # --- its turns
 
     def start_turn(self, sent: Sequence[Sent], face: Face | None = None) -> RunningTurn:

@@ -2,7 +2,7 @@
 already.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -54,6 +54,8 @@ class Face(msgspec.Struct, eq=False):
     files: Workspace | None = None
     commands: Commands | None = None
     is_attended: bool = True
+    is_gone: Callable[[], bool] = lambda: False
+    """Whether its client is no longer connected, though the face may not have left yet."""
 
     @property
     def name(self) -> str:

@@ -28,10 +28,12 @@ from crow.workspace.base import Commands, Workspace
 class Faces:
     """A session is given `workspace`, `commands` and `person`, and never knows how many faces stand behind them.
 
-    `workspace` and `commands` are this machine's, for whatever no client offers.
+    `workspace` and `commands` are this machine's, for whatever no client offers. A session with a `question_patience`
+    goes on without any face: its questions wait for so many seconds until one comes, and none ever holds it up.
     """
 
-    def __init__(self, workspace: Workspace, commands: Commands) -> None:
+    def __init__(self, workspace: Workspace, commands: Commands, question_patience: float = 0.0) -> None:
+        self._goes_on_alone = question_patience > 0
         self._feeds: dict[Face, Feed] = {}
         self._joining: set[Face] = set()
         """The faces that are still shown what was."""
@@ -41,7 +43,7 @@ class Faces:
         self._turns = Turns()
         self.workspace = FacesWorkspace(workspace, self._editors)
         self.commands = FacesCommands(commands, lambda: self.present, self._lead, self._append)
-        self.person = Questions(self._asked, self.tell_state)
+        self.person = Questions(self._asked, self.tell_state, question_patience)
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change of what the session does."""
         self._known_state: str = "idle"
@@ -141,8 +143,12 @@ class Faces:
         if self._stream is None:
             raise RuntimeError("the session is not put together yet")
         face.known.name = self._unique(face.known.name)
-        feed = self._feeds[face] = Feed(face.sink, self._stream, lambda: len(self._feeds) > 1)
+        feed = self._feeds[face] = Feed(face.sink, self._stream, self._goes_on_without)
         return feed
+
+    def _goes_on_without(self) -> bool:
+        """Whether nobody needs to wait for a face that does not keep up."""
+        return self._goes_on_alone or len(self._feeds) > 1
 
     def _unique(self, name: str) -> str:
         taken = {face.name for face in self._feeds}

@@ -1,11 +1,13 @@
 """Puts a question to all faces of a session, takes the first clear answer, and withdraws the question everywhere else.
 
 Once there is an answer, the question is withdrawn everywhere else. A face that leaves, an error, an unknown option or a
-dialog that was dismissed are no answers: whoever else is there is still asked. All faces belong to one user of this
+dialog that was dismissed are no answers: whoever else is there is still asked. In `crow web` a question that nobody is
+there for waits until somebody comes. All faces belong to one user of this
 machine, so that it does not matter which of them is the fastest.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +15,7 @@ from msgspec.structs import replace
 
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
 from crow.session.faces.face import Face
+from crow.timeouts import timeout
 
 T = TypeVar("T")
 
@@ -25,6 +28,8 @@ class _Poll(Generic[T]):
     def __init__(self, put: Callable[[Face], Awaitable[T]], is_clear: Callable[[T], bool]) -> None:
         self._put = put
         self._is_clear = is_clear
+        self._unclear: list[Face] = []
+        """The faces that gave no clear answer."""
         self._asked: dict[asyncio.Future[T], Face] = {}
         self._more = asyncio.Event()
 
@@ -32,21 +37,32 @@ class _Poll(Generic[T]):
         self._asked[asyncio.ensure_future(self._put(face))] = face
         self._more.set()
 
-    async def answer(self) -> tuple[T, Face] | None:
+    async def answer(self, patience: float) -> tuple[T, Face] | None:
         """The first clear answer, and where it was given; the last of the others if there is none; None if nobody
-        could be asked."""
+        could be asked. Where nobody is there it waits for so many seconds until somebody comes."""
         last: tuple[T, Face] | None = None
         try:
-            while self._asked:
+            while self._asked or await self._somebody_comes(patience):
                 await self._next()
                 for answer in [answer for answer in self._asked if answer.done()]:
                     last = answer.result(), self._asked.pop(answer)
                     if self._is_clear(last[0]):
                         return last
+                    self._unclear.append(last[1])
             return last
         finally:
             for answer in self._asked:
                 answer.cancel()
+
+    async def _somebody_comes(self, patience: float) -> bool:
+        """False if there is somebody who has been asked in vain, or if nobody comes."""
+        if not patience or any(not face.is_gone() for face in self._unclear):
+            return False
+        self._more.clear()
+        with contextlib.suppress(TimeoutError):
+            async with timeout(patience):
+                await self._more.wait()
+        return bool(self._asked)
 
     async def _next(self) -> None:
         self._more.clear()
@@ -58,10 +74,12 @@ class _Poll(Generic[T]):
 
 
 class Questions(Person):
-    """`faces` gives those that can be asked now; `changed` is told whenever a question is put or answered."""
+    """`faces` gives those that can be asked now; `changed` is told whenever a question is put or answered. Where nobody
+    is there, a question waits for `patience` seconds."""
 
-    def __init__(self, faces: Callable[[], Sequence[Face]], changed: Callable[[], None]) -> None:
+    def __init__(self, faces: Callable[[], Sequence[Face]], changed: Callable[[], None], patience: float = 0.0) -> None:
         self._faces = faces
+        self._patience = patience
         self._changed = changed
         self._open: list[_Poll[Any]] = []
 
@@ -129,7 +147,7 @@ class Questions(Person):
         self._open.append(poll)
         self._changed()
         try:
-            return await poll.answer()
+            return await poll.answer(self._patience)
         finally:
             self._open.remove(poll)
             self._changed()
