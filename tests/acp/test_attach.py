@@ -118,7 +118,7 @@ def test_a_question_is_answered_where_it_was_not_asked_first(editors):
     first.close()
 
 
-def test_another_client_joins_a_running_turn_and_the_first_one_leaves(editors):
+def test_who_has_joined_a_running_turn_goes_on_alone_when_its_owner_is_killed(editors):
     first = editors.start("first", BUSY, permit=once)
     session = first.new_session()
     turn = first.start_prompt("begin")
@@ -127,8 +127,12 @@ def test_another_client_joins_a_running_turn_and_the_first_one_leaves(editors):
     second.load_session(session)
     assert second.the_call()["status"] == "in_progress"
     first.kill()
+    second.wait_until(lambda: bool(notices_of(second, "cut off")), "the notice")
+    assert second.the_call()["status"] == "failed"
+    assert row(second, session)[0].startswith(f"{second.process.pid}-"), "it lives here now"
     assert turn.message is None
-    go(second)
+    assert second.prompt("go on") == {"stopReason": "end_turn"}
+    assert second.text() == "Begun. Done."
     assert second.close() == 0
 
 

@@ -278,8 +278,6 @@ def test_one_who_does_not_read_holds_up_nobody_and_misses_nothing(editors):
     phone.load_session(session)
     other = editors.start("other", permit=never)
     other.load_session(session)
-    owner.wait_until_it_rests()
-    before = owner.memory()
     phone.stop_reading()
     assert owner.prompt("go") == {"stopReason": "end_turn"}
     other.wait_for_text("Ended.")
@@ -288,7 +286,6 @@ def test_one_who_does_not_read_holds_up_nobody_and_misses_nothing(editors):
     phone.wait_for_text("Ended.")
     assert phone.text() == owner.text()
     assert [call["status"] for call in phone.tool_calls().values()] == ["completed"] * 8
-    assert owner.memory() < before + 64 * 2**20
     for editor in (phone, other, owner):
         editor.close()
 

@@ -399,7 +399,9 @@ def test_what_comes_while_a_face_is_shown_the_past_is_not_kept_without_bound(tmp
             newcomer, its_pipe, _ = face("toad")
             its_pipe.stop_reading()
             joining = asyncio.ensure_future(stage.join(newcomer))
-            await stage.play(happens[5:], chance)
+            for event in happens[5:]:
+                await stage.play([event], chance)
+                assert len(stage.faces._feeds[newcomer]._subscription._held or ()) <= feed.MOST_HELD
             its_pipe.read_again()
             await joining
             await asyncio.sleep(0.2)
