@@ -18,6 +18,7 @@ export type ConnectionState =
 
 const IDLE_MS = 500;
 const ANSWER_MS = 500;
+const LONGEST_ANSWER_MS = 1000;
 /** So long without a sign of life, and a new socket is better than this one. */
 const GIVE_UP_MS = 4000;
 const OPENING_MS = 5000;
@@ -182,7 +183,7 @@ class Connection {
     }
     const silence = now - Math.max(this.askedAt, this.heardAt);
     if (silence > GIVE_UP_MS) this.abandon();
-    else if (silence > Math.max(ANSWER_MS, 4 * this.roundTrip)) this.setState("silent");
+    else if (silence > Math.min(LONGEST_ANSWER_MS, Math.max(ANSWER_MS, 4 * this.roundTrip))) this.setState("silent");
   }
 
   private ping(): void {
@@ -192,7 +193,8 @@ class Connection {
     // An agent that does not know the method answers too, and that is all that is asked.
     const done = () => {
       if (this.rpc !== rpc) return;
-      this.roundTrip += (performance.now() - this.askedAt - this.roundTrip) / 4;
+      const took = performance.now() - this.askedAt;
+      if (took < LONGEST_ANSWER_MS) this.roundTrip += (took - this.roundTrip) / 4; // longer was no slow answer, but none
       this.askedAt = 0;
     };
     rpc.call("_crow/ping", {}).then(done, done);

@@ -17,6 +17,11 @@ from tests.support.web import Web
 WIDE = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 800}
 
+TELL_OF_POLICY = """
+document.addEventListener("securitypolicyviolation", (event) =>
+    console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+"""
+"""Some things that a page's policy forbids are kept quiet otherwise."""
 PATIENCE = float(os.environ.get("CROW_BROWSER_PATIENCE", DEADLINE)) * 1000
 """Milliseconds that only a hang lasts; whoever writes a test sets less, to see sooner what is wrong."""
 expect.set_options(timeout=PATIENCE)
@@ -108,6 +113,7 @@ class Visit:
 async def visiting(web: Web, browser: Browser, **options: Any) -> AsyncIterator[Visit]:
     context = await browser.new_context(**{"viewport": WIDE, **options})
     try:
+        await context.add_init_script(TELL_OF_POLICY)
         visit = Visit(await context.new_page(), web)
         await visit.open()
         yield visit

@@ -17,7 +17,7 @@ import { TranscriptView } from "./transcript";
 import { TurnLine } from "./turn_line";
 
 export function Talk({ session }: { session: Session }): JSX.Element {
-  const asked = questionsOf(session.id);
+  const asked = tab.value === "questions" ? [] : questionsOf(session.id); // there they are shown with all others
   return (
     <div class={hasChanges.value ? "session with-changes" : "session"} data-tab={tab.value}>
       <main class="talk" aria-label={session.title.value || "Session"}>
