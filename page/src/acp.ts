@@ -46,6 +46,14 @@ export interface DiffItem {
   _meta?: { crow?: { diff?: DiffFacts } } | null;
 }
 
+/** An item of `_crow/changes` or `_crow/undo`: a diff, of a file that may not be there before or after. */
+export interface FileDiff {
+  path: string;
+  oldText: string | null;
+  newText: string | null;
+  diff?: DiffFacts;
+}
+
 export type ToolContent =
   { type: "content"; content: ContentBlock } | DiffItem | { type: "terminal"; terminalId: string };
 
@@ -227,6 +235,8 @@ export interface ChangedFile {
   added: number;
   removed: number;
   turn?: string;
+  /** Why it cannot be compared now. */
+  problem?: string;
 }
 
 /** `_crow/output`. */
@@ -269,14 +279,14 @@ export interface Methods {
   };
   "_crow/changes": {
     params: { sessionId: SessionId; path?: string };
-    result: { files?: ChangedFile[]; items?: DiffItem[] };
+    result: { files?: ChangedFile[]; items?: FileDiff[] };
   };
   "_crow/undo": {
     params: { sessionId: SessionId };
     result: {
       turn?: string | null;
       prompt?: string;
-      files: { path: string; kind?: string; items?: DiffItem[]; blocked?: string }[];
+      files: { path: string; kind?: string; items?: FileDiff[]; blocked?: string }[];
     };
   };
   "_crow/output": {

@@ -8,6 +8,7 @@ import { listenForQuestions } from "./model/questions";
 import { start } from "./model/sessions";
 import { startNotify } from "./notify";
 import "./page.css";
+import "./widgets.css";
 import { startRoute } from "./route";
 import { startTheme } from "./theme";
 import { takeLink } from "./token";

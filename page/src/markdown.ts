@@ -46,7 +46,7 @@ function addToken(data: Data, type: smd.Token): void {
 function endToken(data: Data): void {
   const node = data.nodes[data.index];
   const language = node?.dataset.language;
-  if (node && language && (node.textContent?.length ?? 0) < LONGEST_CODE) void highlight(node, language);
+  if (node && language && (node.textContent?.length ?? 0) < LONGEST_CODE) highlight(node, language);
   smd.default_end_token(data);
 }
 

@@ -3,15 +3,15 @@
 
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { DiffItem, SessionId } from "./acp";
+import type { DiffItem, FileDiff, SessionId } from "./acp";
+import { whenNear } from "./near";
 import type { TerminalFeed } from "./terminal_feed";
-import "./widgets.css";
 
 /** A person's words about a line: of which file, its number, the words, and the line itself. */
 export type OnComment = (path: string, line: number, words: string, quoted: string) => void;
 
 export interface DiffViewProps {
-  items: DiffItem[];
+  items: readonly (DiffItem | FileDiff)[];
   /**
    * Where single changes can be refused: which are accepted, by their index over all items in order, and what to call
    * when the person changes that. Without `onAccepted` there is nothing to choose.
@@ -74,10 +74,13 @@ export const ChangesPanel = lazy<ChangesPanelProps>(
 );
 
 /**
- * Colours the code in an element, in place: text nodes become spans with the classes of tokens. The text stays the same.
- * Resolves when it is done, or when the language is not known.
+ * Colours the code in an element, in place, once that comes near to what is seen: text nodes become spans with the classes
+ * of tokens. The text stays the same.
  */
-export async function highlight(element: HTMLElement, language: string): Promise<void> {
-  const { highlight: run } = await import("./highlight/highlight");
-  run(element, language);
+export function highlight(element: HTMLElement, language: string): void {
+  const off = whenNear(element, (isNear) => {
+    if (!isNear) return;
+    off();
+    void import("./highlight/highlight").then((module) => module.highlight(element, language));
+  });
 }

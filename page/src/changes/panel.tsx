@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ChangedFile, DiffItem } from "../acp";
+import type { ChangedFile, FileDiff } from "../acp";
 import { crow } from "../connection";
 import { plainly } from "../hidden";
 import { type ChangesPanelProps, DiffView } from "../widgets";
@@ -131,7 +131,7 @@ type ChangesProps = Pick<RowProps, "sessionId" | "file" | "revision" | "onCommen
 
 /** The diff of one file; while a newer one is fetched, the last one stays. */
 function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JSX.Element {
-  const [items, setItems] = useState<DiffItem[] | null>(null);
+  const [items, setItems] = useState<FileDiff[] | null>(null);
   const [trouble, setTrouble] = useState("");
   const shown = useRef("");
   const epoch = crow.epoch.value;
@@ -155,6 +155,7 @@ function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JS
       isGone = true;
     };
   }, [sessionId, file.path, revision, epoch]);
+  if (file.problem) return <p class="quiet">{file.problem}</p>;
   if (trouble && !items) return <p class="quiet">This diff cannot be shown: {trouble}</p>;
   if (!items) return <p class="quiet">…</p>;
   if (items.length === 0) return <p class="quiet">It is as it was before the session.</p>;

@@ -1,6 +1,6 @@
 // What a diff consists of: the lines of both sides, the changed places between them, and the parts that are drawn.
 
-import type { Change, DiffItem } from "../acp";
+import type { Change, DiffItem, FileDiff } from "../acp";
 
 /** Lines that are the same on both sides, or a changed place. Offsets are lines of the item. */
 export interface Part {
@@ -62,11 +62,16 @@ function fits(changes: readonly Change[], old: number, now: number): boolean {
   return old - oldAt === now - newAt && oldAt <= old;
 }
 
+/** What Crow told of an item's changes: in a tool call under `_meta`, elsewhere beside the texts. */
+export function factsOf(item: DiffItem | FileDiff) {
+  return "type" in item ? item._meta?.crow?.diff : item.diff;
+}
+
 /** The item with its parts. `first` is the index of its first change over all items. */
-export function itemOf(item: DiffItem, first: number): Item {
+export function itemOf(item: DiffItem | FileDiff, first: number): Item {
   const old = linesOf(item.oldText ?? "");
   const now = linesOf(item.newText ?? "");
-  const told = item._meta?.crow?.diff;
+  const told = factsOf(item);
   const changes = told && fits(told.changes, old.length, now.length) ? told.changes : trimmed(old, now);
   const parts: Part[] = [];
   let oldAt = 0;
@@ -110,7 +115,16 @@ const bare = (line: string | undefined) => (line ?? "").replace(/\s+/g, "");
 
 /** The parts without changes of blanks alone: lines that differ only in blanks count as the same. */
 export function withoutBlanks(item: Item): Part[] {
-  return item.parts.flatMap((part) => (part.same ? [part] : split(item, part)));
+  const parts: Part[] = [];
+  for (const part of item.parts.flatMap((one) => (one.same ? [one] : split(item, one)))) {
+    const last = parts[parts.length - 1];
+    if (!last?.same || !part.same) parts.push({ ...part });
+    else {
+      last.oldCount += part.oldCount;
+      last.newCount += part.newCount;
+    }
+  }
+  return parts;
 }
 
 function split(item: Item, part: Part): Part[] {

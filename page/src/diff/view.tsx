@@ -3,12 +3,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { DiffItem } from "../acp";
+import type { DiffItem, FileDiff } from "../acp";
 import { hiddenIn, plainly } from "../hidden";
 import { whenNear } from "../near";
 import type { DiffViewProps } from "../widgets";
 import { DiffBody, lineEnds } from "./body";
-import { countOf, type Item, itemOf } from "./model";
+import { countOf, factsOf, type Item, itemOf } from "./model";
 import { body } from "./paint";
 import { columns, setColumns, setWithoutBlanks, withoutBlanks } from "./settings";
 
@@ -20,7 +20,9 @@ interface File {
   items: Item[];
 }
 
-function filesOf(diffs: readonly DiffItem[]): { files: File[]; total: number } {
+type Diffs = readonly (DiffItem | FileDiff)[];
+
+function filesOf(diffs: Diffs): { files: File[]; total: number } {
   const files: File[] = [];
   let total = 0;
   for (const diff of diffs) {
@@ -33,8 +35,23 @@ function filesOf(diffs: readonly DiffItem[]): { files: File[]; total: number } {
   return { files, total };
 }
 
+function isSame(one: Diffs, other: Diffs): boolean {
+  if (one === other) return true;
+  return (
+    one.length === other.length &&
+    one.every((item, index) => {
+      const next = other[index];
+      return (
+        next?.path === item.path && next.oldText === item.oldText && next.newText === item.newText && factsOf(next)?.changes.length === factsOf(item)?.changes.length
+      );
+    })
+  );
+}
+
 export function DiffView({ items, accepted, onAccepted, onComment }: DiffViewProps): JSX.Element {
-  const { files, total } = useMemo(() => filesOf(items), [items]);
+  const kept = useRef(items);
+  if (!isSame(kept.current, items)) kept.current = items; // drawn anew, it would lose what the person opened or writes
+  const { files, total } = useMemo(() => filesOf(kept.current), [kept.current]);
   const all = useMemo(() => new Set(Array.from({ length: total }, (_, index) => index)), [total]);
   const chosen = accepted ?? all;
   const toggle = (change: number) => {

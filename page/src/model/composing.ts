@@ -20,6 +20,9 @@ const LARGEST_TEXT = 512 * 1024;
 const LARGEST_PICTURE = 8 * 1024 * 1024;
 const PICTURES = /^image\/(png|jpeg|gif|webp)$/;
 
+/** Characters of a line that are quoted with a comment. */
+const LONGEST_QUOTE = 300;
+
 const drafts = new Map<SessionId, Draft>();
 
 export function draftOf(id: SessionId): Draft {
@@ -34,10 +37,10 @@ export function draftOf(id: SessionId): Draft {
 }
 
 /** Put a comment on a line of a file into what is being written. */
-export function comment(session: Session, path: string, line: number, text: string): void {
+export function comment(session: Session, path: string, line: number, text: string, quoted: string): void {
   const { text: draft } = draftOf(session.id);
   const name = path.startsWith(`${session.cwd}/`) ? path.slice(session.cwd.length + 1) : path;
-  draft.value = `${draft.value}${draft.value && !draft.value.endsWith("\n") ? "\n" : ""}${name}:${line}: ${text}\n`;
+  draft.value = `${draft.value}${draft.value && !draft.value.endsWith("\n") ? "\n" : ""}${name}:${line}\n> ${quoted.trim().slice(0, LONGEST_QUOTE)}\n${text}\n`;
 }
 
 /** Attach a file of this computer; returns why not, if it cannot be. */

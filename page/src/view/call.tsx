@@ -1,12 +1,13 @@
 // A tool call: a row that says what is done and how it went, and opens to show it.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { DiffItem, ToolContent } from "../acp";
 import { comment } from "../model/composing";
 import { questions } from "../model/questions";
 import type { Session } from "../model/session";
 import type { Call } from "../model/transcript";
+import { TerminalFeed } from "../terminal_feed";
 import { DiffView, TerminalView } from "../widgets";
 import { Content } from "./content";
 import { Icon, type IconName } from "./icons";
@@ -87,15 +88,29 @@ interface BodyProps {
 
 function CallBody({ session, call, content, title }: BodyProps): JSX.Element {
   const diffs = diffsIn(content, session.cwd);
-  const feed = call.feed.value;
+  const past = usePastCommand(call);
+  const feed = call.feed.value ?? past?.feed;
   return (
     <div class="call-body">
       {(call.fields.value.locations?.length ?? 0) > 1 && <Locations call={call} cwd={session.cwd} />}
-      {content.map((item, index) => item.type === "content" && <Content key={index} block={item.content} />)}
-      {diffs.length > 0 && <DiffView items={diffs} onComment={(path, line, text) => comment(session, path, line, text)} />}
-      {feed && <TerminalView sessionId={session.id} toolCallId={call.id} feed={feed} title={title} />}
+      {!past && content.map((item, index) => item.type === "content" && <Content key={index} block={item.content} />)}
+      {diffs.length > 0 && <DiffView items={diffs} onComment={(...said) => comment(session, ...said)} />}
+      {feed && <TerminalView sessionId={session.id} toolCallId={call.id} feed={feed} title={title} text={past?.text} />}
     </div>
   );
+}
+
+/** A command of which only the end was told: what it printed is in its result, and all of it can be asked for. */
+function usePastCommand(call: Call): { feed: TerminalFeed; text: string } | null {
+  const { kind, rawOutput } = call.fields.value;
+  const isPast = call.feed.value === null && kind === "execute" && call.isSettled;
+  return useMemo(() => {
+    const end = isPast ? (rawOutput as { stdout?: string; exitCode?: number | null; signal?: string } | null | undefined) : null;
+    if (typeof end?.stdout !== "string") return null;
+    const feed = new TerminalFeed();
+    feed.end.value = { code: end.exitCode ?? null, signal: end.signal ?? null };
+    return { feed, text: end.stdout };
+  }, [isPast, rawOutput]);
 }
 
 function Locations({ call, cwd }: { call: Call; cwd: string }): JSX.Element {

@@ -42,7 +42,7 @@ export function Talk({ session }: { session: Session }): JSX.Element {
           <ChangesPanel
             sessionId={session.id}
             revision={session.transcript.revision.value}
-            onComment={(path, line, text) => comment(session, path, line, text)}
+            onComment={(...said) => comment(session, ...said)}
           />
         </aside>
       )}

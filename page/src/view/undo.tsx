@@ -7,7 +7,7 @@ import { crow } from "../connection";
 import type { Session } from "../model/session";
 import { RpcError, UNKNOWN_METHOD } from "../rpc";
 import { DiffView } from "../widgets";
-import { diffsIn, relative } from "./call";
+import { relative } from "./call";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
 
@@ -61,7 +61,7 @@ function UndoDialog({ session, preview, onClose }: UndoProps): JSX.Element {
             <bdi>{relative(file.path, session.cwd)}</bdi> {file.kind && <span class="quiet">{file.kind}</span>}
           </h3>
           {file.blocked && <p class="bad">{file.blocked}</p>}
-          {file.items && <DiffView items={diffsIn(file.items.map((item) => ({ ...item, type: "diff" })), session.cwd)} />}
+          {file.items && <DiffView items={file.items.map((item) => ({ ...item, path: relative(item.path, session.cwd) }))} />}
         </section>
       ))}
       <div class="buttons">
