@@ -46,6 +46,8 @@ class PermissionQuestion(msgspec.Struct, frozen=True):
     """The same for "allow in this project", which outlives the session."""
     takes_reason: bool = False
     """Somebody wants to know why, if it is rejected."""
+    is_divisible: bool = False
+    """The changes that it shows can be accepted one by one."""
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):
@@ -59,6 +61,8 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
     """Somebody has chosen: nothing went wrong, and the question was not merely dismissed."""
     by: str = ""
     """The name of the face at which it was given."""
+    accepted: tuple[int, ...] | None = None
+    """The changes that were accepted, counted from 0 over all diffs of the question; None if it is all of them."""
 
     @property
     def allowed(self) -> bool:

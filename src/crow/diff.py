@@ -14,7 +14,7 @@ line endings is a change.
 import io
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -120,6 +120,23 @@ def changes_in(block: DiffBlock) -> list[Change]:
         return []
     lines = _count_feeds(old, 0, same)
     return [_rest(old, same, new, same, lines, lines)]
+
+
+def with_accepted(old: str, new: str, shown: Iterable[DiffBlock], accepted: Collection[int]) -> str:
+    """The old text with those of the shown changes that were accepted, which are counted from 0 over all blocks."""
+    old_lines, new_lines = split_lines(old), split_lines(new)
+    pieces: list[str] = []
+    at = number = 0
+    for block in shown:
+        for change in changes_in(block):
+            old_start, old_end = (block.old_line - 1 + line for line in (change.old_start, change.old_end))
+            pieces += old_lines[at:old_start]
+            if number in accepted:
+                pieces += new_lines[block.new_line - 1 + change.new_start : block.new_line - 1 + change.new_end]
+            else:
+                pieces += old_lines[old_start:old_end]
+            at, number = old_end, number + 1
+    return "".join((*pieces, *old_lines[at:]))
 
 
 def split_lines(text: str) -> list[str]:

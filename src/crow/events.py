@@ -209,6 +209,8 @@ class PermissionAnswered(_Event, frozen=True, tag="permission_answered"):
     """The id of the option that was chosen; empty if none was."""
     by: str = ""
     """The name of the face at which it was answered; empty if nobody answered."""
+    accepted: tuple[int, ...] | None = None
+    """The changes that were accepted, counted from 0 over all diffs of the question; None if it is all of them."""
 
 
 class CallStarted(_Event, frozen=True, tag="call_started"):

@@ -5,7 +5,10 @@ Nothing but the selection of an offered "allow" is a yes of the person's.
 
 from typing import Literal
 
-from crow.acp import translate, wire
+import msgspec
+from msgspec.structs import replace
+
+from crow.acp import crow_meta, translate, wire
 from crow.acp.connection import Connection, ConnectionLost
 from crow.acp.jsonrpc import RpcError
 from crow.actions import Answer, Filled, Form, Link, PermissionAnswer, PermissionQuestion, Person, Question
@@ -74,7 +77,7 @@ class ClientPerson(Person):
             return _unclear(f"the editor could not ask for permission ({one_line(error.message)}).")
         except ConnectionLost:
             return _unclear("the editor is gone, so that nobody could be asked.")
-        return _answer(response.outcome, request.options)
+        return _answer(response, request)
 
     async def ask(self, question: Question) -> Answer | None:
         """By a form where the client has forms, else not at all: then the question goes into the chat.
@@ -147,10 +150,34 @@ def _unclear(reason: str) -> PermissionAnswer:
     return PermissionAnswer("reject", reason, is_clear=False)
 
 
-def _answer(outcome: wire.PermissionOutcome, options: list[wire.PermissionOption]) -> PermissionAnswer:
+def _answer(response: wire.RequestPermissionResponse, request: wire.RequestPermissionRequest) -> PermissionAnswer:
+    outcome = response.outcome
     if outcome.outcome == "cancelled":
         return PermissionAnswer("cancelled", is_clear=False)
-    offered = {option.option_id for option in options}
-    if outcome.outcome == "selected" and outcome.option_id in offered:
-        return PermissionAnswer(_CHOICES[outcome.option_id])
-    return _unclear("the editor's answer was not one of the options, so it counts as a no.")
+    offered = {option.option_id for option in request.options}
+    if outcome.outcome != "selected" or outcome.option_id not in offered:
+        return _unclear("the editor's answer was not one of the options, so it counts as a no.")
+    answer = PermissionAnswer(_CHOICES[outcome.option_id])
+    accepted = crow_meta.read(wire.AnswerFacts, response.meta).accepted
+    if accepted is None or not answer.allowed:
+        return answer
+    count = translate.count_changes(request.tool_call.content or ())
+    numbers = _numbers(accepted, count)
+    if numbers is None:
+        return _unclear("the editor accepted changes that were not shown, so it counts as a no.")
+    if len(numbers) == count:
+        return answer
+    if request.meta is None or answer.choice != "once":
+        return _unclear("the editor accepted a part of what can only be done as a whole, so it counts as a no.")
+    return replace(answer, accepted=numbers)
+
+
+def _numbers(accepted: object, count: int) -> tuple[int, ...] | None:
+    """The changes that were accepted, each once and in order; None if it is anything but numbers of changes."""
+    try:
+        numbers = msgspec.convert(accepted, list[int])
+    except msgspec.ValidationError:
+        return None
+    if not numbers or not all(0 <= number < count for number in numbers):
+        return None
+    return tuple(sorted(set(numbers)))

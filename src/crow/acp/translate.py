@@ -338,18 +338,27 @@ def permission_request(
     changes = (block for block in question.display if isinstance(block, DiffBlock))
     remarks += dict.fromkeys(filter(None, (warning_about_change(block.new_text) for block in changes)))
     notes = [wire.ContentToolContent(content=wire.TextContent(text=remark)) for remark in remarks]
+    content = tool_content(question.display, with_changes=with_changes)
+    is_partial = question.is_divisible and count_changes(content) > 1
     return wire.RequestPermissionRequest(
         session_id=session_id,
+        meta=wire.QuestionMeta(crow=wire.QuestionFacts(partial=True)) if is_partial else None,
         tool_call=wire.ToolCallFields(
             tool_call_id=question.call_id,
             title=title_line(question.title),
             kind=question.kind,
             status="pending",
             locations=locations(question.locations),
-            content=[*tool_content(question.display, with_changes=with_changes), *notes],
+            content=[*content, *notes],
         ),
         options=options,
     )
+
+
+def count_changes(content: Iterable[wire.ToolContent]) -> int:
+    """How many changes the client was told of."""
+    diffs = (item.meta for item in content if isinstance(item, wire.DiffToolContent))
+    return sum(len(meta.crow.diff.changes) for meta in diffs if meta is not None)
 
 
 def question_as_form(session_id: str, question: Question) -> wire.FormRequest:

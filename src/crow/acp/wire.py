@@ -755,10 +755,21 @@ class PermissionOption(Wire, frozen=True):
     kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
 
+class QuestionFacts(Wire, frozen=True):
+    partial: bool = False
+    """The changes that it shows can be accepted one by one: see AnswerFacts."""
+
+
+class QuestionMeta(Wire, frozen=True):
+    crow: QuestionFacts
+
+
 class RequestPermissionRequest(Wire, frozen=True):
     session_id: str
     tool_call: ToolCallFields
     options: list[PermissionOption]
+    meta: QuestionMeta | None = msgspec.field(name="_meta", default=None)
+    """For clients that have asked for the changes in a diff."""
 
 
 class PermissionOutcome(Wire, frozen=True):
@@ -768,8 +779,15 @@ class PermissionOutcome(Wire, frozen=True):
     option_id: str | None = None
 
 
+class AnswerFacts(Wire, frozen=True):
+    accepted: Any = None
+    """The numbers of the changes that the person accepts, over all diffs of the question; all if it is left out.
+    Anything else is no answer: what is not understood must not become a yes."""
+
+
 class RequestPermissionResponse(Wire, frozen=True):
     outcome: PermissionOutcome
+    meta: Any = msgspec.field(name="_meta", default=None)
 
 
 class FormRequest(Wire, frozen=True):

@@ -5,7 +5,7 @@ an unknown name gives one that says so.
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -124,6 +124,18 @@ class ReadsFirst(Protocol):
 
     async def prepare_once_read(self, call: ToolCall, workspace: Workspace, look: ReadNeeded) -> Action:
         """The same as `prepare`, for the very path that was looked at and judged."""
+        ...
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An action of which the person can accept some changes and refuse others."""
+
+    @property
+    def is_divisible(self) -> bool: ...
+
+    async def accept(self, accepted: Collection[int]) -> None:
+        """From now on the action makes these of its changes alone, counted from 0 over all diffs that it shows."""
         ...
 
 

@@ -1,6 +1,6 @@
 """What `edit` and `write` share: the diff, the backup for undo, writing, and telling the model what the file became."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from crow import diff
@@ -9,7 +9,7 @@ from crow.errors import StaleFile, WorkspaceError
 from crow.events import Before, FileBackedUp, FileWritten, Journal
 from crow.messages import ToolCall, ToolSpec
 from crow.paths import relative_to, shown
-from crow.results import DisplayBlock, Location, ToolKind, ToolResult
+from crow.results import DiffBlock, DisplayBlock, Location, ToolKind, ToolResult
 from crow.tools.arguments import ignored_arguments
 from crow.tools.base import Action, Advice, ReadNeeded, verb_and_path
 from crow.tools.paths_meant import PathMeant
@@ -154,6 +154,16 @@ class PreparedChange(NamedTuple):
     advice: Advice
 
 
+class RefusedChanges(NamedTuple):
+    """What was left out of a change because the person refused a part of it."""
+
+    wanted: str
+    """The text with all changes."""
+    accepted: int
+    all: int
+    """How many changes there were."""
+
+
 class ChangeAction(Action):
     """The action of a tool that changes a file: it writes what was shown, or makes the same change in a newer text."""
 
@@ -167,6 +177,22 @@ class ChangeAction(Action):
         self.deed = Deed(self.tool, ToolKind.EDIT, writes=change.path.judged)
         self.display = change.shown.display
         self.locations = change.shown.locations
+        self._refused: RefusedChanges | None = None
+
+    @property
+    def is_divisible(self) -> bool:
+        return self._change.before is not None
+
+    async def accept(self, accepted: Collection[int]) -> None:
+        """From now on it is the change that was accepted: it writes this, or nothing."""
+        planned = self._change.shown
+        old, blocks = planned.old or "", [block for block in planned.display if isinstance(block, DiffBlock)]
+        size = len(old) + len(planned.new)
+        text = await off_loop_if_large(size, lambda: diff.with_accepted(old, planned.new, blocks, accepted))
+        count = await off_loop_if_large(size, lambda: sum(len(diff.changes_in(block)) for block in blocks))
+        self._refused = RefusedChanges(planned.new, len(accepted), count)
+        self._change = self._change._replace(shown=await show_change(self._path, planned.old, text))
+        self.display, self.locations = self._change.shown.display, self._change.shown.locations
 
     async def perform(self, journal: Journal) -> ToolResult:
         change = self._change
@@ -175,6 +201,10 @@ class ChangeAction(Action):
             try:
                 after = await change_file(change.workspace, journal, change.call_id, change.path, text, before)
             except StaleFile as changed:
+                if self._refused is not None:  # which lines were accepted is known of that text alone
+                    raise WorkspaceError(
+                        f"{changed.message} Nothing was written.", remedy=change.advice.read_again
+                    ) from None
                 before, text = await self._rebased(changed, before)
             else:
                 return await self._result(before, text, after)
@@ -200,6 +230,11 @@ class ChangeAction(Action):
         notes = [*notes, *ignored_arguments(self._change.unknown)]
         told = [f"{done} {name} ({change.message}).", *after.remarks, *notes]
         remarks = list(after.remarks)
+        if (refused := self._refused) is not None:
+            accepted = f"{refused.accepted} of {refused.all} changes"
+            remarks.append(f"{accepted} were accepted.")
+            what = told_diff(workspace, after.path, text, refused.wanted)
+            told.append(f"The user accepted {accepted} and refused the others, which are not in the file:\n{what}")
         if after.text != text:
             remarks.append("It was changed when it was saved.")
             what = told_diff(workspace, after.path, text, after.text)

@@ -121,7 +121,7 @@ class WriteAction(ChangeAction):
     async def _result(self, before: Document | None, text: str, after: Document) -> ToolResult:
         await off_loop_if_large(len(after.text), lambda: self._remember(before, text, after))
         done = "Created" if before is None else "Appended to" if self._arguments.append else "Wrote"
-        notes = [*self._notes, *_kept(before, text, self._arguments.content)]
+        notes = list(self._notes) if self._refused else [*self._notes, *_kept(before, text, self._arguments.content)]
         if before is not self._change.before:
             notes.append("The file changed meanwhile; the text was added to its new end.")
         return await self._told(done, before, text, after, notes)

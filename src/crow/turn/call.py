@@ -25,7 +25,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasTwoYeses, ReadNeeded, ReadsFirst, Tool, failure
+from crow.tools.base import Action, HasParts, HasTwoYeses, ReadNeeded, ReadsFirst, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -198,7 +198,9 @@ async def ask_person(journal: Journal, person: Person, question: PermissionQuest
     """The person's answer, once it is recorded. TurnCancelled if they ended the turn instead."""
     await journal.record(events.PermissionAsked(question.call_id, question.reason, question.display))
     answer = await person.permit(question)
-    await journal.record(events.PermissionAnswered(question.call_id, answer.allowed, answer.choice, answer.by))
+    await journal.record(
+        events.PermissionAnswered(question.call_id, answer.allowed, answer.choice, answer.by, answer.accepted)
+    )
     if answer.choice == "cancelled":
         raise TurnCancelled
     return answer
@@ -242,12 +244,15 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             session_scope=ask.session.label if ask.session else "",
             project_scope=ask.project.label if ask.project else "",
             takes_reason=True,
+            is_divisible=isinstance(action, HasParts) and action.is_divisible,
         )
         if two_yeses is not None:
             question = replace(question, yes=two_yeses.yes, session_scope=two_yeses.broader_yes)
         answer = await ask_person(self.journal, self.person, question)
         if not answer.allowed:
             return Rejected(BY_ANSWER, answer.reason or REJECTED, words=answer.words)
+        if answer.accepted is not None and isinstance(action, HasParts):
+            await action.accept(answer.accepted)
         if two_yeses is not None:
             two_yeses.agreed(answer)
         await self._remember(ask, answer)
