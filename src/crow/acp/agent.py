@@ -50,7 +50,10 @@ SESSION_METHODS = {
     "session/set_config_option": wire.SetConfigOptionRequest,
 }
 """The requests that `Sessions` answers, with the types of their parameters."""
-EXTENSIONS = ("_crow/inbox", "_crow/search", "_crow/files", "_crow/output", "_crow/changes", "_crow/undo")
+EXTENSIONS = (
+    *("_crow/inbox", "_crow/search", "_crow/files", "_crow/changes", "_crow/undo"),
+    *("_crow/output", "_crow/stop"),
+)
 """The requests that are Crow's own. Their parameters' types are loaded with the first that comes."""
 
 

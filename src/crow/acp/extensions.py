@@ -15,10 +15,12 @@ from crow.acp.connection import Connection
 from crow.acp.host import Host, Seat
 from crow.acp.inbox import Inbox
 from crow.acp.jsonrpc import RpcError, errors_as_answers, invalid_params
+from crow.acp.wire import Empty
 from crow.acp.wire_extensions import (
     ChangedFiles,
     ChangedItems,
     ChangesRequest,
+    CommandRequest,
     DiffItem,
     FileChange,
     FilesRequest,
@@ -61,6 +63,7 @@ class Extensions:
             "_crow/search": (SearchRequest, self._search),
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
+            "_crow/stop": (CommandRequest, self._stop),
             "_crow/changes": (ChangesRequest, self._changes),
             "_crow/undo": (UndoRequest, self._undo),
         }
@@ -177,6 +180,11 @@ class Extensions:
             data=part.text, offset=part.offset, next=part.next, total=part.total, running=kept.is_running
         )
 
+    async def _stop(self, request: CommandRequest) -> Empty:
+        if not await self._find(request.session_id).session.terminals.stop_call(request.tool_call_id):
+            raise not_running(request.tool_call_id)
+        return Empty()
+
 
 def _diff_items(display: Sequence[DisplayBlock]) -> list[DiffItem]:
     return [
@@ -189,6 +197,10 @@ def _diff_items(display: Sequence[DisplayBlock]) -> list[DiffItem]:
         for block in display
         if isinstance(block, DiffBlock)
     ]
+
+
+def not_running(call_id: str) -> RpcError:
+    return invalid_params(f"`toolCallId`: no command of the call {call_id[:100]!r} is running")
 
 
 def no_command(call_id: str) -> RpcError:

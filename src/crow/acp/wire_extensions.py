@@ -89,7 +89,14 @@ class FilesResponse(Wire, frozen=True):
     """The best matches first."""
 
 
-# --- the output of a command
+# --- commands
+
+
+class CommandRequest(Wire, frozen=True):
+    """Of `_crow/stop`: a command, by the call that started it."""
+
+    session_id: str
+    tool_call_id: str
 
 
 class OutputRequest(Wire, frozen=True):

@@ -249,7 +249,8 @@ class Session:
     def _background_ended(self, command: BackgroundCommand) -> None:
         ending = command.exit or TerminalExit()
         show_raw(command.terminal, command.call_id, self._journal, last=True)
-        self._journal.append(BackgroundEnded(command.call_id, shown_at_end(command, ending), command.seconds))
+        shown = shown_at_end(command, ending, stopped=command.is_stopped)
+        self._journal.append(BackgroundEnded(command.call_id, shown, command.seconds))
         self._ended.append(command)
         if self._turns.newest is None:
             self._tell_ended()

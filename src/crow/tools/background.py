@@ -21,7 +21,7 @@ from crow.results import (
 from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader
 from crow.tools.base import Action
-from crow.tools.terminal import command_title, followed_by, how_it_ended, show_raw
+from crow.tools.terminal import STOPPED, command_title, followed_by, how_it_ended, show_raw
 from crow.workspace.base import TerminalExit, TerminalOutput, Workspace
 from crow.workspace.terminal_text import last_part
 from crow.workspace.terminals import BackgroundCommand, Terminals
@@ -59,7 +59,7 @@ def _about(verb: str, arguments: dict[str, Any], terminals: Terminals) -> str:
 
 def end_of(command: BackgroundCommand) -> str:
     """A sentence about a command that has ended in the background."""
-    how = how_it_ended(command.exit or TerminalExit())
+    how = STOPPED if command.is_stopped else how_it_ended(command.exit or TerminalExit())
     return f"The background command {command.id} ({command_title(command.command)}) has ended: {how}."
 
 

@@ -55,6 +55,9 @@ PROMPTLY = 0.5
 LAST_WORDS = 1.0
 """Seconds that a cancelled call waits for what its command has printed."""
 
+STOPPED = "stopped by the user"
+"""How a command ended that the person has stopped."""
+
 NO_QUESTIONS = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -194,6 +197,7 @@ class CommandAction(Action):
                 time.monotonic() - begun,
                 self._timeout if ending is None else None,
                 means_no=ending is not None and answers_no(self._command, ending.code, output.text),
+                is_stopped=self._terminals.was_stopped(self._call_id),
             )
             result = self._ended(terminal, output.text, ended, journal)
             self._terminals.release_soon(terminal)
@@ -308,6 +312,8 @@ class Ended(msgspec.Struct, frozen=True):
     """The time-out that ended it, if one did."""
     means_no: bool = False
     """Its exit code is an answer, such as that of a search without a match."""
+    is_stopped: bool = False
+    """The person has stopped it."""
 
     @property
     def well(self) -> bool:
@@ -327,6 +333,8 @@ class Ended(msgspec.Struct, frozen=True):
         return "" if self.timeout is None and self.exit.code == 0 else self._words("exit")
 
     def _words(self, code: str) -> str:
+        if self.is_stopped and self.exit.code != 0:
+            return STOPPED
         return how_it_ended(self.exit, code) if self.timeout is None else f"timed out after {self.timeout:g} s"
 
 

@@ -36,6 +36,8 @@ class BackgroundCommand:
         self.terminal = terminal
         self.read_to_end = False
         """The model has read of its end in a call, which the person sees too."""
+        self.is_stopped = False
+        """The person has stopped it."""
         self.model_knows = False
         """The model has been told of its end, in a call or otherwise."""
         loop = asyncio.get_running_loop()
@@ -74,6 +76,10 @@ class Terminals:
         self._open: set[Terminal] = set()
         self._releases: set[asyncio.Task[None]] = set()
         self._background: dict[str, BackgroundCommand] = {}
+        self._by_call: dict[str, Terminal] = {}
+        """The open terminals, by the call that each was opened for."""
+        self._stopped: set[str] = set()
+        """The calls whose commands the person has stopped."""
         self._kept: dict[str, KeptOutput] = {}
         """All that was written by the commands that Crow runs itself, by the call that started each."""
         self._last_id = 0
@@ -88,9 +94,27 @@ class Terminals:
         """`call_id` is that of the call for which it is opened."""
         terminal = await self._commands.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         self._open.add(terminal)
+        if call_id:
+            self._by_call[call_id] = terminal
         if call_id and isinstance(terminal, OwnTerminal):
             self._kept[call_id] = terminal.kept
         return terminal
+
+    async def stop_call(self, call_id: str) -> bool:
+        """Ends the command of a call because the person wants it, and nothing else; false if none runs."""
+        terminal = self._by_call.get(call_id)
+        command = next((one for one in self._background.values() if one.call_id == call_id), None)
+        if terminal is None or (command is not None and command.exit is not None):
+            return False
+        self._stopped.add(call_id)
+        if command is not None:
+            command.is_stopped = True
+        await terminal.kill()
+        return True
+
+    def was_stopped(self, call_id: str) -> bool:
+        """Whether the person has stopped the command of a call."""
+        return call_id in self._stopped
 
     def kept_output(self, call_id: str) -> KeptOutput | None:
         """All that the command of a call has written, as long as the session is open; None if that is not known."""
@@ -104,6 +128,7 @@ class Terminals:
         """
         if terminal in self._open:
             self._open.discard(terminal)
+            self._by_call = {call_id: other for call_id, other in self._by_call.items() if other is not terminal}
             task = asyncio.get_running_loop().create_task(terminal.release())
             self._releases.add(task)
             task.add_done_callback(self._releases.discard)
