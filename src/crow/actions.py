@@ -63,6 +63,8 @@ class PermissionAnswer(msgspec.Struct, frozen=True):
     """The name of the face at which it was given."""
     accepted: tuple[int, ...] | None = None
     """The changes that were accepted, counted from 0 over all diffs of the question; None if it is all of them."""
+    opens_input: bool = False
+    """The person wants to type into the command."""
 
     @property
     def allowed(self) -> bool:

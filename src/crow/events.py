@@ -243,6 +243,8 @@ class OutputGrew(_Event, frozen=True, tag="output_grew"):
     """The folder that the command runs in, told in the first one."""
     anew: bool = False
     """It replaces everything that came before."""
+    takes_input: bool = False
+    """The command can be typed into, told in the first one."""
 
 
 class TerminalSeen(_Event, frozen=True, tag="terminal_seen"):

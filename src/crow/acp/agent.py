@@ -52,7 +52,7 @@ SESSION_METHODS = {
 """The requests that `Sessions` answers, with the types of their parameters."""
 EXTENSIONS = (
     *("_crow/inbox", "_crow/search", "_crow/files", "_crow/changes", "_crow/undo"),
-    *("_crow/output", "_crow/stop"),
+    *("_crow/output", "_crow/stop", "_crow/input", "_crow/input/open", "_crow/input/size"),
 )
 """The requests that are Crow's own. Their parameters' types are loaded with the first that comes."""
 

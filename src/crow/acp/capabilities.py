@@ -83,7 +83,7 @@ class Capabilities:
         return UpdateSink(
             self._connection,
             ground.session_id,
-            ClientKnowledge(self._title),
+            ClientKnowledge(self._title, can_type=self._facts.typing),
             takes_notices=takes.notices is not None,
             takes_compactions=takes.compaction is not None,
             takes_state=self._facts.state,
@@ -101,6 +101,7 @@ class Capabilities:
             has_links=shows.url is not None,
             has_choices=self._facts.choices,
             takes_changes=self._facts.changes,
+            can_type=self._facts.typing,
             client=self._name,
         )
         commands = self._commands(ground, sink.known)

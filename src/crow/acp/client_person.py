@@ -33,7 +33,7 @@ kind look the same there."""
 class ClientPerson(Person):
     """`client` is the name of the program that asks them; empty if it does not say it. With `has_choices` it shows
     forms that are one choice among words, whatever other forms it does not show. With `takes_changes` it is told which
-    lines of a diff are changed."""
+    lines of a diff are changed. With `can_type` the person there can type into commands."""
 
     def __init__(
         self,
@@ -44,12 +44,14 @@ class ClientPerson(Person):
         has_links: bool = False,
         has_choices: bool = False,
         takes_changes: bool = False,
+        can_type: bool = False,
         client: str = "",
     ) -> None:
         self._has_forms = has_forms
         self._has_choices = has_choices or has_forms
         self._has_links = has_links
         self._takes_changes = takes_changes
+        self._can_type = can_type
         self._shows_labels = not client.casefold().startswith(WITHOUT_OUR_LABELS)
         self._connection = connection
         self._session_id = session_id
@@ -77,7 +79,9 @@ class ClientPerson(Person):
             return _unclear(f"the editor could not ask for permission ({one_line(error.message)}).")
         except ConnectionLost:
             return _unclear("the editor is gone, so that nobody could be asked.")
-        return _answer(response, request)
+        answer = _answer(response, request)
+        opens_input = crow_meta.read(wire.AnswerFacts, response.meta).input == "open"
+        return replace(answer, opens_input=True) if opens_input and self._can_type else answer
 
     async def ask(self, question: Question) -> Answer | None:
         """By a form where the client has forms, else not at all: then the question goes into the chat.

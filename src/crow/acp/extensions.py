@@ -29,6 +29,9 @@ from crow.acp.wire_extensions import (
     InboxRequest,
     InboxRow,
     InboxRows,
+    InputRequest,
+    InputSizeRequest,
+    OpenInputRequest,
     OutputRequest,
     OutputResponse,
     SearchMatch,
@@ -44,6 +47,7 @@ from crow.results import DiffBlock, DisplayBlock
 from crow.session.changes import changed_files, changes_of
 from crow.session.session import Session
 from crow.session.undo import preview_undo
+from crow.workspace.base import OwnTerminal
 from crow.workspace.project_files import ProjectFiles
 
 
@@ -64,6 +68,9 @@ class Extensions:
             "_crow/files": (FilesRequest, self._files),
             "_crow/output": (OutputRequest, self._output),
             "_crow/stop": (CommandRequest, self._stop),
+            "_crow/input": (InputRequest, self._input),
+            "_crow/input/open": (OpenInputRequest, self._open_input),
+            "_crow/input/size": (InputSizeRequest, self._input_size),
             "_crow/changes": (ChangesRequest, self._changes),
             "_crow/undo": (UndoRequest, self._undo),
         }
@@ -184,6 +191,29 @@ class Extensions:
         if not await self._find(request.session_id).session.terminals.stop_call(request.tool_call_id):
             raise not_running(request.tool_call_id)
         return Empty()
+
+    async def _input(self, request: InputRequest) -> Empty:
+        terminal = self._typed_into(request)
+        with errors_as_answers():
+            await terminal.write_input(request.data.encode("utf-8", "replace"))
+        return Empty()
+
+    def _input_size(self, request: InputSizeRequest) -> Empty:
+        self._typed_into(request).resize(request.columns, request.rows)
+        return Empty()
+
+    def _open_input(self, request: OpenInputRequest) -> Empty:
+        seat = self._find(request.session_id)
+        if request.open and not seat.face.known.can_type:
+            raise invalid_params("`open`: this client has not said `_meta.crow.typing` in `initialize`")
+        seat.session.faces.commands.is_input_open = request.open
+        return Empty()
+
+    def _typed_into(self, request: CommandRequest) -> OwnTerminal:
+        terminal = self._find(request.session_id).session.terminals.typed_into(request.tool_call_id)
+        if terminal is None:
+            raise invalid_params(f"`toolCallId`: the call {request.tool_call_id[:100]!r} has no command to type into")
+        return terminal
 
 
 def _diff_items(display: Sequence[DisplayBlock]) -> list[DiffItem]:

@@ -57,6 +57,8 @@ class _Call:
         self.has_content = False
         self.is_terminal = False
         """Its content is a terminal that shows what its command writes."""
+        self.takes_input = False
+        """Its command can be typed into."""
         self.asked: tuple[DisplayBlock, ...] = ()
         """The blocks that a question about it has shown."""
 
@@ -78,7 +80,8 @@ class ShownCalls:
 
     `terminals` are the ids of those that the client runs. It is shown the text of any other terminal, unless it shows
     what Crow's own commands write: `shows_output_in` is the session's folder then, as in `UpdateSink`. `takes_changes`:
-    it has asked which lines of a diff are changed. While a call's arguments arrive, nobody knows.
+    it has asked which lines of a diff are changed. While a call's arguments arrive, nobody knows. `can_type`: it is
+    told which commands can be typed into.
     """
 
     def __init__(
@@ -88,8 +91,10 @@ class ShownCalls:
         shows_output_in: str | None = None,
         *,
         takes_changes: bool = False,
+        can_type: bool = False,
     ) -> None:
         self._send = send
+        self._can_type = can_type
         self._takes_changes = takes_changes
         self._terminals = terminals
         self._shows_output_in = shows_output_in
@@ -248,12 +253,20 @@ class ShownCalls:
             return
         if call.is_terminal:
             if event.data:
-                self._send(translate.terminal_growth(event))
+                self._send(self._typable(call, translate.terminal_growth(event)))
             return
         self._show(call)
         call.is_terminal = call.has_content = True
+        call.takes_input = event.takes_input
         elsewhere = event.cwd not in ("", self._shows_output_in)
-        self._send(translate.terminal_begun(event, (TextBlock(f"in {one_line(event.cwd)}"),) if elsewhere else ()))
+        begun = translate.terminal_begun(event, (TextBlock(f"in {one_line(event.cwd)}"),) if elsewhere else ())
+        self._send(self._typable(call, begun))
+
+    def _typable(self, call: _Call, update: wire.Update) -> wire.Update:
+        """An update of a command, for a client that wants to know whether it can be typed into."""
+        if not (self._can_type and call.takes_input and isinstance(update, wire.ToolCallUpdate)):
+            return update
+        return replace(update, meta=replace(update.meta or wire.CallMeta(), crow=wire.CallFacts(input="open")))
 
     def _show_terminal(self, event: events.TerminalSeen) -> None:
         """Shows the text of another client's terminal in the call that it belongs to."""

@@ -122,7 +122,13 @@ class UpdateSink:
         self._message_id = ""
         """The message whose text came last."""
         self._takes_changes = takes_changes
-        self._calls = ShownCalls(self._send, self.known.terminals, shows_output_in, takes_changes=takes_changes)
+        self._calls = ShownCalls(
+            self._send,
+            self.known.terminals,
+            shows_output_in,
+            takes_changes=takes_changes,
+            can_type=self.known.can_type,
+        )
         self._plan: tuple[events.PlanEntry, ...] | None = None
         """The one that the client shows."""
         self._loop = asyncio.get_running_loop()

@@ -105,6 +105,8 @@ class ClientFacts(RelayFacts, frozen=True):
     """It shows the choices of a question in a form, such as `crow run` does in a terminal."""
     state: bool = False
     """It is told of each change of a session's state."""
+    typing: bool = False
+    """A person there can type into commands."""
     unattended: bool = False
     """Nobody sits at it, who could answer a question."""
 
@@ -566,6 +568,8 @@ class CallFacts(Wire, frozen=True):
     allowed: bool | None = None
     seconds: float | None = None
     """How long the call took, with the update that tells its end."""
+    input: Literal["open"] | None = None
+    """The call's command can be typed into."""
 
 
 class DisplayTerminal(msgspec.Struct, frozen=True):
@@ -783,6 +787,8 @@ class AnswerFacts(Wire, frozen=True):
     accepted: Any = None
     """The numbers of the changes that the person accepts, over all diffs of the question; all if it is left out.
     Anything else is no answer: what is not understood must not become a yes."""
+    input: str = ""
+    """`open` if the person wants to type into the command."""
 
 
 class RequestPermissionResponse(Wire, frozen=True):

@@ -99,6 +99,20 @@ class CommandRequest(Wire, frozen=True):
     tool_call_id: str
 
 
+class OpenInputRequest(Wire, frozen=True):
+    session_id: str
+    open: bool
+
+
+class InputRequest(CommandRequest, frozen=True):
+    data: Annotated[str, Meta(max_length=64 * 1024)]
+
+
+class InputSizeRequest(CommandRequest, frozen=True):
+    columns: Annotated[int, Meta(ge=1, le=1000)]
+    rows: Annotated[int, Meta(ge=1, le=1000)]
+
+
 class OutputRequest(Wire, frozen=True):
     session_id: str
     tool_call_id: str

@@ -61,8 +61,8 @@ MOST_KEPT = 64 * 1024
 class _WrittenSoFar:
     """The last of what a running command has written."""
 
-    def __init__(self, cwd: str) -> None:
-        self._cwd = cwd
+    def __init__(self, begun: OutputGrew) -> None:
+        self._begun = begun
         self._pieces: deque[str] = deque()
         self._size = 0
         self._is_cut = False
@@ -76,7 +76,9 @@ class _WrittenSoFar:
 
     def so_far(self, call_id: str) -> OutputGrew:
         cut = "[… what came before is not shown again …]\n" if self._is_cut else ""
-        return OutputGrew(call_id, cut + "".join(self._pieces), self._cwd, anew=True)
+        begun = self._begun
+        written = cut + "".join(self._pieces)
+        return OutputGrew(call_id, written, begun.cwd, anew=True, takes_input=begun.takes_input)
 
 
 class PassingState:
@@ -93,7 +95,7 @@ class PassingState:
             case CallProgressed():
                 self._progress[event.call_id] = event
             case OutputGrew():
-                self._written.setdefault(event.call_id, _WrittenSoFar(event.cwd)).add(event.data)
+                self._written.setdefault(event.call_id, _WrittenSoFar(event)).add(event.data)
             case CallSettled():
                 self._progress.pop(event.call_id, None)
                 if not event.result.background:

@@ -140,6 +140,15 @@ class HasParts(Protocol):
 
 
 @runtime_checkable
+class TakesInput(Protocol):
+    """An action that runs a command which the person can type into."""
+
+    def open_input(self) -> None:
+        """The person wants to."""
+        ...
+
+
+@runtime_checkable
 class HasTwoYeses(Protocol):
     """An action that the person can agree to in two ways, of which nothing is remembered: it has its own words."""
 

@@ -34,7 +34,7 @@ from crow.timeouts import timeout
 from crow.tools.arguments import ArgumentReader, ignored_arguments
 from crow.tools.base import OF_A_SESSION, Action, Advice, BadArguments
 from crow.visible import every_line, one_line
-from crow.workspace.base import Terminal, TerminalExit, TerminalOutput, Workspace
+from crow.workspace.base import TAKES_INPUT, OwnTerminal, Terminal, TerminalExit, TerminalOutput, Workspace
 from crow.workspace.resolved_path import ResolvedPath
 from crow.workspace.terminals import Terminals
 
@@ -161,6 +161,7 @@ class CommandAction(Action):
         self._workspace = workspace
         self._timeout = timeout
         self._remarks = remarks
+        self._environ: dict[str, str] = NO_QUESTIONS
         self._broken_off: tuple[str, str] | None = None
         """The client's id of the terminal, and what was printed, when the command was ended before its time."""
         self.title = command_title(arguments.command)
@@ -178,7 +179,7 @@ class CommandAction(Action):
         terminal = await self._terminals.open(
             self._command,
             cwd=self._folder.real,
-            environ=NO_QUESTIONS,
+            environ=self._environ,
             output_limit=OUTPUT_LIMIT,
             call_id=self._call_id,
         )
@@ -205,6 +206,9 @@ class CommandAction(Action):
             await self._break_off(terminal, journal)
             raise
         return result
+
+    def open_input(self) -> None:
+        self._environ = {**NO_QUESTIONS, TAKES_INPUT: "1"}
 
     async def _check_folder(self) -> None:
         """Another folder may have taken its name since the person agreed."""
@@ -261,7 +265,8 @@ class CommandAction(Action):
                 if terminal.client_id:
                     journal.append(CallProgressed(self._call_id, (TerminalBlock(terminal.client_id),)))
                     return await terminal.wait()
-                journal.append(OutputGrew(self._call_id, "", self._folder.real))
+                takes_input = isinstance(terminal, OwnTerminal) and terminal.takes_input
+                journal.append(OutputGrew(self._call_id, "", self._folder.real, takes_input=takes_input))
                 return await self._show_growth(terminal, journal)
         except TimeoutError:
             return None

@@ -25,7 +25,7 @@ from crow.events import Journal
 from crow.messages import ToolCall, json_object
 from crow.policy.base import Allow, Ask, Deny, Policy
 from crow.results import DisplayBlock, TextBlock, ToolKind, ToolResult
-from crow.tools.base import Action, HasParts, HasTwoYeses, ReadNeeded, ReadsFirst, Tool, failure
+from crow.tools.base import Action, HasParts, HasTwoYeses, ReadNeeded, ReadsFirst, TakesInput, Tool, failure
 from crow.turn.waits import HeardJournal, Wait
 from crow.visible import one_line
 from crow.workspace.base import Workspace
@@ -253,6 +253,8 @@ class PolicyPermission(msgspec.Struct, frozen=True):
             return Rejected(BY_ANSWER, answer.reason or REJECTED, words=answer.words)
         if answer.accepted is not None and isinstance(action, HasParts):
             await action.accept(answer.accepted)
+        if answer.opens_input and isinstance(action, TakesInput):
+            action.open_input()
         if two_yeses is not None:
             two_yeses.agreed(answer)
         await self._remember(ask, answer)

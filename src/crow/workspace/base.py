@@ -119,6 +119,20 @@ class OwnTerminal(Protocol):
         """All that the command has written, as it wrote it."""
         ...
 
+    @property
+    def takes_input(self) -> bool:
+        """Whether the command runs, and can be typed into."""
+        ...
+
+    async def write_input(self, data: bytes) -> None:
+        """Types into the command, as far as it reads, in the order of the calls. Raises WorkspaceError if it takes no
+        input, or ends before it has read everything."""
+        ...
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Tells the command how much can be seen of its output at once."""
+        ...
+
 
 class Workspace(Protocol):
     """The session's files and commands. No method hangs, whatever the path turns out to be.
@@ -208,11 +222,16 @@ COLUMNS = "COLUMNS"
 """The variable that tells a command how wide its terminal is."""
 
 
+TAKES_INPUT = "CROW_TAKES_INPUT"
+"""The variable by which whoever starts a command says that a person wants to type into it: `1`. No command gets it."""
+
+
 class Commands(Protocol):
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         """Starts a shell line. Raises WorkspaceError, with nothing left to release, if that fails.
 
         `environ` is laid over the environment that commands have anyway; COLUMNS in it is how wide the terminal is.
+        With TAKES_INPUT in it, the command gets a terminal that can be typed into, if there is somebody who can type.
         `output_limit` is in bytes.
         """
         ...

@@ -11,6 +11,7 @@ ways round that when they want a password or a key, and none of them may wait fo
 - Whoever gets through, or only waits until there is something to be read, finds the answer of somebody who leaves.
 
 A command that somebody can type into gets the whole terminal instead, as its controlling one: then Ctrl-C is a signal.
+What is typed reaches this command alone: nobody but Crow has the other end, and no other command may open the terminal.
 
 Line ends come as they were written: the terminal adds no carriage return to a line feed, which is for whoever shows the
 bytes to do. Where a system has no pseudo-terminals a pipe takes their place.
@@ -32,6 +33,9 @@ ON_A_PIPE = {"TERM": "dumb", "PYTHONUNBUFFERED": "1"}
 OTHER_TERMINALS = ("COLUMNS", "LINES")
 """Variables that tell the size of the terminal that Crow was started in, and would be taken for that of ours."""
 
+ANSWERED_BY_NOBODY = ("GIT_TERMINAL_PROMPT", "PIP_NO_INPUT", "DEBIAN_FRONTEND")
+"""Variables by which programs are told to ask nothing. A command that somebody can type into does not get them."""
+
 _LEAVES = b"\x04q"
 """The end of the input for a program that reads lines, and the key by which a pager is left."""
 _OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3
@@ -41,6 +45,7 @@ _OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3
 class Channel:
     """A pipe: the descriptors that the command is given, and the one from which its output is read."""
 
+    takes_input = False
     variables: Mapping[str, str] = ON_A_PIPE
     withheld: Sequence[str] = ()
     """Variables of ours that the command does not get."""
@@ -76,11 +81,11 @@ class Pseudoterminal(Channel):
 
     def __init__(self, reader: int, given: Sequence[int], *, takes_input: bool) -> None:
         super().__init__(reader, given)
-        self._takes_input = takes_input
+        self.takes_input = takes_input
         self._control = os.dup(reader)  # the reader is closed on another thread, at any time
 
     async def write_input(self, data: bytes) -> None:
-        if not self._takes_input or self._control < 0:
+        if not self.takes_input or self._control < 0:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
         while data:
             try:
@@ -117,7 +122,10 @@ def open_channel(*, columns: int = DEFAULT_COLUMNS, takes_input: bool = False) -
     try:
         termios.tcsetwinsize(slave, (ROWS, columns))
         _set_modes(slave, echoes=takes_input)
-        if not takes_input:
+        if takes_input:
+            with contextlib.suppress(OSError):
+                os.fchmod(slave, 0o200)  # no other command can open it by its name, to read what is typed
+        else:
             os.write(master, _LEAVES)
             slave = _for_writing(slave)
         return Pseudoterminal(master, (slave,) * 3 if takes_input else (slave,), takes_input=takes_input)

@@ -14,12 +14,12 @@ from crow.disk import Disk
 from crow.errors import FileSystemSilent, WorkspaceError
 from crow.paths import shown
 from crow.timeouts import timeout
-from crow.workspace.base import COLUMNS, TerminalExit, TerminalOutput
+from crow.workspace.base import COLUMNS, TAKES_INPUT, TerminalExit, TerminalOutput
 from crow.workspace.failures import led_elsewhere, reason
 from crow.workspace.kept_output import KeptOutput
 from crow.workspace.output_folder import OutputFolder, remove_left_behind
 from crow.workspace.processes import MARK, ForkServer, Supervised, SupervisorKilled, kill_marked
-from crow.workspace.pty import DEFAULT_COLUMNS, Channel, open_channel
+from crow.workspace.pty import ANSWERED_BY_NOBODY, DEFAULT_COLUMNS, Channel, open_channel
 from crow.workspace.supervisor import Request
 from crow.workspace.terminal_recording import Recording
 
@@ -58,7 +58,10 @@ class LocalCommands:
         mark = os.urandom(8).hex()
         arguments = [os.fsencode(word) for word in (await self._shell(), "-c", command)]
         try:
-            channel = open_channel(columns=int(environ.get(COLUMNS, DEFAULT_COLUMNS)), takes_input=self._takes_input())
+            takes_input = environ.get(TAKES_INPUT) == "1" or self._takes_input()
+            channel = open_channel(columns=int(environ.get(COLUMNS, DEFAULT_COLUMNS)), takes_input=takes_input)
+            withheld = (TAKES_INPUT, *(ANSWERED_BY_NOBODY if channel.takes_input else ()))
+            environ = {name: value for name, value in environ.items() if name not in withheld}
             variables = {**self._seen_on(channel), **environ, "PWD": cwd, MARK: mark}
             encoded = [os.fsencode(f"{name}={value}") for name, value in variables.items()]
             terminal = LocalTerminal(mark, channel, self._folder, output_limit)
@@ -96,6 +99,7 @@ class LocalTerminal:
         self.mark = mark
         self.remark = ""
         self._news = asyncio.Event()
+        self._typing = asyncio.Lock()
         self._channel = channel
         self._recording = Recording(channel, folder, f"{mark}.txt", output_limit, self._news.set)
         self._process: Supervised | None = None
@@ -116,12 +120,25 @@ class LocalTerminal:
     def kept(self) -> KeptOutput:
         return self._recording.kept
 
+    @property
+    def takes_input(self) -> bool:
+        return self._channel.takes_input and self._process is not None and not self._is_over()
+
     async def write_input(self, data: bytes) -> None:
-        """Types into the command, as far as it reads. Raises WorkspaceError if it was started without an input."""
-        try:
-            await self._channel.write_input(data)
-        except OSError as error:
-            raise WorkspaceError(f"Nothing can be typed into the command: {reason(error)}.") from None
+        """Types into the command, as far as it reads. Raises WorkspaceError if it takes no input, or has ended."""
+        async with self._typing:
+            if not self.takes_input:
+                raise WorkspaceError("Nothing can be typed into the command: it takes no input, or has ended.")
+            writing = asyncio.ensure_future(self._channel.write_input(data))
+            try:
+                await asyncio.wait([writing, self._running()], return_when=asyncio.FIRST_COMPLETED)
+                if not writing.done():
+                    raise WorkspaceError("The command has ended, and did not read all that was typed.")
+                writing.result()
+            except OSError as error:
+                raise WorkspaceError(f"Nothing can be typed into the command: {reason(error)}.") from None
+            finally:
+                writing.cancel()
 
     def resize(self, columns: int, rows: int) -> None:
         """Tells the command how much can be seen of its output at once."""

@@ -112,6 +112,11 @@ class Terminals:
         await terminal.kill()
         return True
 
+    def typed_into(self, call_id: str) -> OwnTerminal | None:
+        """The terminal of a call's command, if that runs and can be typed into."""
+        terminal = self._by_call.get(call_id)
+        return terminal if isinstance(terminal, OwnTerminal) and terminal.takes_input else None
+
     def was_stopped(self, call_id: str) -> bool:
         """Whether the person has stopped the command of a call."""
         return call_id in self._stopped

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from crow.events import Event, TerminalSeen
 from crow.session.faces.face import Face
-from crow.workspace.base import COLUMNS, Commands, Terminal, TerminalExit, TerminalOutput
+from crow.workspace.base import COLUMNS, TAKES_INPUT, Commands, Terminal, TerminalExit, TerminalOutput
 from crow.workspace.terminal_text import last_part
 
 LOOK_EVERY = 1.0
@@ -34,15 +34,19 @@ class FacesCommands:
         self._lead = lead
         self._tell = tell
         self._more_came = asyncio.Event()
+        self.is_input_open = False
+        """Commands begin with an input that can be typed into, as long as somebody is there who can."""
 
     async def open_terminal(self, command: str, *, cwd: str, environ: Mapping[str, str], output_limit: int) -> Terminal:
         faces = self._faces()
+        wants_input = self.is_input_open or TAKES_INPUT in environ
+        environ = {name: value for name, value in environ.items() if name != TAKES_INPUT}
         alone = faces[0].commands if len(faces) == 1 else None
         if alone is None:
             size = {COLUMNS: str(lead.known.columns)} if (lead := self._lead()) and lead.known.columns else {}
-            return await self._local.open_terminal(
-                command, cwd=cwd, environ={**size, **environ}, output_limit=output_limit
-            )
+            takes_input = wants_input and any(face.known.can_type for face in faces)
+            environ = {**size, **environ, **({TAKES_INPUT: "1"} if takes_input else {})}
+            return await self._local.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         terminal = await alone.open_terminal(command, cwd=cwd, environ=environ, output_limit=output_limit)
         return _MirroredTerminal(terminal, self._mirror(terminal)) if terminal.client_id else terminal
 

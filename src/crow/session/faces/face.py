@@ -25,6 +25,8 @@ class ClientKnowledge(msgspec.Struct):
     """The ids of terminals that it runs. Another client's ids mean nothing to it."""
     columns: int = 0
     """How wide it shows the output of commands; 0 if it does not say."""
+    can_type: bool = False
+    """A person there can type into a command."""
 
 
 class FaceSink(Sink, Protocol):
