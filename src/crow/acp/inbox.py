@@ -60,6 +60,7 @@ class Inbox:
         self._telling: asyncio.Task[None] | None = None
         self._links: dict[str, OwnerLink] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def listen(self, listener: Listener, *, here: bool) -> list[InboxRow]:
         """The sessions that live now; from now on the listener is told of each that changes. StorageFailed."""
@@ -71,6 +72,7 @@ class Inbox:
             if self._looking is None:
                 self._looking = asyncio.ensure_future(self._keep_looking())
         self._listeners[listener] = here
+        self._tell_if_changed()  # while others were looked for
         return [row for id, row in self._rows.items() if not here or self._owners[id] == HERE]
 
     def forget(self, listener: Listener) -> None:
@@ -89,7 +91,10 @@ class Inbox:
     def changed(self, session_id: str) -> None:
         """Something about a session of this process has changed: also whether it lives here."""
         self._changed[session_id] = None
-        if self._telling is None and self._listeners:
+        self._tell_if_changed()
+
+    def _tell_if_changed(self) -> None:
+        if self._changed and self._telling is None and self._listeners:
             self._telling = asyncio.ensure_future(self._tell_soon())
 
     def deleted(self, session_id: str) -> None:
@@ -99,10 +104,11 @@ class Inbox:
 
     async def _tell_soon(self) -> None:
         """What happens in one step is told together."""
-        await self._tell()
-        self._telling = None
-        if self._changed:
-            self.changed(next(iter(self._changed)))
+        try:
+            await self._tell()
+        finally:
+            self._telling = None
+        self._tell_if_changed()
 
     async def _tell(self) -> None:
         changed, self._changed = self._changed, {}
@@ -213,7 +219,8 @@ class Inbox:
         links, self._links = self._links, {}
         for link in links.values():
             closing = asyncio.ensure_future(link.close())
-            closing.add_done_callback(lambda _: None)
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         for id in [id for id, token in self._owners.items() if token != HERE]:
             del self._rows[id], self._owners[id]
 

@@ -222,8 +222,8 @@ COLUMNS = "COLUMNS"
 """The variable that tells a command how wide its terminal is."""
 
 
-TAKES_INPUT = "CROW_TAKES_INPUT"
-"""The variable by which whoever starts a command says that a person wants to type into it: `1`. No command gets it."""
+TAKES_INPUT = "takes input"
+"""Under this name whoever starts a command says that a person wants to type into it: `1`. No command gets it."""
 
 
 class Commands(Protocol):
