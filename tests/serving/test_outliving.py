@@ -139,7 +139,7 @@ def test_an_idle_session_ends_in_time(tmp_path: Path):
 
 
 def test_a_session_of_an_editor_is_opened_and_joined_in_the_page(tmp_path: Path):
-    with serving(tmp_path, script=EDIT) as web:
+    with serving(tmp_path, script=EDIT, config='[faces]\nhome = "here"\n') as web:
         (web.workspace / "a.txt").write_text("one\n")
         editor = Editor(tmp_path, capabilities=NOTICES)
         try:

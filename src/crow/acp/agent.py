@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crow import __version__
-from crow.acp import wire
+from crow.acp import crow_meta, wire
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import ErrorCode, RpcError, errors_as_answers, invalid_params
 from crow.config.discovery import HOW_TO_SET_UP
@@ -63,6 +63,8 @@ class LazyHost:
     def __init__(self, home: str, environ: Mapping[str, str]) -> None:
         self.home = home
         self.environ = environ
+        self.uses_web = False
+        """Whether new sessions may live in a `crow web` that runs."""
         self.outlives_clients = False
         """Whether sessions go on without a client."""
         self.attached_routes: Mapping[str, Route] = {}
@@ -74,6 +76,7 @@ class LazyHost:
             from crow.acp.host import Host
 
             self._host = Host(self.home, self.environ, self._serve_attached, outlives_clients=self.outlives_clients)
+            self._host.uses_web = self.uses_web
         return self._host
 
     def _serve_attached(self, greet: "Greeting") -> "Agent":
@@ -103,8 +106,10 @@ class Agent:
         self, host: LazyHost, greet: "Greeting" = lambda _: msgspec.UNSET, routes: Mapping[str, Route] | None = None
     ) -> None:
         """`greet` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with.
-        `routes` are further requests that are served."""
+        `routes` are further requests that are served, if this is the agent of another process."""
+        self._is_attached = routes is not None
         self._routes = routes or {}
+        self._environ = host.environ
         self._greet = greet
         self._host = host
         self._models = SetupReader(host.home, host.environ)
@@ -150,6 +155,8 @@ class Agent:
         self._greeting = bytes(pending.params)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
+        if self._is_attached:
+            self._use_environ_of(request)
         if self._sessions is None:
             pending.afterwards(self._load_sessions)
         else:
@@ -180,6 +187,15 @@ class Agent:
             # Most clients look for steering here, some among the capabilities.
             meta=wire.InitializeMeta(crow=relay),
         )
+
+    def _use_environ_of(self, request: wire.InitializeRequest) -> None:
+        """Sessions of an editor in another process are opened with the environment of that process, keys included."""
+        from crow.acp.owner_link import environ_of
+
+        environ = environ_of(crow_meta.read(wire.ClientFacts, request.meta))
+        if environ:
+            self._environ = environ
+            self._models = SetupReader(self._host.home, environ)
 
     def _authenticate(self, request: wire.AuthenticateRequest, pending: PendingRequest) -> object:
         self._initialized()
@@ -239,7 +255,9 @@ class Agent:
 
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
-            self._sessions = Sessions(self._host.get(), self._setup, self._connection, client, self._greeting)
+            self._sessions = Sessions(
+                self._host.get(), self._setup, self._connection, client, self._greeting, self._environ
+            )
         return self._sessions
 
     def _initialized(self) -> wire.InitializeRequest:

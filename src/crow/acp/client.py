@@ -188,7 +188,8 @@ class RemoteAgent:
 
     async def initialize(self, name: str = "crow-run") -> None:
         """The first request of every connection: both sides say what they can do."""
-        facts = ClientFacts(choices=self._choices, unattended=self._unattended, state=self._on_state is not None)
+        follows = self._on_state is not None
+        facts = ClientFacts(choices=self._choices, unattended=self._unattended, state=follows, brief=not follows)
         hello = InitializeRequest(
             protocol_version=PROTOCOL_VERSION,
             # No file system and no terminal of ours: the agent does that work itself. Waits and retries reach

@@ -80,6 +80,8 @@ class Client(NamedTuple):
 
     capabilities: Capabilities
     set_up: Callable[[], Awaitable[SessionSetup]]
+    environ: Mapping[str, str]
+    """What commands and servers of its sessions see."""
 
 
 class Host:
@@ -102,6 +104,8 @@ class Host:
         self.ownership = Ownership(self, serve)
         self.inbox: Inbox | None = None
         """Told of what the sessions do, once somebody wants to know of all of them."""
+        self.uses_web = False
+        """Whether new sessions may live in a `crow web` that runs."""
         self._unwatched = Unwatched(self._close_unwatched, go_on=outlives_clients)
         self._fork_server = ForkServer()
         self._live: dict[str, _LiveSession] = {}
@@ -152,7 +156,7 @@ class Host:
         roots = await self._folders.roots(request)
         setup = await client.set_up()
         persistence, warning = await self._create(session_id, roots)
-        seat = await self._put_together(session_id, roots, setup, persistence, request, client.capabilities)
+        seat = await self._put_together(session_id, roots, setup, persistence, request, client)
         if warning is not None:
             seat.session.tell(warning)
         seat.session.store_choices()
@@ -193,9 +197,7 @@ class Host:
         persistence = await self._recovered(session_id, log)
         await self._folders.remove_outputs(session_id)
         folders = [entry.cwd, *roots[1:]]
-        opened = await self._put_together(
-            session_id, folders, setup, persistence, request, client.capabilities, is_shown=True
-        )
+        opened = await self._put_together(session_id, folders, setup, persistence, request, client, is_shown=True)
         faces, past = opened.session.faces, persistence.past
         return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, seen=seen, past=past))
 
@@ -221,7 +223,7 @@ class Host:
         log = await self.store.fork(request.session_id, new_id, stored_at, roots[1:])
         persistence = await self._recovered(new_id, log)
         folders = [stored_at, *roots[1:]]
-        return await self._put_together(new_id, folders, setup, persistence, request, client.capabilities)
+        return await self._put_together(new_id, folders, setup, persistence, request, client)
 
     async def _join(
         self,
@@ -293,20 +295,20 @@ class Host:
         setup: SessionSetup,
         persistence: Persistence,
         request: wire.NewSessionRequest,
-        capabilities: Capabilities,
+        client: Client,
         *,
         is_shown: bool = False,
     ) -> Seat:
         """`is_shown`: the client is to be shown what was, and told of nothing before that."""
         servers, problems = given_servers(request.mcp_servers or ())
         ground = await self._folders.run(
-            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._fork_server, self.environ)
+            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._fork_server, client.environ)
         )
-        sink, face = await self._face(ground, capabilities)
+        sink, face = await self._face(ground, client.capabilities)
         if not is_shown:
             sink.remember(persistence.past)
         read = await self._folders.run(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
-        environment = self._environment(ground, servers, setup)
+        environment = self._environment(ground, servers, setup, client.environ)
         session = open_session(session_id, setup, environment, persistence, self.home, read)
         (session.faces.enter if is_shown else session.faces.add)(face)
         for problem in problems:
@@ -316,11 +318,15 @@ class Host:
         return Seat(session, face, sink)
 
     def _environment(
-        self, ground: SessionGround, servers: Mapping[str, McpServerSettings], setup: SessionSetup
+        self,
+        ground: SessionGround,
+        servers: Mapping[str, McpServerSettings],
+        setup: SessionSetup,
+        environ: Mapping[str, str],
     ) -> Environment:
         patience = self._unwatched.question_patience(setup.settings.faces)
         faces = Faces(ground.workspace, ground.commands, patience)
-        return Environment(faces=faces, fork_server=self._fork_server, environ=self.environ, servers=servers)
+        return Environment(faces=faces, fork_server=self._fork_server, environ=environ, servers=servers)
 
     async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
         files = await self._folders.run(ground.roots[0], lambda: capabilities.files(ground))

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
+LARGEST_ENVIRON = 256 * 1024
+"""Bytes of an environment that is sent; without one, that of the owner is used."""
 TRY_AGAIN = 0.05
 """Seconds between two tries at a process that begins or ends at this moment."""
 
@@ -162,8 +164,30 @@ async def _connected(path: str) -> socket.socket:
 def _own_facts() -> wire.ClientFacts:
     """What a relay adds to its editor's `initialize`."""
     return wire.ClientFacts(
-        attach=wire.ATTACH_VERSION, version=__version__, process=os.getpid(), mark=own_mark(), state=True
+        attach=wire.ATTACH_VERSION,
+        version=__version__,
+        process=os.getpid(),
+        mark=own_mark(),
+        state=True,
+        environ=_own_environ(),
     )
+
+
+def _own_environ() -> dict[str, str]:
+    """So that commands of a session that is opened there run as they would here. Any bytes can be in it."""
+    environ = {name.decode("latin-1"): value.decode("latin-1") for name, value in os.environb.items()}
+    return environ if sum(len(name) + len(value) for name, value in environ.items()) <= LARGEST_ENVIRON else {}
+
+
+def environ_of(facts: wire.ClientFacts) -> dict[str, str]:
+    """The environment that a relay has sent; empty if it has not."""
+    try:
+        return {
+            os.fsdecode(name.encode("latin-1")): os.fsdecode(value.encode("latin-1"))
+            for name, value in facts.environ.items()
+        }
+    except UnicodeEncodeError:
+        return {}
 
 
 def _check_version(owner: wire.RelayFacts, there: SessionElsewhere) -> None:

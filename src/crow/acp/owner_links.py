@@ -51,7 +51,7 @@ class OwnerLinks:
                 # Of a process that has just ended the lock is free a moment later than its socket.
                 if gone is None or there.owner != gone.owner:
                     with contextlib.suppress(NobodyListens, SessionReleased, ConnectionLost):
-                        return await open_at(await self._link_to(there, deadline))
+                        return await open_at(await self.link_to(there, deadline))
                 if self._loop.time() > deadline:
                     raise silent(there)
                 await asyncio.sleep(TRY_AGAIN)
@@ -70,7 +70,7 @@ class OwnerLinks:
         made = await asyncio.gather(*links, return_exceptions=True)
         await asyncio.gather(*(link.close() for link in made if isinstance(link, OwnerLink)))
 
-    async def _link_to(self, there: SessionElsewhere, deadline: float) -> OwnerLink:
+    async def link_to(self, there: SessionElsewhere, deadline: float) -> OwnerLink:
         """The link to an owner, which is made if there is none. Raises what `connect` does."""
         task = self._links.get(there.owner)
         if task is None:

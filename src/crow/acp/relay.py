@@ -19,7 +19,7 @@ import msgspec
 from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.connection import ANSWERED, Answered, Connection, ConnectionLost, PendingRequest
 from crow.acp.jsonrpc import Notification, Request, Response, RpcError
-from crow.acp.owner_link import OwnerLink, silent
+from crow.acp.owner_link import NobodyListens, OwnerLink, silent
 from crow.acp.owner_links import OwnerLinks, SessionReleased
 from crow.acp.relayed_fields import call_in, session_in, state_in, with_session, withdrawn_in
 from crow.acp.relayed_session import AskedRequest, RelayedSession, State
@@ -30,6 +30,9 @@ from crow.session.faces.after_takeover import Seen
 logger = logging.getLogger(__name__)
 
 Claimed = TypeVar("Claimed")
+
+CREATE_TIMEOUT = 2.0
+"""Seconds that another process gets to answer before a new session is opened here."""
 
 
 class Relay:
@@ -95,6 +98,33 @@ class Relay:
             if session.is_opening:
                 session.answer_cut_off()
                 self._drop(session)
+
+    async def create(self, there: SessionElsewhere, params: bytes, pending: PendingRequest) -> bool:
+        """Opens a new session in another process, and sends the editor the answer that comes from there. False if there
+        is none: the process has ended, does not answer, or refuses."""
+        deadline = asyncio.get_running_loop().time() + CREATE_TIMEOUT
+        created: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def settle(response: Response | None) -> None:
+            is_there = response is not None and response.error is None
+            if response is not None and is_there:
+                id = session_in(response.result)
+                session = self._sessions[id] = RelayedSession(self._editor, id, with_session(params, id), link)
+                session.note_opened(response)
+                self._editor.send(jsonrpc.write_response(pending.id, response))
+            if not created.done():
+                created.set_result(is_there)
+
+        try:
+            link = await self._links.link_to(there, deadline)
+        except (NobodyListens, ConnectionLost, RpcError) as error:
+            logger.warning("a session is opened here, not in process %s: %s", there.process, error)
+            return False
+        link.pass_on("session/new", msgspec.Raw(params), settle)
+        try:
+            return await asyncio.shield(created)
+        finally:
+            self._run(self._close_if_unused(link))
 
     async def _open(self, session: RelayedSession, link: OwnerLink, method: str, pending: PendingRequest) -> Answered:
         def began(key: bytes) -> None:

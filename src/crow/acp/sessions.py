@@ -4,7 +4,7 @@ which sessions it takes part in.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,10 +12,11 @@ import msgspec
 
 from crow.acp import crow_meta, translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
-from crow.acp.connection import Answered, Connection, PendingRequest
+from crow.acp.connection import ANSWERED, Answered, Connection, PendingRequest
 from crow.acp.host import Client, Host, Loaded, Seat
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.acp.session_folders import absolute
+from crow.acp.web_home import web_home
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver
 from crow.session.faces.after_takeover import Seen
@@ -45,9 +46,11 @@ class Sessions:
         connection: Connection,
         client: wire.InitializeRequest,
         greeting: bytes,
+        environ: Mapping[str, str],
     ) -> None:
-        """`greeting` is what the client said of itself, as it came."""
+        """`greeting` is what the client said of itself, as it came. `environ` is what sessions are opened with."""
         self._host = host
+        self._environ = environ
         self._set_up = set_up
         self._connection = connection
         self._relay: Relay | None = None
@@ -77,11 +80,14 @@ class Sessions:
     def initialize(self, client: wire.InitializeRequest, greeting: bytes) -> None:
         """What the client says that it can do counts for the sessions that are opened from now on."""
         self._greeting = greeting
-        self._is_relay = crow_meta.read(wire.ClientFacts, client.meta).attach > 0
+        facts = crow_meta.read(wire.ClientFacts, client.meta)
+        self._is_relay = facts.attach > 0
         """The client is another Crow that passes its editor's messages on."""
+        self._may_live_elsewhere = self._host.uses_web and not facts.brief
+        """Whether its new sessions may live in another process."""
         if self._relay is not None:
             self._relay.initialize(greeting)
-        self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up)
+        self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up, self._environ)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
         return self._methods[method](request, pending)
@@ -133,7 +139,21 @@ class Sessions:
 
     # --- opening
 
-    async def _new(self, request: wire.NewSessionRequest, pending: PendingRequest) -> wire.NewSessionResponse:
+    def _new(
+        self, request: wire.NewSessionRequest, pending: PendingRequest
+    ) -> Awaitable[wire.NewSessionResponse | Answered]:
+        return self._new_somewhere(request, pending, bytes(pending.params))
+
+    async def _new_somewhere(
+        self, request: wire.NewSessionRequest, pending: PendingRequest, params: bytes
+    ) -> wire.NewSessionResponse | Answered:
+        """In the `crow web` that runs, where it outlives this client; here, if there is none or it refuses."""
+        if self._is_relay:
+            self._host.ownership.check_accepts_turns()
+        elif self._may_live_elsewhere:
+            web = await web_home(self._host.home, self._set_up)
+            if web is not None and await self._get_relay().create(web, params, pending):
+                return ANSWERED
         with errors_as_answers():
             seat = await self._host.create(request, self._client)
         return self._opened(seat, pending)

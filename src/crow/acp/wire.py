@@ -99,6 +99,8 @@ class RelayFacts(Wire, frozen=True):
 class ClientFacts(RelayFacts, frozen=True):
     """What a client says of itself in `initialize` that the protocol has no capability for."""
 
+    environ: dict[str, str] = {}
+    """The environment of a relay's editor, for sessions that are opened for it: bytes, written as Latin-1."""
     changes: bool = False
     """It is told which lines of a diff are changed."""
     choices: bool = False
@@ -109,6 +111,8 @@ class ClientFacts(RelayFacts, frozen=True):
     """A person there can type into commands."""
     unattended: bool = False
     """Nobody sits at it, who could answer a question."""
+    brief: bool = False
+    """It leaves when its prompt is answered, such as `crow run`: its new sessions live with it, not in `crow web`."""
 
 
 class PromptCapabilities(Wire, frozen=True):

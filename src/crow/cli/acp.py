@@ -33,6 +33,7 @@ def _run(reader: int, writer: int) -> int:
 
     async def serve_and_leave() -> int:
         host = LazyHost(folder, os.environ)
+        host.uses_web = True
         agent = Agent(host)
         connection = agent.connect(reader, writer)
 

@@ -179,6 +179,8 @@ class ChatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FacesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What several clients of one session have to do with each other, and with `crow web`."""
 
+    home: Literal["web", "here"] = "web"
+    """Where new sessions of an editor live while a `crow web` runs: there, or in the editor's own Crow."""
     questions: Annotated[int, msgspec.Meta(ge=1, le=60 * 24 * 365)] = 720
     """Minutes for which a question waits in `crow web` while no client is there."""
 

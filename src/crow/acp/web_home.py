@@ -1,0 +1,33 @@
+"""Whether a new session of an editor is to live in the `crow web` of this home, where it outlives the editor."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from crow.disk import Disk
+from crow.errors import CrowError, SessionElsewhere
+from crow.session.models import SessionSetup
+from crow.store.web_owner import find_web
+from crow.workspace.processes import is_command
+
+logger = logging.getLogger(__name__)
+
+LOOK_TIMEOUT = 2.0
+"""Seconds that the system gets to say whose process it is."""
+
+
+async def web_home(home: str, set_up: Callable[[], Awaitable[SessionSetup]]) -> SessionElsewhere | None:
+    """The `crow web` that runs, unless the configuration keeps sessions here. Where none runs, this is one look for a
+    file."""
+    web = find_web(home)
+    if web is None or not web.socket:
+        return None
+    try:
+        if (await set_up()).settings.faces.home != "web":
+            return None
+        # Sessions in one that a command of Crow's has started would be in that command's hands.
+        if await Disk("/proc").run(lambda: is_command(int(web.process)), LOOK_TIMEOUT):
+            logger.warning("the crow web of process %s was started by a command: it is not used", web.process)
+            return None
+    except CrowError:
+        return None  # which is said where the session is opened here
+    return SessionElsewhere(web.owner, web.process, web.socket)
