@@ -13,6 +13,7 @@ from tests.cli.test_run import HELLO, play, without_times
 from tests.config.support import environment
 from tests.support.patience import eventually
 from tests.support.puppet import Puppet
+from tests.support.scripts import edit
 from tests.support.warm import CROW, warm
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux")
@@ -76,6 +77,19 @@ def test_a_narrower_window_leaves_nothing_behind(tmp_path: Path) -> None:
             "goes on.\n\n"
             f"✓ done (end_turn)\n\n{INPUT}\nask · their/model"
         )
+
+
+def test_a_picture_as_high_as_the_window_leaves_nothing_in_the_scrollback(tmp_path: Path) -> None:
+    project = play(tmp_path, edit("nest.py", "twigs", "feathers"), HELLO)
+    (project / "nest.py").write_text("twigs\n")
+    with Tmux(tmp_path, *warm(CROW), "chat", "--cwd", str(project), "mend", columns=30, lines=8) as tmux:
+        tmux.wait_until("n  Reject")
+        eventually(lambda: "▸" not in tmux.picture(), "the keys of the question", every=0.05)
+        tmux.send("typing")
+        tmux.wait_until("▸ typing")
+        tmux.send("BSpace")
+        tmux.wait_until("▸ typin\n")
+        assert tmux.picture("-S", "-").count("y  Allow once") == 1
 
 
 def test_the_scrollback_is_kept(tmp_path: Path) -> None:

@@ -78,6 +78,17 @@ class InlineOutput(Vt100_Output):
             with contextlib.suppress(OSError):  # the terminal is gone, which is noticed where it is read
                 super().flush()
 
+    def erase_down(self) -> None:
+        """In two steps in tmux, which adds what is erased to its scrollback if that is the whole screen."""
+        if os.environ.get("TMUX"):
+            self.erase_end_of_line()
+            self.write_raw("\x1b7")
+            self.cursor_down(1)
+            super().erase_down()
+            self.write_raw("\x1b8")
+        else:
+            super().erase_down()
+
     def disable_bracketed_paste(self) -> None:
         """Not between two pictures: a paste that comes in that moment would be taken for typing."""
         if not self.is_held:
