@@ -242,8 +242,13 @@ def test_a_long_change_is_shown_in_full_above_the_question(tmp_path: Path) -> No
 
 
 def wait_for_question(window: Window, choice: str = "n  Reject") -> None:
-    """Until a question is there, and takes a key."""
-    window.wait_until(lambda: choice in window.text and "a moment" not in window.text)
+    """Until a question is there, and takes a key; the hint that it does not is drawn before the status line."""
+
+    def takes_a_key() -> bool:
+        is_whole = any(model in row for row in window.picture[-1:] for model in ("play/it", "their/model"))
+        return is_whole and choice in window.text and "a moment" not in window.text
+
+    window.wait_until(takes_a_key)
 
 
 def numbered(count: int) -> str:

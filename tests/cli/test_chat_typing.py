@@ -251,6 +251,21 @@ def test_lines_that_come_at_once_are_one_prompt_in_a_dumb_terminal(tmp_path: Pat
         assert prompt_in(agent) == "one\n  two\n\nthree"
 
 
+def test_a_message_that_waited_is_followed_by_a_new_sign_in_a_dumb_terminal(tmp_path: Path) -> None:
+    with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, TERM="dumb") as window:
+        agent.expect("session/new")
+        window.wait_for_rows(">")
+        window.type("first\n")
+        prompt = agent.expect("session/prompt")
+        window.type("second\n")
+        window.wait_until("i This is sent after the turn.")
+        agent.answer(prompt, {"stopReason": "cancelled"})
+        window.wait_for_rows("■ cancelled", "", ">")
+        window.type("\n")
+        agent.answer(agent.expect("session/prompt"), {"stopReason": "end_turn"})
+        window.wait_for_rows("■ cancelled", "", ">", "✓ done (end_turn)", "", ">")
+
+
 def test_a_line_goes_on_in_a_dumb_terminal(tmp_path: Path) -> None:
     with Puppet(tmp_path) as agent, Window(tmp_path, "chat", program=agent.program, TERM="dumb") as window:
         agent.expect("session/new")

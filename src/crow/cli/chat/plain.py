@@ -140,9 +140,15 @@ class PlainChat:
     # --- what the conversation tells
 
     def changed(self) -> None:
-        """Whenever it is the person's turn, the line begins with a sign that says so."""
+        """Whenever it is the person's turn, the line begins with a sign that says so. A message that is taken out of
+        the queue begins a turn in the same moment."""
+        asyncio.get_running_loop().call_soon(self._prompt)
+
+    def _prompt(self) -> None:
         is_free = self._conversation.is_ready and not self._conversation.is_running
-        if is_free and not self._is_prompted and not self._end.done():
+        if not is_free:
+            self._is_prompted = False
+        elif not self._is_prompted and not self._end.done():
             self._is_prompted = True
             self._renderer.pause()
             self._screen.write(f"\n{PROMPT}")
