@@ -93,7 +93,9 @@ def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
         window.type("two")
         window.press("ctrl-j")
         window.type("three\\")
+        window.wait_until("  three\\")  # what comes at once with the Enter is taken for a paste
         window.press("enter")
+        window.wait_for_rows("  three", "", STATUS)
         window.type("four")
         window.wait_for_rows("▸ one", "  two", "  three", "  four", STATUS)
         window.press("enter")
