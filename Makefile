@@ -8,7 +8,7 @@ LOCKS := requirements/uv.txt requirements/lock.txt
 PROCESSES ?= auto
 SIDE_BY_SIDE := --processes $(PROCESSES)
 
-.PHONY: help run test check format bench conformance soak catalogue lock clean compiled page browser
+.PHONY: help run test check format bench conformance soak catalogue lock clean compiled page browser pictures
 
 help: ## say what can be made
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -32,6 +32,9 @@ page: $(STAMP)
 
 browser: page ## install what the tests in a browser need, and say what is missing
 	@$(BIN)/python -m tests.browser
+
+pictures: compiled page ## make the pictures of README.md and docs/browser.md anew (needs a Chromium)
+	@CROW_PICTURES=docs/pictures CROW_BROWSER_TESTS=required $(BIN)/python -m pytest -q tests/browser/test_pictures.py
 
 run: compiled page ## set everything up and play the demo conversation
 	@$(BIN)/crow demo

@@ -93,10 +93,10 @@ class Visit:
     async def connected(self, state: str = "open") -> None:
         await expect(self.page.locator(f'.app[data-connection="{state}"]')).to_be_attached()
 
-    async def begin(self) -> None:
-        """A session in the folder of the test."""
+    async def begin(self, folder: Path | None = None) -> None:
+        """A session in the folder of the test, or in another one."""
         await self.page.get_by_role("button", name="New session").first.click()
-        await self.page.get_by_label("Folder").fill(str(self.web.workspace))
+        await self.page.get_by_label("Folder").fill(str(folder or self.web.workspace))
         await self.page.keyboard.press("Enter")
         await expect(self.composer).to_be_focused()
 

@@ -153,6 +153,7 @@ def _say_what_next(screen: Screen) -> None:
         ("connect a model: a vendor's, a gateway's, or one on this machine", "login"),
         (f"connect your editor; instead of zed: {others}", "setup zed"),
         ("or talk to it here, in a folder of yours", "chat"),
+        ("or in your browser: it works without a model too, as a tour", "web --open"),
     ):
         screen.line()
         screen.line(f"  # {what}", DIM)
