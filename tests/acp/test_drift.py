@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from crow.acp import wire
-from crow.acp.agent import Agent, LazyHost
+from crow.acp.agent import EXTENSIONS, Agent, LazyHost
 from crow.messages import StopReason
 from crow.results import ToolKind
 
@@ -101,6 +101,7 @@ SAME_THING = {
     "WriteTextFileRequest": "WriteTextFileRequest",
 }
 OURS_ALONE = {
+    "AnswerFacts": "what a client says beside the answer to a question",
     "ClientFacts": "what a client says of itself that is no capability of the protocol",
     "CapabilityMeta": "where extensions are advertised",
     "InitializeMeta": "the same, with what a process says on its own socket",
@@ -124,6 +125,9 @@ OURS_ALONE = {
     "CallFacts": "what we say of a call beside its display",
     "CallMeta": "where that stands",
     "CompactionUpdate": "newer than this SDK",
+    "DiffFacts": "what we say of a diff beside its texts",
+    "DiffLines": "the same",
+    "DiffMeta": "where that stands",
     "DisplayTerminal": "an extension of Zed's, in a call's `_meta`",
     "DisplayTerminalExit": "the same",
     "DisplayTerminalOutput": "the same",
@@ -136,6 +140,8 @@ OURS_ALONE = {
     "PermissionOutcome": "the SDK has a class for each outcome; we read an unknown one as no consent",
     "PromptFacts": "what we say of a turn's end beside its stop reason",
     "PromptMeta": "where that stands",
+    "QuestionFacts": "what we say of a question beside its options",
+    "QuestionMeta": "where that stands",
     "StateNotification": "an extension: what a session is doing",
     "Wire": "the base of all",
 }
@@ -274,7 +280,7 @@ def test_every_type_of_ours_is_compared():
     assert set(our_types()) == set(SAME_THING) | set(OURS_ALONE)
 
 
-OURS_OR_NEWER = ("session/status", "_session/steering")
+OURS_OR_NEWER = ("session/status", "_session/steering", *EXTENSIONS)
 """Methods that this SDK does not know yet, or never will."""
 
 

@@ -1,12 +1,16 @@
 """The methods that are Crow's own, one by one: `_crow/files`, and how long calls took."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 
+from crow.acp import wire, wire_extensions
+from crow.acp.agent import EXTENSIONS
 from tests.support.editor import RAW_OUTPUT, Editor, chose
 from tests.support.scripts import DONE, call, reply, run
 
@@ -18,6 +22,25 @@ def seconds_of(crow: Editor) -> list[float | None]:
     ends = [update for update in crow.updates if update.get("status") in ("completed", "failed")]
     last = {update["toolCallId"]: update.get("_meta", {}).get("crow", {}).get("seconds") for update in ends}
     return list(last.values())
+
+
+# --- the page for authors of clients
+
+PAGE = (Path(__file__).parents[2] / "docs" / "extensions.md").read_text()
+IN_META = (wire.ClientFacts, wire.CallFacts, wire.DiffFacts, wire.QuestionFacts, wire.AnswerFacts, wire.NoticeFacts)
+
+
+def names() -> set[str]:
+    """Every method and every field that a client may meet, apart from what two Crows say to each other."""
+    structs = [*IN_META, wire.PromptFacts, wire.PromptRequestFacts, wire.StatusFacts, wire.StateNotification]
+    own = (kind for kind in vars(wire_extensions).values() if isinstance(kind, type) and issubclass(kind, wire.Wire))
+    structs += [kind for kind in own if kind.__module__ == wire_extensions.__name__]
+    fields = {field.encode_name for kind in structs for field in msgspec.structs.fields(kind)}
+    return {*EXTENSIONS, *fields} - {"mark", "environ"}
+
+
+def test_every_method_and_field_is_documented():
+    assert {name for name in names() if not re.search(rf"\b{re.escape(name)}\b", PAGE)} == set()
 
 
 # --- how long calls took
