@@ -21,6 +21,7 @@ from tests.conformance.clients import Judgement, judge_clients
 from tests.conformance.joining import judge_joining
 from tests.conformance.llama import judge_llama
 from tests.conformance.mcp_sdk import judge_mcp
+from tests.conformance.web_sdk import judge_web
 
 PROJECT = Path(__file__).parent.parent.parent
 REPORT = PROJECT / "docs" / "conformance.md"
@@ -53,7 +54,7 @@ def main() -> int:
         folder = Path(name)
         outcomes = run_tests(folder / "outcomes.json")
         judgements = [judge_recordings(folder), *judge_clients(folder), *judge_joining(folder)]
-        judgements += [*judge_mcp(folder), *judge_llama(folder)]
+        judgements += [*judge_web(folder), *judge_mcp(folder), *judge_llama(folder)]
     rules = read_rules(outcomes)
     REPORT.write_text(report(rules, judgements, len(outcomes)))
     broken = [rule for rule in rules if not rule.ok]

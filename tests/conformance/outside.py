@@ -22,6 +22,8 @@ OFFERED = {
     "status": ("SessionStatusRequest", "SessionStatusResponse", "SessionStatus", "SessionStatusCapabilities"),
 }
 """What Crow offers of the protocol's unstable part, by capability; nothing else of it is accepted."""
+WS = "ws@8"
+"""The constructor of WebSockets that the SDK's documentation names for node."""
 MCP_SDK = "@modelcontextprotocol/sdk@1.29.0"
 ACPX = "acpx@0.19.1"
 KERNEL = ("agent-client-kernel==0.2.0", "agent-client-protocol==0.4.9", "jupyter-client", "metakernel")
@@ -83,6 +85,16 @@ def mcp_sdk() -> Path:
         folder.mkdir(exist_ok=True)
         (folder / "package.json").write_text('{"private":true}')
         _npm(folder, "install", "--no-fund", "--no-audit", "--loglevel=error", MCP_SDK)
+    return folder
+
+
+def web_sdk() -> Path:
+    """The folder in which the protocol's TypeScript SDK is installed, with a library for WebSockets that it can use."""
+    folder = cache() / f"{SDK.replace('/', '-')}-{WS}"
+    if not (folder / "node_modules").exists():
+        folder.mkdir(exist_ok=True)
+        (folder / "package.json").write_text('{"private":true}')
+        _npm(folder, "install", "--no-fund", "--no-audit", "--loglevel=error", SDK, WS)
     return folder
 
 
