@@ -305,3 +305,24 @@ def test_where_no_browser_is_it_says_so(tmp_path: Path):
     with serving(tmp_path, "--open", environment={"PATH": str(tmp_path)}) as web:
         assert web.process.stderr is not None
         assert "open the link yourself" in "".join(web.process.stderr.readline() for _ in range(2))
+
+
+def test_the_doctor_knows_of_the_page_and_of_the_server(tmp_path: Path):
+    with serving(tmp_path, script=DONE) as web:
+
+        def doctor(program: list[str]) -> str:
+            return subprocess.run(
+                [*program, "doctor", "--offline"],
+                env=web.environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+            ).stdout
+
+        assert f"crow web runs at {web.origin} (process {web.process.pid})" in doctor(crow_with_page(tmp_path))
+        for path in (tmp_path / "built").iterdir():
+            path.unlink()
+        assert "The page is missing" in doctor(crow_with_page(tmp_path))
+        web.end()
+        assert "crow web runs" not in doctor(crow_with_page(tmp_path))

@@ -22,13 +22,16 @@ from crow.config.settings import Settings, WebSettings
 from crow.config.toml import nearest
 from crow.config.variables import KNOWN, mistakes
 from crow.disk import network_file_system
-from crow.errors import ConfigError, StorageFailed, WebError
+from crow.errors import ConfigError, CrowError, StorageFailed, WebError
 from crow.mcp.using.configured import server_names
 from crow.messages import SERVER_TOOL
+from crow.serving.built_files import MISSING, find_built_files
+from crow.serving.built_files import REMEDY as PAGE_REMEDY
 from crow.store.base import FILE_NAME
 from crow.store.database import Database
 from crow.store.failures import on_a_network
 from crow.store.owners import can_be_attached_to, shared_folder
+from crow.store.web_owner import find_web
 from crow.timeouts import timeout
 from crow.web.allowed_hosts import AllowedHosts, proxy_variable
 from crow.web.search import SearchService, choose
@@ -62,6 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
             checks.append(failed(error.message, error.remedy or MEND))
     can_look = all(check.outcome != "failed" for check in own_folder)
     checks += [*check_store(place), *check_attaching(place)] if can_look else []
+    checks += check_page(place)
     checks += [*check_programs(), *(check_log(place) if can_look else ())]
     return _report(checks)
 
@@ -251,6 +255,22 @@ def check_attaching(place: str) -> Iterable[Check]:
             f"no other program can join your sessions: {shared_folder()} is not yours alone",
             f"Have it removed, or set XDG_RUNTIME_DIR to a folder of yours with mode 700: {place} is too long a path.",
         )
+
+
+def check_page(place: str) -> Iterable[Check]:
+    """The page of `crow web`: whether it is there, and where it is served."""
+    try:
+        is_complete = find_built_files().is_complete
+    except CrowError as error:
+        yield failed(error.message, error.remedy)
+        return
+    if not is_complete:
+        yield warn(MISSING, PAGE_REMEDY)
+    web = find_web(place)
+    if web is not None:
+        yield fine(f"crow web runs at {web.origin} (process {web.process})")
+    elif is_complete:
+        yield fine("the page of crow web is there; none runs")
 
 
 def _look_at(path: str) -> Check:
