@@ -12,7 +12,8 @@ export function startKeys(): void {
       dialog.value = dialog.value === "palette" ? null : "palette";
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || dialog.value || isTyped(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyped(event.target)) return;
+    if (document.querySelector("dialog[open]")) return; // its keys are its own
     const deed = DEEDS[event.key];
     if (!deed) return;
     event.preventDefault();

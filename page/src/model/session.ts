@@ -17,6 +17,7 @@ import { crow } from "../connection";
 import { AUTH_REQUIRED, LOST, RpcError, UNKNOWN_METHOD } from "../rpc";
 import { Outbox, textOf, type Outgoing } from "./outbox";
 import { dropLost } from "./questions";
+import { callWithModel } from "./setup";
 import { Message, Transcript } from "./transcript";
 
 export type Doing = "idle" | "running" | "asks";
@@ -69,7 +70,7 @@ export class Session {
     this.loading.value = this.isOpen || this.transcript.items.length ? "again" : "first";
     const fresh = (this.fresh = new Transcript());
     try {
-      const answer = await crow.call("session/load", { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
+      const answer = await callWithModel("session/load", { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
       batch(() => {
         this.transcript.adopt(fresh);
         this.take(answer);
@@ -182,7 +183,7 @@ export class Session {
     this.problem.value = "";
     this.setDoing("running", "");
     try {
-      const answer = await crow.call("session/prompt", { sessionId: this.id, prompt: message.content });
+      const answer = await callWithModel("session/prompt", { sessionId: this.id, prompt: message.content });
       this.outbox.remove(message);
       this.answered(answer);
     } catch (error) {

@@ -6,6 +6,7 @@ import { crow } from "../connection";
 import { AUTH_REQUIRED, RpcError, UNKNOWN_METHOD } from "../rpc";
 import { recall, remember } from "../storage";
 import { Session } from "./session";
+import { callWithModel } from "./setup";
 
 /** What the list shows of a session. "done" is this browser's own: its turn ended, and nobody has looked since. */
 export type RowState = "asks" | "running" | "done" | "idle" | "saved";
@@ -116,7 +117,7 @@ function join(id: SessionId): boolean {
 export async function begin(cwd: string): Promise<Session | undefined> {
   problem.value = "";
   try {
-    const answer = await crow.call("session/new", { cwd, mcpServers: [] });
+    const answer = await callWithModel("session/new", { cwd, mcpServers: [] });
     const session = new Session(answer.sessionId, cwd);
     session.opened(answer);
     opened.value = new Map(opened.value).set(session.id, session);

@@ -49,10 +49,10 @@ export function CallCard({ session, call }: { session: Session; call: Call }): J
   );
 }
 
-/** A change is what people want to see, and so is a command that runs or failed. The rest is one line. */
+/** A change is what people want to see, and so are pictures, and a command that runs or failed. The rest is one line. */
 function opensByItself(call: Call): boolean {
   const { kind, content } = call.fields.value;
-  if (content?.some((item) => item.type === "diff")) return true;
+  if (content?.some((item) => item.type === "diff" || (item.type === "content" && item.content.type === "image"))) return true;
   if (kind === "execute") return call.status !== "completed";
   return call.status === "failed";
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { crow } from "../connection";
 import { begin, needsSetup } from "../model/sessions";
+import { authenticate } from "../model/setup";
 import { openSession } from "../route";
 import { dialog } from "./dialogs";
 
@@ -13,7 +14,7 @@ export function Setup({ onDone }: { onDone: () => void }): JSX.Element {
   const methods = crow.agent.value?.authMethods ?? [];
   const take = async (methodId: string) => {
     try {
-      await crow.call("authenticate", { methodId });
+      await authenticate(methodId);
       setProblem("");
       onDone();
     } catch (error) {

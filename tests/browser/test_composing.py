@@ -1,0 +1,119 @@
+"""What goes along with a message, what is found again, and what is taken back."""
+
+from pathlib import Path
+
+from tests.browser.page import Visit, crow_web, expect, in_browser
+from tests.support.scripts import DONE, edit, reply, run, say
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63fccf"
+    "c0500f0004850180a9a4d4f50000000049454e44ae426082"
+)
+DROP = """(form) => {
+    const data = new DataTransfer();
+    data.items.add(new File(["from a drop"], "dropped.txt", {type: "text/plain"}));
+    form.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+}"""
+PASTE = """(area) => {
+    const data = new DataTransfer();
+    data.items.add(new File(["pasted"], "pasted.md", {type: "text/markdown"}));
+    area.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+}"""
+
+
+def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=DONE) as web:
+        (web.workspace / "notes.md").write_text("some notes\n")
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await visit.begin()
+            picked = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
+            await page.get_by_label("Files", exact=True).set_input_files([picked])
+            await visit.composer.evaluate(PASTE)
+            await page.locator("form.composer").evaluate(DROP)
+            attached = page.get_by_role("list", name="Attachments").get_by_role("listitem")
+            await expect(attached).to_have_text([" dot.png", " pasted.md", " dropped.txt"])
+            await page.get_by_role("button", name="Remove pasted.md").click()
+            await visit.composer.press_sequentially("look at @not")
+            await expect(page.get_by_role("listbox", name="Suggestions")).to_contain_text("notes.md")
+            await visit.composer.press("Enter")
+            await expect(visit.composer).to_have_value("look at @notes.md ")
+            await visit.composer.press("Enter")
+            await visit.idle()
+            said = visit.messages
+            await expect(said.locator("img")).to_have_count(1)
+            await expect(said).to_contain_text("dropped.txt")
+            await expect(said).to_contain_text("notes.md")
+            await expect(said).not_to_contain_text("pasted.md")
+            await expect(attached).to_have_count(0)
+
+        in_browser(web, story)
+
+
+def test_a_turn_is_taken_back_after_a_look_at_what_that_changes(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=reply(edit("a.txt", "one", "two")) + DONE) as web:
+        (web.workspace / "a.txt").write_text("one\n")
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("change it")
+            await visit.question.get_by_role("button", name="Allow once").click()
+            await visit.idle()
+            await visit.page.get_by_role("button", name="Changed files").first.click()
+            changes = visit.page.get_by_role("complementary", name="Changed files")
+            await expect(changes).to_contain_text("a.txt")
+            await visit.page.get_by_role("button", name="Undo turn").click()
+            preview = visit.page.get_by_role("dialog", name="Undo the last turn")
+            await expect(preview.locator(".add")).to_contain_text("one")
+            assert (web.workspace / "a.txt").read_text() == "two\n"
+            await visit.page.keyboard.press("Escape")
+            await expect(preview).to_have_count(0)
+            await visit.page.get_by_role("button", name="Undo turn").click()
+            await preview.get_by_role("button", name="Undo it").click()
+            await expect(visit.messages.last).to_contain_text("/undo")
+            await visit.idle()
+            assert (web.workspace / "a.txt").read_text() == "one\n"
+            await expect(changes).not_to_contain_text("a.txt")
+
+        in_browser(web, story)
+
+
+def test_whoever_has_no_model_tries_crow_and_finds_it_again(tmp_path: Path) -> None:
+    """The scripted model is chosen once; it is there after the page was loaded anew, and so is what was said."""
+    with crow_web(tmp_path) as web:
+
+        async def story(visit: Visit) -> None:
+            page = visit.page
+            await page.keyboard.press("n")
+            await page.get_by_label("Folder").fill(str(web.workspace))
+            await page.keyboard.press("Enter")
+            await page.get_by_role("button", name="Try without a key").click()
+            await visit.say("hello")
+            await visit.idle()
+            await page.reload()
+            await visit.connected()
+            await expect(visit.messages).to_have_text(["You:hello"])
+            await page.get_by_label("Search all sessions").fill("played by a script")
+            await expect(page.locator(".match mark").first).to_be_visible()
+            await page.locator(".session-rows .row-open").click()
+            await visit.say("next")
+            await expect(visit.messages).to_have_text(["You:hello", "You:next"])
+            await visit.idle()
+
+        in_browser(web, story)
+
+
+def test_a_command_that_ended_before_is_shown_as_a_terminal(tmp_path: Path) -> None:
+    with crow_web(tmp_path, script=reply(say("I run it."), run("echo out; exit 4")) + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("run it")
+            await visit.question.get_by_role("button", name="Allow once").click()
+            await visit.idle()
+            await visit.page.reload()
+            await expect(visit.transcript.locator(".command")).to_contain_text("out")
+            await expect(visit.transcript.locator(".command")).to_contain_text("exit 4")
+
+        in_browser(web, story)
