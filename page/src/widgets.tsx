@@ -4,6 +4,7 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DiffItem, FileDiff, SessionId } from "./acp";
+import { crow } from "./connection";
 import { whenNear } from "./near";
 import type { TerminalFeed } from "./terminal_feed";
 
@@ -47,13 +48,14 @@ function lazy<P extends object>(fetch: () => Promise<ComponentType<P>>, Before: 
   return function Lazy(props: P): JSX.Element {
     const [Component, setComponent] = useState<ComponentType<P> | undefined>(() => loaded);
     useEffect(() => {
-      if (!loaded) {
-        void fetch().then((component) => {
-          loaded = component;
-          setComponent(() => component);
-        });
-      }
-    }, []);
+      if (Component) return;
+      // Not asked is whether it is loaded: another may have fetched it since this one was drawn.
+      const show = (component: ComponentType<P>) => {
+        loaded = component;
+        setComponent(() => component);
+      };
+      fetch().then(show, () => undefined); // Crow is not reached: the plain text stays, until the next time
+    }, [crow.epoch.value]);
     return Component ? <Component {...props} /> : <Before {...props} />;
   };
 }
