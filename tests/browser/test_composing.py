@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from playwright.async_api import FilePayload
+
 from tests.browser.page import Visit, crow_web, expect, in_browser
 from tests.support.scripts import DONE, edit, reply, run, say
 
@@ -28,7 +30,7 @@ def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
         async def story(visit: Visit) -> None:
             page = visit.page
             await visit.begin()
-            picked = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
+            picked: FilePayload = {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}
             await page.get_by_label("Files", exact=True).set_input_files([picked])
             await visit.composer.evaluate(PASTE)
             await page.locator("form.composer").evaluate(DROP)
