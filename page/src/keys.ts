@@ -14,12 +14,16 @@ export function startKeys(): void {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyped(event.target)) return;
     if (document.querySelector("dialog[open]")) return; // its keys are its own
+    // So are those of a diff, where letters walk from change to change, from before its lines are drawn.
+    if (event.target instanceof HTMLElement && event.target.closest(".diff-body") && event.key in DIFF_KEYS) return;
     const deed = DEEDS[event.key];
     if (!deed) return;
     event.preventDefault();
     deed();
   });
 }
+
+const DIFF_KEYS = { n: 1, p: 1, c: 1 };
 
 const DEEDS: Record<string, () => void> = {
   "/": () => focusOn("#search"),

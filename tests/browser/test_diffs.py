@@ -148,6 +148,7 @@ def test_keys_walk_through_a_diff_and_comment_on_a_line(tmp_path: Path) -> None:
         async def story(visit: Visit) -> None:
             diff = await changed(visit)
             press = visit.page.keyboard.press
+            await expect(diff.locator(".l").first).to_be_visible()
             await diff.locator(".diff-body").focus()
             await press("n")
             await expect(diff.locator(".l:focus code")).to_have_text("line_7 = 7")
