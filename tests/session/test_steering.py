@@ -40,6 +40,7 @@ from crow.session.running_turn import RunningTurn
 from crow.turn.history import History
 from crow.turn.loop import run_turn, skip_turn
 from crow.turn.prompt import take_steering
+from crow.turn.steering import Steered as AcceptedMessage
 from crow.workspace.base import Workspace
 from tests.session.test_faces import Pipe, Stage, face
 from tests.session.test_running import Job, SlowLog, Working, steps
@@ -320,6 +321,27 @@ class Unstored:
         self.turn.cancel()
         (await self.log.waits.get()).set_result(None)
         await self.turn.ended()
+
+
+def test_a_message_that_waits_for_the_turn_is_not_overtaken_by_the_next_one():
+    async def play() -> list[AcceptedMessage | None]:
+        async def answer(turn: RunningTurn, ids: TurnIds) -> StopReason:
+            await asyncio.Event().wait()
+            return StopReason.END_TURN
+
+        turn = RunningTurn("t1", SessionJournal(SlowLog(random.Random(0))), answer)
+        turn.start(None)
+        first = asyncio.ensure_future(turn.steer((SentText("first"),)))
+        await steps(3)  # it waits by now
+        second = asyncio.ensure_future(turn.steer((SentText("second"),)))
+        turn.steering.open()  # in the step in which the second one comes
+        await asyncio.gather(first, second)
+        taken = [turn.steering.take(), turn.steering.take()]
+        turn.cancel()
+        await turn.ended()
+        return taken
+
+    assert asyncio.run(play()) == [("t1-s1", (SentText("first"),)), ("t1-s2", (SentText("second"),))]
 
 
 def test_what_cannot_be_stored_is_not_accepted():

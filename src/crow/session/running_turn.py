@@ -12,7 +12,7 @@ from crow.messages import StopReason
 from crow.session.faces.face import Face
 from crow.session.journal import SessionJournal
 from crow.session.recovery import last_turn_number
-from crow.turn.steering import Steering
+from crow.turn.steering import Steered, Steering
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class RunningTurn:
         """The messages that were accepted into the turn and that the model did not get, once it is over."""
         self.left_open = ""
         """What it ended with, if it is for the person to go on and nobody cancelled it; see `Outcome`."""
+        self._accepting = asyncio.Lock()
+        """One message at a time, so that those that had to wait are not overtaken by the next one."""
         self._unacknowledged: set[asyncio.Future[None]] = set()
         """One for each message that was accepted and whose sender does not know it yet."""
 
@@ -73,10 +75,8 @@ class RunningTurn:
 
     async def steer(self, sent: Sequence[Sent], face: Face | None = None) -> str:
         """Puts a message into the turn. Its id, once it is stored; NothingToSteer if the turn does not take it."""
-        await self.steering.decided()
-        if self.cancelling or self.steering.is_closed:
-            await self.ended()  # so that the message is welcome as a prompt once it is refused
-        message = self.steering.accept(sent)
+        async with self._accepting:
+            message = await self._accept(sent)
         if face is not None:
             face.known.messages.add(message.message_id)
         self._journal.append(SteeringReceived(message.message_id, message.sent))
@@ -86,6 +86,12 @@ class RunningTurn:
             if self.steering.withdraw(message):
                 raise
         return message.message_id
+
+    async def _accept(self, sent: Sequence[Sent]) -> Steered:
+        await self.steering.decided()
+        if self.cancelling or self.steering.is_closed:
+            await self.ended()  # so that the message is welcome as a prompt once it is refused
+        return self.steering.accept(sent)
 
     async def _stored_or_over(self) -> None:
         """Waits until everything so far is stored, but no longer than for the turn's end, whatever its disk does: from
