@@ -154,7 +154,7 @@ def test_thousands_of_guesses(tmp_path: Path):
         token, statuses = web.token(), Counter[int]()
         with contextlib.ExitStack() as stack:
             for _ in range(32):
-                stack.enter_context(in_background(lambda: guess(web, 100, statuses)))
+                stack.enter_context(in_background(lambda: guess(web, 4, statuses)))
             for _ in range(50):
                 is_served(web, token)
             eventually(lambda: statuses.total() > 3000)
