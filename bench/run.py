@@ -1,6 +1,7 @@
 """make bench: Crow against its own targets, with the yardsticks measured in the same run and the peers' recorded figures.
 
-python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach] [--crow PATH]
+python bench/run.py [--rounds 3] [--stages start,unhurried,stream,turns,memory,parallel,stop,args,diff,sessions,attach,page]
+                    [--crow PATH]
 
 Yardsticks: an empty asyncio process (for start-up) and a bare httpx2-and-JSON loop over the same stream (for
 streaming). A figure is the median of the rounds. Exit status 1 if a target is missed.
@@ -18,11 +19,25 @@ import sys
 import tempfile
 import time
 
+import page_bench
 from acp_client import cpu_seconds
 from stages import Bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STAGES = ("start", "unhurried", "stream", "turns", "memory", "parallel", "stop", "args", "diff", "sessions", "attach")
+STAGES = (
+    "start",
+    "unhurried",
+    "stream",
+    "turns",
+    "memory",
+    "parallel",
+    "stop",
+    "args",
+    "diff",
+    "sessions",
+    "attach",
+    "page",
+)
 
 CONFIG = """
 model = "bench/fake"
@@ -137,6 +152,9 @@ ROWS = [
         None,
     ),
     ("attached_delta_more_ms", "that, more than in the process itself", "ms", 1, None),
+    ("page_open_cpu_s", "the page opens 4,000 messages, 200 diffs, 100,000 lines: CPU of Chromium", "s", 1, None),
+    ("page_typing_ms", "a key is seen there, 95th percentile", "ms", 50, None),
+    ("page_script_kb", "the page's script at first load, gzip", "kB", 40, None),
     ("parallel8_at_once", "model requests at once, of 8 sessions", "", None, "parallel8_at_once"),
 ]
 
@@ -192,6 +210,14 @@ def bare_loop_cpu(port):
     return result["cpu"]
 
 
+def page_figures(options, work):
+    """The long session of the page takes a while to make, and is opened several times: once is enough."""
+    if reason := page_bench.missing():
+        print(f"The page is not measured: {reason}.", file=sys.stderr)
+        return {}
+    return page_bench.measure(options.crow, work)
+
+
 def measure(options):
     figures: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="crow-bench-") as work:
@@ -211,7 +237,10 @@ def measure(options):
                         m["chat_first_line_cpu_s"] = chat_first_line_cpu(options.crow, agent["env"])
                     if stage == "stream":
                         m["bare_cpu_s"] = bare_loop_cpu(options.port)
-                    getattr(bench, stage)(agent, m)
+                    if stage == "page":
+                        m.update(page_figures(options, work) if number == 0 else {})
+                    else:
+                        getattr(bench, stage)(agent, m)
                     derive(stage, m)
                     for key, value in m.items():
                         if isinstance(value, int | float):

@@ -5,6 +5,7 @@ import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DiffItem, FileDiff, SessionId } from "./acp";
 import { crow } from "./connection";
+import { fetched } from "./fetched";
 import { whenNear } from "./near";
 import type { TerminalFeed } from "./terminal_feed";
 
@@ -83,6 +84,6 @@ export function highlight(element: HTMLElement, language: string): void {
   const off = whenNear(element, (isNear) => {
     if (!isNear) return;
     off();
-    void import("./highlight/highlight").then((module) => module.highlight(element, language));
+    void fetched(() => import("./highlight/highlight")).then((module) => module.highlight(element, language));
   });
 }

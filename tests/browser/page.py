@@ -117,7 +117,7 @@ async def visiting(web: Web, browser: Browser, **options: Any) -> AsyncIterator[
         visit = Visit(await context.new_page(), web)
         await visit.open()
         yield visit
-        assert visit.faults == []
+        assert not visit.faults, "\n".join(visit.faults)
     finally:
         await context.close()
 

@@ -20,7 +20,9 @@ async def changed(visit: Visit) -> Locator:
     await visit.begin()
     await visit.say("write it")
     await visit.idle()
-    return visit.transcript.locator(".diff")
+    diff = visit.transcript.locator(".diff")
+    await expect(diff.locator(".l").first).to_be_visible()
+    return diff
 
 
 async def copied(diff: Locator) -> str:
@@ -180,3 +182,30 @@ def test_on_a_phone_every_line_fits_the_screen(tmp_path: Path) -> None:
             assert await visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
         in_browser(web, story, viewport=PHONE, has_touch=False)
+
+
+def test_single_changes_are_accepted_before_they_are_written(tmp_path: Path) -> None:
+    """By keys and with the mouse: what is refused stays as it was, and the model is told."""
+    new = OLD.replace("= 7\n", "= 77\n").replace("= 30\n", "= 31\n").replace("= 50\n", "= 51\n")
+    with crow_web(tmp_path, script=write("a.py", new)) as web:
+        (web.workspace / "a.py").write_text(OLD)
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("write it")
+            asked = visit.question
+            await expect(asked.get_by_role("checkbox", name="Change")).to_have_count(3)
+            await expect(asked.locator(".choose")).to_contain_text("All 3 changes will be made")
+            await asked.get_by_role("checkbox", name="Change 2 of 3").uncheck()
+            await asked.locator(".diff-body").focus()
+            await visit.page.keyboard.press("n")
+            await visit.page.keyboard.press("x")
+            await expect(asked.locator(".choose")).to_contain_text("1 of 3 changes will be made")
+            await expect(asked.locator(".rows.refused")).to_have_count(2)
+            await asked.get_by_role("button", name="Allow 1 of 3 changes").click()
+            await visit.idle()
+            assert (web.workspace / "a.py").read_text() == OLD.replace("= 50\n", "= 51\n")
+            await expect(visit.transcript.locator(".diff .add")).to_have_count(1)
+            await expect(visit.transcript.locator(".diff .add")).to_contain_text("line_50 = 51")
+
+        in_browser(web, story, viewport={"width": 800, "height": 900})

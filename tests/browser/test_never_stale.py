@@ -119,3 +119,17 @@ def test_a_page_that_is_not_known_any_more_says_so(tmp_path: Path) -> None:
             await expect(visit.page.get_by_role("alert")).to_contain_text("crow web")
 
         in_browser(web, story)
+
+
+def test_a_session_that_is_loaded_is_whole_to_its_last_character(tmp_path: Path) -> None:
+    """The parser of Markdown holds a character back that could still become something else."""
+    with crow_web(tmp_path, script=reply(say("It is the end.")) + DONE) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("go")
+            await visit.idle()
+            await visit.page.reload()
+            await expect(visit.transcript.locator(".prose")).to_have_text("It is the end.")
+
+        in_browser(web, story)

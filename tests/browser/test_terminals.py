@@ -1,9 +1,9 @@
-"""Commands in the page: colours, how they ended, all of a long output, hostile output."""
+"""Commands in the page: colours, how they ended, stopping them, typing, all of a long output, hostile output."""
 
 from pathlib import Path
 
 from tests.browser.page import Visit, crow_web, expect, in_browser
-from tests.support.scripts import DONE, reply, run
+from tests.support.scripts import DONE, reply, run, say
 
 ALLOWED = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
 
@@ -26,6 +26,50 @@ def test_a_failed_command_is_shown_in_colours_with_its_exit_code(tmp_path: Path)
             )
             shown = {text: colour for text, colour in colours if text}
             assert len({shown["red"], shown["green"], shown["plain"]}) == 3, shown
+
+        in_browser(web, story)
+
+
+def test_output_arrives_while_the_command_runs_and_a_button_stops_it(tmp_path: Path) -> None:
+    script = reply(run("echo begun; sleep 600; echo never")) + reply(say("It was stopped."))
+    with crow_web(tmp_path, script=script, config=ALLOWED) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("run it")
+            command = visit.transcript.locator(".command")
+            await expect(command.locator(".xterm-rows")).to_contain_text("begun")
+            await expect(command.locator(".chip")).to_have_text("running")
+            await command.get_by_role("button", name="Stop").click()
+            await visit.idle()
+            await expect(visit.transcript).to_contain_text("It was stopped.")
+            await expect(command.locator(".xterm-rows")).not_to_contain_text("never")
+
+        in_browser(web, story)
+
+
+def test_a_command_that_asks_is_typed_into(tmp_path: Path) -> None:
+    """In the terminal itself, and in the line below it, which phones and screen readers use."""
+    script = reply(run("read -p 'Name? ' name; read -p 'Sure? ' sure; echo $name is $sure; exit 1")) + DONE
+    with crow_web(tmp_path, script=script) as web:
+
+        async def story(visit: Visit) -> None:
+            await visit.begin()
+            await visit.say("run it")
+            await visit.question.get_by_label("Let me type into it").check()
+            await visit.question.get_by_role("button", name="Allow once").click()
+            command = visit.transcript.locator(".command")
+            await expect(command.locator(".xterm-rows")).to_contain_text("Name?")
+            line = command.get_by_label("Type into")
+            await line.fill("crow")
+            await line.press("Enter")
+            await expect(command.locator(".xterm-rows")).to_contain_text("Sure?")
+            await command.locator(".xterm-helper-textarea").focus()
+            await visit.page.keyboard.type("certain")
+            await visit.page.keyboard.press("Enter")
+            await visit.idle()
+            await expect(command.locator(".xterm-rows")).to_contain_text("crow is certain")
+            await expect(command.get_by_label("Type into")).to_have_count(0)
 
         in_browser(web, story)
 

@@ -115,6 +115,20 @@ class Web:
             timeout=DEADLINE,
         )
 
+    def command(self, *arguments: str) -> str:
+        """What another command of Crow prints, with the same home."""
+        done = subprocess.run(
+            [*warm(CROW), *arguments],
+            cwd=self.workspace,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def token(self) -> str:
         done = self.beside("--token")
         assert done.returncode == 0, done.stderr

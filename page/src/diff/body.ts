@@ -1,6 +1,7 @@
 // Draws the lines of one file's diff, by itself and not with Preact: rows are made in slices, when they come near to what
 // is seen, so that a diff of any length opens at once.
 
+import { fetched } from "../fetched";
 import type { Token } from "../highlight-types";
 import { whenIdle, whenNear } from "../near";
 import { openComment } from "./comment";
@@ -265,7 +266,9 @@ export class DiffBody {
     let lines = this.tokens.get(key);
     if (!lines) {
       const text = (isSmall ? all : all.slice(first, last + 1)).join("");
-      lines = import("../highlight/highlight").then(({ tokensOfLines, languageOf }) => tokensOfLines(text, languageOf(item.path)));
+      lines = fetched(() => import("../highlight/highlight")).then(({ tokensOfLines, languageOf }) =>
+        tokensOfLines(text, languageOf(item.path)),
+      );
       this.tokens.set(key, lines);
     }
     return { from, lines: await lines };

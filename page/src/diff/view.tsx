@@ -159,6 +159,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
           }
         }}
         onClick={(event) => drawn.current?.click(event)}
+        onFocus={() => (isNear.value = true)}
         onMouseDown={(event) => {
           // So that what is marked with the mouse in one column does not take in the other.
           const code = (event.target as HTMLElement).closest<HTMLElement>("code");

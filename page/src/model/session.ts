@@ -232,6 +232,7 @@ export class Session {
   }
 
   private afterLoad(): void {
+    if (!this.isBusy.value) this.transcript.close(); // else its last character would be waited for
     const kept = this.outbox.settle(this.transcript.saidByPerson());
     for (const one of kept) {
       const title = `The connection was lost while this was sent, and it may have been done: ${textOf(one.content)}`;

@@ -47,6 +47,7 @@ export class Message {
     }
     if (!this.text) this.version.value++;
     this.text += block.text;
+    if (!this.isLocal) this.isOpen.value = true;
     for (const listener of this.listeners) listener(block.text);
   }
 

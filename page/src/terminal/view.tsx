@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { crow } from "../connection";
+import { fetched } from "../fetched";
 import { whenNear } from "../near";
 import type { TerminalFeed } from "../terminal_feed";
 import type { TerminalViewProps } from "../widgets";
@@ -115,7 +116,7 @@ function Live({ feed, title, type, resize }: LiveProps): JSX.Element {
     let wanted = false;
     let unsubscribe = () => {};
     const show = async () => {
-      const { Screen, lastOf, MOST_TEXT } = await import("./screen");
+      const { Screen, lastOf, MOST_TEXT } = await fetched(() => import("./screen"));
       if (!wanted || screen.value) return;
       element.style.minHeight = "";
       const made = new Screen(
