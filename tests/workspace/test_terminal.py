@@ -377,6 +377,19 @@ def test_what_forks_faster_than_it_can_be_counted_is_ended_too(tmp_path):
     on_this_machine(tmp_path, story)
 
 
+def test_a_command_that_is_ended_does_no_more_of_its_line(tmp_path):
+    """A shell whose child is asked to end before it would go on with what stands behind that."""
+
+    async def story(machine: Machine) -> None:
+        for number in range(25):
+            async with opened(machine, f"echo ready; sleep 600; touch {tmp_path}/never{number}") as terminal:
+                await says(terminal, "ready")
+                await terminal.kill()
+
+    on_this_machine(tmp_path, story)
+    assert list(tmp_path.rglob("never*")) == []
+
+
 def test_ending_a_command_is_told_from_its_own_end(tmp_path):
     async def story(machine: Machine) -> None:
         async with opened(

@@ -257,16 +257,16 @@ class Process(NamedTuple):
     group: int
 
 
-def processes_below(root: int, spared: Collection[int] = ()) -> set[Process]:
-    """The living descendants of a process."""
+def processes_below(root: int, spared: Collection[int] = ()) -> list[Process]:
+    """The living descendants of a process, parents before their children."""
     children: dict[int, list[Process]] = {}
     for process in _living():
         children.setdefault(process.parent, []).append(process)
-    found: set[Process] = set()
+    found: list[Process] = []
     queue = [root]
     while queue:
         fresh = [child for child in children.pop(queue.pop(), []) if child.id not in spared]
-        found.update(fresh)
+        found += fresh
         queue += [child.id for child in fresh]
     return found
 
@@ -295,9 +295,12 @@ def _anything_left(command: int) -> bool:
 
 
 def _send_all(number: signal.Signals, command: int) -> None:
+    """To whole groups at a blow, parents first: a shell whose child ends before it would go on with its line."""
     if _HAS_PROC:
-        for process in processes_below(os.getpid()):
-            _send(process.id, number)
+        ours = os.getpgrp()
+        found = processes_below(os.getpid())
+        for target in dict.fromkeys(process.id if process.group == ours else -process.group for process in found):
+            _send(target, number)
     else:
         with contextlib.suppress(OSError):
             os.killpg(command, number)
