@@ -14,7 +14,7 @@ import shutil
 import statistics
 
 from acp_client import cpu_seconds, tree
-from page_session import LAST_WORDS, LongSession
+from page_session import EDITS, LAST_WORDS, LINES, TURNS, LongSession
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
@@ -95,6 +95,7 @@ async def _open(session):
             before = _chromium_cpu()
             await page.evaluate(OPEN, LAST_WORDS)
             opened = _chromium_cpu() - before
+            await _check(page)
             await page.locator("#composer").focus()
             await page.evaluate(LISTEN)
             for key in "how is it done":
@@ -104,6 +105,18 @@ async def _open(session):
             return {"page_open_cpu_s": opened, "page_typing_ms": delays[int(len(delays) * 0.95)]}
         finally:
             await browser.close()
+
+
+async def _check(page):
+    """That what was opened is what the figure says."""
+    for selector, wanted in ((".item.is-user", TURNS), (".item.is-agent", TURNS), (".call .diff", EDITS)):
+        found = await page.locator(f".transcript {selector}").count()
+        if found < wanted:
+            raise RuntimeError(f"{found} of {wanted} {selector} are on the page")
+    command = page.locator(".call", has_text="of a long output")
+    await command.locator(".call-head").click()
+    await command.get_by_text("All output").click()
+    await command.get_by_text(f"line {LINES // 1000} of a long output").first.wait_for()
 
 
 def _chromium_cpu():

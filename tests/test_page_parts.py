@@ -102,14 +102,17 @@ def marked(line: str, spans: list[tuple[int, int]]) -> str:
 
 
 def test_words_that_differ_are_found_and_unlike_lines_are_left_alone(tmp_path: Path) -> None:
-    old, new = "    return load(path, mode)", "    return load(folder / path, mode)"
-    [spans, none, long] = evaluate(
-        WORDS, [(old, new), ("import os", "class Settings(Base):"), ("a" * 2000, "b" * 2000)], tmp_path
-    )
-    assert marked(old, spans[0]) == old
-    assert marked(new, spans[1]) == "    return load([folder / ]path, mode)"
-    assert none is None
-    assert long is None
+    pairs = [
+        ("    return load(path, mode)", "    return load(folder / path, mode)"),
+        ("way = ways.pop()", "way = ways.pop(0)  # the oldest one is the shortest one"),
+        ("import os", "from pathlib import Path"),
+        ("a" * 2000, "b" * 2000),
+    ]
+    [inserted, lengthened, *unlike] = evaluate(WORDS, pairs, tmp_path)
+    assert marked(pairs[0][0], inserted[0]) == pairs[0][0]
+    assert marked(pairs[0][1], inserted[1]) == "    return load([folder / ]path, mode)"
+    assert marked(pairs[1][1], lengthened[1]) == "way = ways.pop([0])[  # the oldest one is the shortest one]"
+    assert unlike == [None, None]
 
 
 HIDDEN = """

@@ -20,8 +20,10 @@ export function differingWords(old: string, now: string): [Span[], Span[]] | nul
   const keptB = new Uint8Array(b.length).fill(1, 0, start).fill(1, b.length - end);
   common(a, b, start, a.length - end, b.length - end, keptA, keptB);
   const shared = a.reduce((sum, word, index) => sum + (keptA[index] && word.trim() ? word.length : 0), 0);
-  const longer = Math.max(old.trim().length, now.trim().length);
-  if (shared * 2.5 < longer || shared === 0) return null;
+  const lengths = [old, now].map((line) => line.replace(/\s+/g, "").length);
+  // Much of the longer line, or nearly all of the shorter one.
+  const isAlike = shared * 2.5 >= Math.max(...lengths) || shared * 1.25 >= Math.min(...lengths);
+  if (!isAlike || shared === 0) return null;
   return [spans(a, keptA), spans(b, keptB)];
 }
 
