@@ -12,16 +12,16 @@ from crow.workspace.processes import is_command
 logger = logging.getLogger(__name__)
 
 LOOK_TIMEOUT = 2.0
-"""Seconds that the system gets to say whose process it is."""
+"""Seconds that the disk gets to say whether one runs, and the system whose process it is."""
 
 
 async def web_home(home: str, set_up: Callable[[], Awaitable[SessionSetup]]) -> SessionElsewhere | None:
     """The `crow web` that runs, unless the configuration keeps sessions here. Where none runs, this is one look for a
     file."""
-    web = find_web(home)
-    if web is None or not web.socket:
-        return None
     try:
+        web = await Disk(home).run(lambda: find_web(home), LOOK_TIMEOUT)
+        if web is None or not web.socket:
+            return None
         if (await set_up()).settings.faces.home != "web":
             return None
         # Sessions in one that a command of Crow's has started would be in that command's hands.
@@ -29,5 +29,5 @@ async def web_home(home: str, set_up: Callable[[], Awaitable[SessionSetup]]) -> 
             logger.warning("the crow web of process %s was started by a command: it is not used", web.process)
             return None
     except CrowError:
-        return None  # which is said where the session is opened here
+        return None  # such as a disk that does not answer, which is said where the session is opened here
     return SessionElsewhere(web.owner, web.process, web.socket)
