@@ -21,7 +21,7 @@ from crow.acp import attach_socket, wire
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.owner_link import _connected
-from crow.acp.ownership import Greeting
+from crow.acp.ownership import OnInitialize
 from crow.cli import doctor
 from crow.cli.doctor import check_attaching
 from crow.store import owners as owners_module
@@ -76,14 +76,14 @@ os.setuid(65534)
 class Agent:
     """What is behind the socket: it knows `initialize` and nothing else."""
 
-    def __init__(self, greet: Greeting) -> None:
-        self._greet = greet
+    def __init__(self, on_initialize: OnInitialize) -> None:
+        self._on_initialize = on_initialize
 
     def connect(self, reader: int, writer: int) -> Connection:
         return Connection(reader, writer, {"initialize": Route(wire.InitializeRequest, self._initialize)}, {})
 
     def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-        return {"welcome": self._greet(request)}
+        return {"welcome": self._on_initialize(request)}
 
     async def close(self) -> None:
         pass
@@ -230,7 +230,7 @@ def test_another_user_is_refused_even_where_the_folder_lets_them_in(tmp_path):
 # --- hostile peers
 
 
-async def greeted(attach: AttachSocket) -> asyncio.StreamWriter:
+async def initialized(attach: AttachSocket) -> asyncio.StreamWriter:
     # Not `open_unix_connection`: asyncio takes a queue that is full for a connection that is being made.
     reader, writer = await asyncio.open_connection(sock=await _connected(attach._path))
     writer.write(json.dumps(INITIALIZE).encode() + b"\n")
@@ -238,11 +238,11 @@ async def greeted(attach: AttachSocket) -> asyncio.StreamWriter:
     return writer
 
 
-def test_whoever_says_nothing_is_dropped_and_whoever_has_greeted_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(attach_socket, "GREETING_TIMEOUT", 0.2)
+def test_whoever_says_nothing_is_dropped_and_whoever_has_initialized_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(attach_socket, "INITIALIZE_TIMEOUT", 0.2)
 
     async def talk(attach: AttachSocket) -> None:
-        writer = await greeted(attach)
+        writer = await initialized(attach)
         silent, silent_writer = await asyncio.open_unix_connection(attach._path)
         half, half_writer = await asyncio.open_unix_connection(attach._path)
         half_writer.write(json.dumps(INITIALIZE).encode())  # and no end of the line
@@ -256,7 +256,7 @@ def test_whoever_says_nothing_is_dropped_and_whoever_has_greeted_stays(tmp_path,
 
 
 def test_a_first_line_that_never_ends_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(attach_socket, "LONGEST_GREETING", 1000)
+    monkeypatch.setattr(attach_socket, "LONGEST_INITIALIZE", 1000)
 
     async def talk(attach: AttachSocket) -> None:
         reader, writer = await asyncio.open_unix_connection(attach._path)
@@ -289,7 +289,7 @@ def test_silent_connections_keep_nobody_out(tmp_path):
                     except BlockingIOError:
                         await asyncio.sleep(0)
                 if number % 100 == 99:
-                    honest.append(await greeted(attach))
+                    honest.append(await initialized(attach))
             assert len(attach._strangers) <= attach_socket.MOST_STRANGERS
             assert len(attach._attached) == 3
         finally:
@@ -303,13 +303,13 @@ def test_there_is_a_limit_for_those_that_stay_too(tmp_path, monkeypatch):
     monkeypatch.setattr(attach_socket, "MOST_ATTACHED", 2)
 
     async def talk(attach: AttachSocket) -> None:
-        writers = [await greeted(attach), await greeted(attach)]
+        writers = [await initialized(attach), await initialized(attach)]
         reader, writer = await asyncio.open_unix_connection(attach._path)
         assert f"process {os.getpid()}" in json.loads(await reader.readline())["error"]["message"]
         writers.pop().close()
         while len(attach._attached) == 2:  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0)
-        writers.append(await greeted(attach))
+        writers.append(await initialized(attach))
         for one in (*writers, writer):
             one.close()
 

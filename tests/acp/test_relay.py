@@ -19,7 +19,7 @@ from crow.acp import attach_socket, owner_link, owner_links, wire
 from crow.acp.attach_socket import AttachSocket
 from crow.acp.connection import Connection, PendingRequest, Route
 from crow.acp.jsonrpc import RELEASED, RpcError
-from crow.acp.ownership import Greeting
+from crow.acp.ownership import OnInitialize
 from crow.acp.relay import Relay
 from crow.errors import SessionElsewhere, SessionUnknown
 from crow.lines import LONGEST_LINE
@@ -84,8 +84,8 @@ class Owner:
         self._socket = AttachSocket(str(stage.runtime / name), self._serve)
         self.there = SessionElsewhere(self.token, "1", str(stage.runtime / name))
 
-    def _serve(self, greet: Greeting) -> "Owner._Agent":
-        return Owner._Agent(self, greet)
+    def _serve(self, on_initialize: OnInitialize) -> "Owner._Agent":
+        return Owner._Agent(self, on_initialize)
 
     async def close(self) -> None:
         await self._socket.close()
@@ -107,9 +107,9 @@ class Owner:
         return found[method]
 
     class _Agent:
-        def __init__(self, owner: "Owner", greet: Greeting) -> None:
+        def __init__(self, owner: "Owner", on_initialize: OnInitialize) -> None:
             self._owner = owner
-            self._greet = greet
+            self._on_initialize = on_initialize
 
         def connect(self, reader: int, writer: int) -> Connection:
             requests = {name: Route(dict, self._handler(name)) for name in METHODS}
@@ -127,7 +127,7 @@ class Owner:
             self._owner.notified.set()
 
         def _initialize(self, request: wire.InitializeRequest, pending: PendingRequest) -> Any:
-            facts = self._greet(request)
+            facts = self._on_initialize(request)
             self._keep("initialize", {"params": msgspec.to_builtins(request)})
             return {"protocolVersion": 1, "_meta": {"crow": facts}}
 
@@ -513,7 +513,7 @@ def test_an_older_relay_says_so(tmp_path, monkeypatch):
     async def talk(stage: Stage) -> None:
         owner = stage.owner("a")
         newer = wire.RelayFacts(attach=wire.ATTACH_VERSION + 1, version="9.9")
-        monkeypatch.setattr(attach_socket, "_greeting", lambda meta: newer)
+        monkeypatch.setattr(attach_socket, "_admit", lambda meta: newer)
         await stage.begin(owner)
         stage.editor.call(1, "session/load", sessionId="s", cwd="/p")
         said = (await stage.editor.answer_to(1))["error"]["message"]

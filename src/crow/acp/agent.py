@@ -24,7 +24,7 @@ from crow.session.models import SessionSetup, SetupReader
 
 if TYPE_CHECKING:
     from crow.acp.host import Host
-    from crow.acp.ownership import Greeting
+    from crow.acp.ownership import OnInitialize
     from crow.acp.sessions import Sessions
 
 logger = logging.getLogger(__name__)
@@ -79,8 +79,8 @@ class LazyHost:
             self._host.uses_web = self.uses_web
         return self._host
 
-    def _serve_attached(self, greet: "Greeting") -> "Agent":
-        return Agent(self, greet, self.attached_routes)
+    def _serve_attached(self, on_initialize: "OnInitialize") -> "Agent":
+        return Agent(self, on_initialize, self.attached_routes)
 
     @property
     def is_made(self) -> bool:
@@ -103,21 +103,24 @@ class Agent:
     """One connection's worth of Crow. Handlers do what must keep its order at once and return the rest to wait for."""
 
     def __init__(
-        self, host: LazyHost, greet: "Greeting" = lambda _: msgspec.UNSET, routes: Mapping[str, Route] | None = None
+        self,
+        host: LazyHost,
+        on_initialize: "OnInitialize" = lambda _: msgspec.UNSET,
+        routes: Mapping[str, Route] | None = None,
     ) -> None:
-        """`greet` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with.
+        """`on_initialize` gives the `_meta.crow` of the answer to `initialize`, or raises the error to answer with.
         `routes` are further requests that are served, if this is the agent of another process."""
         self._is_attached = routes is not None
         self._routes = routes or {}
         self._environ = host.environ
-        self._greet = greet
+        self._on_initialize = on_initialize
         self._host = host
         self._models = SetupReader(host.home, host.environ)
         self._logged_out = False
         self._connection: Connection | None = None
         self._client: wire.InitializeRequest | None = None
         """What the client said of itself; None before `initialize`."""
-        self._greeting = b""
+        self._initialize_params = b""
         """The same, as it came."""
         self._sessions: Sessions | None = None
 
@@ -151,8 +154,8 @@ class Agent:
         # We speak one version: whatever was asked for, this is the newest that we can offer.
         if self._connection is None:
             raise RuntimeError("the agent serves no connection yet")
-        relay = self._greet(request)
-        self._greeting = bytes(pending.params)
+        relay = self._on_initialize(request)
+        self._initialize_params = bytes(pending.params)
         client = request.client_capabilities or wire.ClientCapabilities()
         self._client = request
         if self._is_attached:
@@ -160,7 +163,7 @@ class Agent:
         if self._sessions is None:
             pending.afterwards(self._load_sessions)
         else:
-            self._sessions.initialize(request, self._greeting)
+            self._sessions.initialize(request, self._initialize_params)
         here, extensions = wire.Empty(), wire.CapabilityMeta()
         return wire.InitializeResponse(
             protocol_version=wire.PROTOCOL_VERSION,
@@ -256,7 +259,7 @@ class Agent:
             if self._connection is None:
                 raise RuntimeError("the agent serves no connection yet")
             self._sessions = Sessions(
-                self._host.get(), self._setup, self._connection, client, self._greeting, self._environ
+                self._host.get(), self._setup, self._connection, client, self._initialize_params, self._environ
             )
         return self._sessions
 

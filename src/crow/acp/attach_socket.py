@@ -18,7 +18,7 @@ from collections.abc import Callable
 from crow import __version__
 from crow.acp import crow_meta, jsonrpc, wire
 from crow.acp.jsonrpc import ErrorCode, RpcError
-from crow.acp.ownership import AttachedAgent, Greeting
+from crow.acp.ownership import AttachedAgent, OnInitialize
 from crow.disk import Disk
 from crow.errors import FileSystemSilent
 from crow.timeouts import timeout
@@ -33,10 +33,10 @@ MOST_STRANGERS = 32
 """Those that have not said yet who they are. If one more comes, the one that has been silent for longest goes."""
 QUEUE = 64
 """Connections that the system keeps until they are accepted."""
-GREETING_TIMEOUT = 5.0
+INITIALIZE_TIMEOUT = 5.0
 """Seconds until a peer must have said who it is."""
-LONGEST_GREETING = 1024 * 1024
-"""Bytes of a line before that."""
+LONGEST_INITIALIZE = 1024 * 1024
+"""Bytes of a line, until then."""
 GOODBYE_TIMEOUT = 1.0
 """Seconds that a peer gets to read the last that it is told."""
 NO_DESCRIPTORS = 1.0
@@ -44,9 +44,9 @@ NO_DESCRIPTORS = 1.0
 
 
 class AttachSocket:
-    """`serve` makes the agent of a connection, which calls the greeting that it is given when it is initialized."""
+    """`serve` makes the agent of a connection, which calls the function that it is given with its `initialize`."""
 
-    def __init__(self, path: str, serve: Callable[[Greeting], AttachedAgent]) -> None:
+    def __init__(self, path: str, serve: Callable[[OnInitialize], AttachedAgent]) -> None:
         """Listens at the path, which lies in a folder that is this user's alone. OSError if that cannot be done."""
         self._serve = serve
         self._loop = asyncio.get_running_loop()
@@ -143,7 +143,7 @@ class AttachSocket:
             return f"{MOST_ATTACHED} programs are attached to this Crow (process {os.getpid()}) already."
         try:
             # Beside the event loop: what is read belongs to the peer, which may be able to make it hang.
-            refused = await self._proc.run(lambda: is_command(process), GREETING_TIMEOUT)
+            refused = await self._proc.run(lambda: is_command(process), INITIALIZE_TIMEOUT)
         except FileSystemSilent:
             refused = True
         return COMMANDS_REFUSED if refused else ""
@@ -157,19 +157,19 @@ class AttachSocket:
             with contextlib.suppress(OSError):
                 peer.shutdown(socket.SHUT_RDWR)
 
-        deadline = self._loop.call_later(GREETING_TIMEOUT, drop)
+        deadline = self._loop.call_later(INITIALIZE_TIMEOUT, drop)
 
-        def greet(request: wire.InitializeRequest) -> wire.RelayFacts:
-            answer = _greeting(request.meta)
+        def on_initialize(request: wire.InitializeRequest) -> wire.RelayFacts:
+            answer = _admit(request.meta)
             deadline.cancel()
             if task is not None and self._strangers.pop(task, ...) is None:
                 self._attached.add(task)
             connection.limit_lines(wire.LONGEST_RELAYED_LINE)
             return answer
 
-        agent = self._serve(greet)
+        agent = self._serve(on_initialize)
         connection = agent.connect(peer.fileno(), peer.fileno())
-        connection.limit_lines(LONGEST_GREETING)
+        connection.limit_lines(LONGEST_INITIALIZE)
         try:
             await connection.run()
         finally:
@@ -184,7 +184,7 @@ class AttachSocket:
 COMMANDS_REFUSED = "A command that a Crow runs, or whatever it starts, cannot attach to a session."
 
 
-def _greeting(meta: object) -> wire.RelayFacts:
+def _admit(meta: object) -> wire.RelayFacts:
     """What a Crow that attaches is told of this one; RpcError if it may not, or if it wants more than this one knows.
 
     A client that is no Crow says nothing of versions, and needs nothing but the protocol.

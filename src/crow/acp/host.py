@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from crow.acp import wire
 from crow.acp.capabilities import Capabilities, SessionGround, given_servers
-from crow.acp.ownership import AttachedAgent, Greeting, Ownership
+from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership
 from crow.acp.session_folders import SessionFolders
 from crow.acp.sink import UpdateSink
 from crow.acp.unwatched import Unwatched
@@ -91,7 +91,7 @@ class Host:
         self,
         home: str,
         environ: Mapping[str, str],
-        serve: Callable[[Greeting], AttachedAgent] | None = None,
+        serve: Callable[[OnInitialize], AttachedAgent] | None = None,
         *,
         outlives_clients: bool = False,
     ) -> None:

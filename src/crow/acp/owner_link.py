@@ -1,8 +1,8 @@
 """A relay's connection to the process that owns a session: connecting to its socket, comparing versions, and asking
 what its sessions do.
 
-Whoever connects is greeted first: both say which Crow they are, and the older of two that do not understand each other
-says so. Nothing is changed by then.
+Whoever connects sends `initialize` first: both say which Crow they are, and the older of two that do not understand
+each other says so. Nothing is changed by then.
 """
 
 import asyncio
@@ -122,8 +122,8 @@ class OwnerLink(Connection):
         super()._on_end()
 
 
-async def connect(there: SessionElsewhere, greeting: bytes, user: LinkUser, deadline: float) -> OwnerLink:
-    """A link to an owner that has greeted us. `greeting` is the parameters of `initialize`.
+async def connect(there: SessionElsewhere, initialize_params: bytes, user: LinkUser, deadline: float) -> OwnerLink:
+    """A link to an owner that has answered `initialize`, which is sent with these parameters.
 
     NobodyListens; ConnectionLost if the owner ends meanwhile; RpcError if it will not have us, or does not answer by
     the deadline.
@@ -132,7 +132,7 @@ async def connect(there: SessionElsewhere, greeting: bytes, user: LinkUser, dead
         async with timeout_at(deadline):
             link = OwnerLink(await _connected(there.socket), there, user)
             try:
-                answer = await link.request("initialize", crow_meta.added(greeting, _own_facts()), msgspec.Raw)
+                answer = await link.request("initialize", crow_meta.added(initialize_params, _own_facts()), msgspec.Raw)
                 _check_version(crow_meta.read_in(wire.RelayFacts, answer), there)
             except BaseException:
                 await link.close()

@@ -10,7 +10,7 @@ from crow.acp.owner_link import TRY_AGAIN, LinkUser, NobodyListens, OwnerLink, c
 from crow.errors import SessionElsewhere
 
 ANSWER_TIMEOUT = 5.0
-"""Seconds that an owner gets to answer the greeting; also how long one that has just ended is looked after."""
+"""Seconds that an owner gets to answer `initialize`; also how long one that has just ended is looked after."""
 
 Opened = TypeVar("Opened")
 Claimed = TypeVar("Claimed")
@@ -24,7 +24,7 @@ class OwnerLinks:
     """The links of one relay, which is their user."""
 
     def __init__(self, user: LinkUser) -> None:
-        self.greeting = b"{}"
+        self.initialize_params = b"{}"
         """The parameters of `initialize` for links that are made from now on."""
         self._user = user
         self._loop = asyncio.get_running_loop()
@@ -74,7 +74,7 @@ class OwnerLinks:
         """The link to an owner, which is made if there is none. Raises what `connect` does."""
         task = self._links.get(there.owner)
         if task is None:
-            connecting = connect(there, self.greeting, self._user, deadline)
+            connecting = connect(there, self.initialize_params, self._user, deadline)
             task = self._links[there.owner] = self._loop.create_task(connecting)
         try:
             return await asyncio.shield(task)

@@ -34,7 +34,7 @@ class AttachedAgent(Protocol):
         ...
 
 
-Greeting = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
+OnInitialize = Callable[[wire.InitializeRequest], wire.RelayFacts | msgspec.UnsetType]
 """Called with `initialize`: gives what its answer says in `_meta.crow`, or raises RpcError."""
 
 
@@ -67,7 +67,7 @@ class Watcher(Protocol):
 class Ownership:
     """`serve` makes the agents of connections from other processes; without it there are none."""
 
-    def __init__(self, sessions: LiveSessions, serve: Callable[[Greeting], AttachedAgent] | None) -> None:
+    def __init__(self, sessions: LiveSessions, serve: Callable[[OnInitialize], AttachedAgent] | None) -> None:
         self._sessions = sessions
         self._serve = serve
         self._socket: Closable | None = None
@@ -92,7 +92,7 @@ class Ownership:
             await asyncio.wait([self._opening])
         return "" if self._socket is None else await self._sessions.store.socket()
 
-    async def _open(self, serve: Callable[[Greeting], AttachedAgent]) -> None:
+    async def _open(self, serve: Callable[[OnInitialize], AttachedAgent]) -> None:
         from crow.acp.attach_socket import AttachSocket, remove_dead_sockets
 
         store = self._sessions.store

@@ -38,15 +38,15 @@ CREATE_TIMEOUT = 2.0
 class Relay:
     """The sessions of one editor that live in other processes.
 
-    `greeting` is the parameters of the editor's `initialize`. `take_over` opens a session here whose owner has ended,
-    with the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not
-    taken in: SessionElsewhere if another process has it.
+    `initialize_params` are those that the editor sent. `take_over` opens a session here whose owner has ended, with
+    the parameters that opened it there, shows what was missed, and gives what a turn that was cut off had not taken
+    in: SessionElsewhere if another process has it.
     """
 
     def __init__(
         self,
         editor: Connection,
-        greeting: bytes,
+        initialize_params: bytes,
         take_over: Callable[[bytes, Seen], Awaitable[list[wire.LeftOverMessage]]],
     ) -> None:
         self._editor = editor
@@ -57,13 +57,13 @@ class Relay:
         """By the editor's ids."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        self.initialize(greeting)
+        self.initialize(initialize_params)
         editor.divert = self._divert
 
-    def initialize(self, greeting: bytes) -> None:
+    def initialize(self, initialize_params: bytes) -> None:
         """What the editor says of itself counts for the owners that are connected to from now on."""
-        self._links.greeting = greeting
-        self._editor_takes_state = crow_meta.read_in(wire.ClientFacts, greeting).state
+        self._links.initialize_params = initialize_params
+        self._editor_takes_state = crow_meta.read_in(wire.ClientFacts, initialize_params).state
 
     async def close(self) -> None:
         """Leaves every session."""

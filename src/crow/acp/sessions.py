@@ -45,10 +45,10 @@ class Sessions:
         set_up: Callable[[], Awaitable[SessionSetup]],
         connection: Connection,
         client: wire.InitializeRequest,
-        greeting: bytes,
+        initialize_params: bytes,
         environ: Mapping[str, str],
     ) -> None:
-        """`greeting` is what the client said of itself, as it came. `environ` is what sessions are opened with."""
+        """`initialize_params` are `client` as it came. `environ` is what sessions are opened with."""
         self._host = host
         self._environ = environ
         self._set_up = set_up
@@ -56,7 +56,7 @@ class Sessions:
         self._relay: Relay | None = None
         """To the sessions that live in other processes; made for the first one."""
         self._extensions: Extensions | None = None
-        self.initialize(client, greeting)
+        self.initialize(client, initialize_params)
         host.ownership.watchers.add(self)
         self._seats: dict[str, Seat] = {}
         """The places that the connection has, by session."""
@@ -77,16 +77,16 @@ class Sessions:
             "session/set_config_option": self._set_option,
         }
 
-    def initialize(self, client: wire.InitializeRequest, greeting: bytes) -> None:
+    def initialize(self, client: wire.InitializeRequest, initialize_params: bytes) -> None:
         """What the client says that it can do counts for the sessions that are opened from now on."""
-        self._greeting = greeting
+        self._initialize_params = initialize_params
         facts = crow_meta.read(wire.ClientFacts, client.meta)
         self._is_relay = facts.attach > 0
         """The client is another Crow that passes its editor's messages on."""
         self._may_live_elsewhere = self._host.uses_web and not facts.brief
         """Whether its new sessions may live in another process."""
         if self._relay is not None:
-            self._relay.initialize(greeting)
+            self._relay.initialize(initialize_params)
         self._client = Client(Capabilities(self._connection, client, self._host.home), self._set_up, self._environ)
 
     def answer(self, method: str, request: object, pending: PendingRequest) -> object:
@@ -223,7 +223,7 @@ class Sessions:
         if self._relay is None:
             from crow.acp.relay import Relay
 
-            self._relay = Relay(self._connection, self._greeting, self._take_over)
+            self._relay = Relay(self._connection, self._initialize_params, self._take_over)
         return self._relay
 
     async def _take_over(self, params: bytes, seen: Seen) -> list[wire.LeftOverMessage]:

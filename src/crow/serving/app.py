@@ -132,8 +132,8 @@ class WebServer:
         headers = [(b"acp-connection-id", secrets.token_hex(16).encode())]
         chosen = PROTOCOL if PROTOCOL in scope["subprotocols"] else None
         await send({"type": "websocket.accept", "subprotocol": chosen, "headers": headers})
-        greet = partial(_greeting, admitted.secret) if admitted.secret else None
-        agent = Agent(self._host) if greet is None else Agent(self._host, greet)
+        on_initialize = partial(_token_facts, admitted.secret) if admitted.secret else None
+        agent = Agent(self._host) if on_initialize is None else Agent(self._host, on_initialize)
         client = WebSocketClient(agent, receive, send, scope["crow.abort"])
         self._clients[client] = admitted.token
         talk = asyncio.ensure_future(client.run())
@@ -192,7 +192,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _greeting(secret: str, request: wire.InitializeRequest) -> wire.RelayFacts:
+def _token_facts(secret: str, request: wire.InitializeRequest) -> wire.RelayFacts:
     """A page that came by a link is given its own token."""
     return wire.RelayFacts(token=secret)
 
