@@ -38,7 +38,6 @@ pictures: compiled page ## make the pictures of README.md and docs/browser.md an
 
 run: compiled page ## set everything up and play the demo conversation
 	@$(BIN)/crow demo
-	@echo && echo "In the browser: $(BIN)/crow web --open"
 
 test: compiled page ## set everything up and run every test
 	@command -v git >/dev/null || { echo "make test needs git: some tests compare with what it does."; exit 1; }
