@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tty
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -264,6 +265,33 @@ def test_more_is_typed_than_is_read(tmp_path):
 
     os.mkfifo(tmp_path / "go")
     on_this_machine(tmp_path, story, typed=True)
+
+
+def test_a_terminal_that_is_closed_while_somebody_types_is_watched_no_longer():
+    """Else whoever gets its number next, a new connection perhaps, could not be watched."""
+
+    async def story() -> None:
+        channel = open_channel(takes_input=True)
+        tty.setraw(channel.given[0])  # it keeps little of what is typed
+        typing = asyncio.create_task(channel.write_input(b"x" * 200_000))
+        await asyncio.sleep(0)
+        channel.close()
+        os.close(channel.reader)
+        with pytest.raises(OSError, match="ioctl"):
+            await typing
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        reader, writer = os.pipe()
+        os.write(writer, b"x")
+        for descriptor in (reader, writer):
+            loop.add_reader(descriptor, came.set)
+            loop.remove_reader(descriptor)
+        loop.add_reader(reader, came.set)
+        await came.wait()
+        loop.remove_reader(reader)
+        os.close(reader)
+        os.close(writer)
+
+    asyncio.run(story())
 
 
 def test_a_command_that_takes_no_input_says_so(tmp_path):

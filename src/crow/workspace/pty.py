@@ -83,23 +83,32 @@ class Pseudoterminal(Channel):
         super().__init__(reader, given)
         self.takes_input = takes_input
         self._control = os.dup(reader)  # the reader is closed on another thread, at any time
+        self._waiting: asyncio.Event | None = None
+        """Set when more can be typed, or nothing any longer; None while nobody waits for it."""
 
     async def write_input(self, data: bytes) -> None:
-        if not self.takes_input or self._control < 0:
-            raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
         while data:
+            if not self.takes_input or self._control < 0:
+                raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
             try:
                 data = data[os.write(self._control, data) :]
             except BlockingIOError:
                 await self._writable()
 
     async def _writable(self) -> None:
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_writer(self._control, ready.set)
+        self._waiting = asyncio.Event()
+        asyncio.get_running_loop().add_writer(self._control, self._waiting.set)
         try:
-            await ready.wait()
+            await self._waiting.wait()
         finally:
-            loop.remove_writer(self._control)
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Before the descriptor is closed: its number is another's soon, whom the event loop would take for ours."""
+        if self._waiting is not None:
+            self._waiting.set()
+            self._waiting = None
+            asyncio.get_running_loop().remove_writer(self._control)
 
     def resize(self, columns: int, rows: int) -> None:
         if self._control >= 0:
@@ -107,6 +116,7 @@ class Pseudoterminal(Channel):
 
     def close(self) -> None:
         super().close()
+        self._stop_waiting()
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
