@@ -115,6 +115,37 @@ def test_a_full_disk_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.Monkey
     asyncio.run(talk())
 
 
+def test_a_token_that_is_forgotten_while_it_is_stored_is_not_known(tmp_path: Path):
+    """Whoever waits for the disk then has not been let in yet, so that there is no connection to end."""
+
+    async def talk() -> None:
+        tokens = Tokens(str(tmp_path))
+        making = asyncio.create_task(tokens.make("page"))
+        await asyncio.sleep(0)
+        (gone,) = tokens.forget([token.id for token in tokens.all])
+        _, made = await making
+        assert made == gone
+        assert not tokens.knows(made)
+        await tokens.store()
+        assert Tokens(str(tmp_path)).all == []
+
+    asyncio.run(talk())
+
+
+def test_a_token_that_is_in_use_does_not_end(tmp_path: Path):
+    """Also if it was used to connect long ago: else it would not be listed, and could not be forgotten."""
+    clock = Clock()
+
+    async def talk() -> None:
+        tokens = Tokens(str(tmp_path), clock)
+        _, connected = await tokens.make("connected")
+        clock.time += 31 * DAY
+        tokens.use([connected])
+        assert tokens.all == [connected]
+
+    asyncio.run(talk())
+
+
 def counted(mistakes: int) -> tuple[list[bool], Callable[[], float]]:
     clock = Clock()
 

@@ -183,6 +183,31 @@ def test_tokens_can_be_forgotten_without_a_server(tmp_path: Path):
         again.connect(token)
 
 
+def test_a_disk_that_forgets_nothing_is_told_of(tmp_path: Path):
+    """Whoever was let in is let out at once; but the next `crow web` would know the token again."""
+    fails = """
+import crow.serving.tokens as tokens
+from crow.errors import ConfigError
+write = tokens.write_versioned
+def fail(path, content):
+    if not content.tokens:
+        raise ConfigError(f"{path} cannot be written: no space left on device.")
+    write(path, content)
+tokens.write_versioned = fail
+"""
+    program = crow_with_page(tmp_path, fails)
+    with serving(tmp_path, script=DONE, program=program) as web, web.connect() as page:
+        page.initialize()
+        done = web.beside("--forget", "all")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "web-tokens.json" in done.stderr
+        assert page.until_closed() == 1008
+    alone = [*program, "web", "--forget", "all"]
+    done = subprocess.run(alone, env=web.environment, capture_output=True, text=True, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "web-tokens.json" in done.stderr
+
+
 def test_a_restart_on_the_same_port_does_not_break_an_open_page(tmp_path: Path):
     with serving(tmp_path, script=DONE) as web, web.connect() as page:
         token = page.initialize()["_meta"]["crow"]["token"]

@@ -116,7 +116,11 @@ async def _forget(folder: str, id: str) -> int:
 
     tokens = Tokens(folder)
     chosen = _chosen(tokens.all, id)
-    return _list(tokens.all) if chosen is None else _say_forgotten(await tokens.forget(chosen))
+    if chosen is None:
+        return _list(tokens.all)
+    gone = tokens.forget(chosen)
+    await tokens.store()
+    return _say_forgotten(gone)
 
 
 # --- beside one that runs

@@ -14,6 +14,7 @@ import uvicorn
 from crow.acp import wire
 from crow.acp.agent import Agent, LazyHost
 from crow.acp.connection import PendingRequest, Route
+from crow.acp.jsonrpc import errors_as_answers
 from crow.lines import LONGEST_LINE
 from crow.serving.built_files import BuiltFiles, refusal
 from crow.serving.connections import (
@@ -90,13 +91,16 @@ class WebServer:
         return GivenToken(token=secret, id=stored.id, origin=self.origin)
 
     def _list_tokens(self, request: wire.Empty, pending: PendingRequest) -> KnownTokens:
+        self._tokens.use(self._clients.values())
         return KnownTokens(tokens=list(self._tokens.all))
 
     async def _forget(self, request: Forget, pending: PendingRequest) -> KnownTokens:
-        gone = await self._tokens.forget(request.ids)
+        gone = self._tokens.forget(request.ids)
         for client, token in self._clients.items():
             if token in gone:
                 client.close(POLICY_VIOLATION, "this page was forgotten")
+        with errors_as_answers():
+            await self._tokens.store()
         return KnownTokens(tokens=list(gone))
 
     # --- requests
@@ -117,12 +121,14 @@ class WebServer:
                 await self._talk(admitted, scope, receive, send)
 
     async def _verify(self, shown: Credential, scope: Scope) -> Admitted | Refusal:
-        if shown.kind == LINK:
-            if self._links.spend(shown.secret):
-                secret, token = await self._tokens.make(_program(scope))
-                return Admitted(token, secret)
-        elif (token := await self._tokens.find(shown.secret)) is not None:
-            return Admitted(token, "")
+        self._tokens.use(self._clients.values())
+        secret, token = "", None
+        if shown.kind != LINK:
+            token = await self._tokens.find(shown.secret)
+        elif self._links.spend(shown.secret):
+            secret, token = await self._tokens.make(_program(scope))
+        if token is not None and self._tokens.knows(token):  # it may have been forgotten while it was stored
+            return Admitted(token, secret)
         if await self._mistakes.add():
             return Refusal(401, "This link or token is not known: run `crow web` for a new link.")
         return Refusal(429, "Too many wrong tokens were shown.")

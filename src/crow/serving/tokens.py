@@ -9,12 +9,12 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from crow.config.home import Versioned, read_versioned, write_versioned
-from crow.errors import CrowError
+from crow.errors import ConfigError
 from crow.visible import one_line
 
 logger = logging.getLogger(__name__)
@@ -84,8 +84,17 @@ class Tokens:
             del self._tokens[self.all[-1].hash]
         stored = StoredToken(_hash(secret), one_line(name, LONGEST_NAME - 1) or "a client", now, now)
         self._tokens[stored.hash] = stored
-        await self._store()
+        await self._try_to_store()
         return secret, stored
+
+    def knows(self, token: StoredToken) -> bool:
+        """Whether it is good: it may have been forgotten since it was found."""
+        return token.hash in self._tokens
+
+    def use(self, tokens: Iterable[StoredToken]) -> None:
+        """They are in use, and do not end."""
+        for token in tokens:
+            token.used = int(self._now())
 
     async def find(self, secret: str) -> StoredToken | None:
         """The token, which counts as used; None if it is not known, or no longer."""
@@ -93,17 +102,16 @@ class Tokens:
         # By its hash: how long this takes says nothing of a token that nobody has.
         token = self._tokens.get(_hash(secret))
         if token is not None:
-            token.used = int(self._now())
+            self.use([token])
             if token.used - self._stored.get(token.hash, 0) > TOUCHED_EVERY:
-                await self._store()
+                await self._try_to_store()
         return token
 
-    async def forget(self, ids: Sequence[str]) -> Sequence[StoredToken]:
-        """Those with these ids, which are good no longer."""
+    def forget(self, ids: Sequence[str]) -> Sequence[StoredToken]:
+        """Those with these ids, which are good no longer in this process. `store` makes it so for the next one."""
         gone = [token for token in self._tokens.values() if token.id in ids]
         for token in gone:
             del self._tokens[token.hash]
-        await self._store()
         return gone
 
     def _drop_unused(self) -> None:
@@ -111,16 +119,19 @@ class Tokens:
         for token in [token for token in self._tokens.values() if token.used < oldest]:
             del self._tokens[token.hash]
 
-    async def _store(self) -> None:
+    async def _try_to_store(self) -> None:
         """What cannot be stored is good until the process ends."""
+        try:
+            await self.store()
+        except ConfigError as error:
+            logger.warning("tokens of pages are not stored: %s", error)
+
+    async def store(self) -> None:
+        """ConfigError if that cannot be done: then those that the file still has are good again in the next process."""
         async with self._writing:
             content = TokenFile(tokens=tuple(msgspec.structs.replace(token) for token in self._tokens.values()))
-            try:
-                await asyncio.to_thread(write_versioned, self._path, content)
-            except CrowError as error:
-                logger.warning("tokens of pages are not stored: %s", error)
-            else:
-                self._stored = {token.hash: token.used for token in content.tokens}
+            await asyncio.to_thread(write_versioned, self._path, content)
+            self._stored = {token.hash: token.used for token in content.tokens}
 
 
 class Links:
