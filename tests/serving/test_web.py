@@ -36,7 +36,9 @@ def crow_web(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_page_holds_a_conversation(tmp_path: Path):
     with serving(tmp_path, script=SCRIPT) as web, web.connect() as page:
         (web.workspace / "a.txt").write_text("one\n")
-        token = page.initialize()["_meta"]["crow"]["token"]
+        greeting = page.initialize()["_meta"]["crow"]
+        token = greeting["token"]
+        assert greeting["cwd"] == str(web.workspace)
         page.new_session(web.workspace)
         turn = page.start_prompt("change it")
         question = page.wait_for_question()
@@ -49,7 +51,7 @@ def test_a_page_holds_a_conversation(tmp_path: Path):
         # Later, and for as long as it is used, by the token.
         lines = [f"Origin: {web.origin}", f"Sec-WebSocket-Protocol: acp.v1, crow.token.{token}"]
         with type(page)(web.port, lines) as again:
-            assert "token" not in again.initialize()["_meta"].get("crow", {})
+            assert again.initialize()["_meta"]["crow"] == {"cwd": greeting["cwd"]}
             again.load(page.session_id, web.workspace)
             assert again.text() == "I change it.\n\nDone."
 

@@ -94,6 +94,8 @@ class RelayFacts(Wire, frozen=True):
     """The mark of the command that runs the one that attaches."""
     token: str = ""
     """The token of a page that came to `crow web` by a link, and shows it from now on."""
+    cwd: str = ""
+    """The folder in which `crow web` was started."""
 
 
 class ClientFacts(RelayFacts, frozen=True):

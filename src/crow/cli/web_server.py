@@ -8,7 +8,7 @@ import socket
 import sys
 
 from crow.acp.agent import LazyHost
-from crow.cli.process import log_to_file, serve_until_shutdown
+from crow.cli.process import in_a_folder, log_to_file, serve_until_shutdown
 from crow.cli.web import DEFAULT_PORT, show_link
 from crow.errors import CrowError
 from crow.serving.app import ADDRESS, WebServer
@@ -25,7 +25,8 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
         host = LazyHost(folder, os.environ)
         host.outlives_clients = True
         port = listener.getsockname()[1]
-        server = WebServer(host, Tokens(folder), find_built_files(), port, arguments.behind or "")
+        started_in = os.getcwd() if in_a_folder() else ""
+        server = WebServer(host, Tokens(folder), find_built_files(), port, arguments.behind or "", started_in)
         host.attached_routes = server.routes()
         path = await host.get().ownership.socket_opened()
         if path:

@@ -53,7 +53,9 @@ class Admitted(NamedTuple):
 class WebServer:
     """`origin` is the page's address; `behind` the one under which a proxy offers it, if there is one."""
 
-    def __init__(self, host: LazyHost, tokens: Tokens, files: BuiltFiles, port: int, behind: str = "") -> None:
+    def __init__(
+        self, host: LazyHost, tokens: Tokens, files: BuiltFiles, port: int, behind: str = "", cwd: str = ""
+    ) -> None:
         self._host = host
         self._tokens = tokens
         self._files = files
@@ -62,6 +64,7 @@ class WebServer:
         own = f"http://{ADDRESS}:{port}"
         self.origin = behind or own
         self._is_behind = bool(behind)
+        self._cwd = cwd
         self._gate = Gate([own, behind] if behind else [own])
         self._clients: dict[WebSocketClient, StoredToken] = {}
         self._talks: set[asyncio.Future[None]] = set()
@@ -138,8 +141,7 @@ class WebServer:
         headers = [(b"acp-connection-id", secrets.token_hex(16).encode())]
         chosen = PROTOCOL if PROTOCOL in scope["subprotocols"] else None
         await send({"type": "websocket.accept", "subprotocol": chosen, "headers": headers})
-        on_initialize = partial(_token_facts, admitted.secret) if admitted.secret else None
-        agent = Agent(self._host) if on_initialize is None else Agent(self._host, on_initialize)
+        agent = Agent(self._host, partial(_web_facts, admitted.secret, self._cwd))
         client = WebSocketClient(agent, receive, send, scope["crow.abort"])
         self._clients[client] = admitted.token
         talk = asyncio.ensure_future(client.run())
@@ -198,9 +200,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _token_facts(secret: str, request: wire.InitializeRequest) -> wire.RelayFacts:
-    """A page that came by a link is given its own token."""
-    return wire.RelayFacts(token=secret)
+def _web_facts(secret: str, cwd: str, request: wire.InitializeRequest) -> wire.RelayFacts:
+    """A page that came by a link is given its own token; every one is told where a session is likely to begin."""
+    return wire.RelayFacts(token=secret, cwd=cwd)
 
 
 async def _answer(scope: Scope, send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
