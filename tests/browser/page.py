@@ -31,7 +31,7 @@ expect.set_options(timeout=PATIENCE)
 def crow_web(folder: Path, *arguments: str, **more: Any) -> Generator[Web]:
     """A `crow web` with the page as it is built."""
     needed()
-    web = Web(folder, *arguments, program=warm(CROW), **more)
+    web = Web(folder, *arguments, **{"program": warm(CROW), **more})
     try:
         yield web
     finally:

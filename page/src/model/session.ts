@@ -116,6 +116,8 @@ export class Session {
       case "notice":
         if (update._meta?.crow?.isWait) this.wait.value = { text: update.title, since: this.wait.value?.since ?? Date.now() };
         else this.happened(update);
+        // A request that failed is tried again after a pause: that is said once, and is what is waited for until then.
+        if (update._meta?.crow?.retryIn && !this.fresh) this.wait.value = { text: update.title, since: Date.now() };
         break;
       default:
         this.happened(update);
