@@ -42,12 +42,12 @@ def needed() -> str:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    """A browser of its own for one test."""
+async def chromium(*more: str) -> AsyncIterator[Browser]:
+    """A browser of its own for one test; `more` are arguments that this one is started with."""
     path = needed()
     as_root = ("--no-sandbox",) if os.geteuid() == 0 else ()
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *as_root])
+        browser = await playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *as_root, *more])
         try:
             yield browser
         finally:
