@@ -44,7 +44,7 @@ def test_a_question_stays_open_until_somebody_comes(tmp_path: Path):
 
 
 def test_a_question_does_not_wait_for_ever(tmp_path: Path):
-    changes = "import crow.acp.unwatched as u; u.Unwatched.question_patience = lambda self, settings: 0.3"
+    changes = "import crow.acp.unwatched as u; u.Unwatched.question_timeout = lambda self, settings: 0.3"
     with serving(tmp_path, script=EDIT, program=crow_with_page(tmp_path, changes)) as web:
         (web.workspace / "a.txt").write_text("one\n")
         token = web.token()

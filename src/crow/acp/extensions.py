@@ -12,9 +12,10 @@ import msgspec
 
 from crow.acp import translate, translate_session
 from crow.acp.connection import Connection
-from crow.acp.host import Host, Seat
+from crow.acp.host import Host
 from crow.acp.inbox import Inbox
 from crow.acp.jsonrpc import RpcError, errors_as_answers, invalid_params
+from crow.acp.session_opening import Seat
 from crow.acp.wire import Empty
 from crow.acp.wire_extensions import (
     ChangedFiles,

@@ -1,5 +1,5 @@
-"""The sessions that live in this process, for all its connections: creates, loads, joins, forks, closes and deletes
-them, and removes what killed ones left.
+"""The sessions that live in this process, for all its connections: has them opened, joins, closes and deletes them, and
+removes what killed ones left.
 
 A session belongs to the process; a connection has faces of it. A session that lives is joined, never opened a second
 time, and ends with its last face.
@@ -7,21 +7,19 @@ time, and ends with its last face.
 
 import asyncio
 import logging
-import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from crow.acp import wire
-from crow.acp.capabilities import Capabilities, SessionGround, given_servers
+from crow.acp.capabilities import Capabilities, SessionGround
 from crow.acp.ownership import AttachedAgent, OnInitialize, Ownership
 from crow.acp.session_folders import SessionFolders
-from crow.acp.sink import UpdateSink
+from crow.acp.session_opening import Client, Loaded, Seat, SessionOpener
 from crow.acp.unwatched import Unwatched
 from crow.config.home import remove_temporaries
-from crow.config.settings import McpServerSettings
 from crow.errors import (
     BacklogLost,
     SessionBusy,
@@ -29,18 +27,11 @@ from crow.errors import (
     SessionTaken,
     SetupNeeded,
     StorageFailed,
-    StoreSilent,
 )
-from crow.events import Notice, SteeringLeftOver, milliseconds_now
+from crow.events import Notice, milliseconds_now
 from crow.session.faces.after_takeover import Seen
-from crow.session.faces.face import Face
-from crow.session.faces.faces import Faces
-from crow.session.models import SessionSetup
-from crow.session.open import Environment, FolderSetup, open_session
-from crow.session.persistence import Persistence, StoredArchive, deferred_persistence
-from crow.session.recovery import recover
 from crow.session.session import Session
-from crow.store.base import EventLog, SessionEntry
+from crow.store.base import SessionEntry
 from crow.store.store import open_store
 from crow.workspace.atomic import remove_temporary
 from crow.workspace.output_folder import remove_left_behind
@@ -52,36 +43,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Seat(NamedTuple):
-    """A connection's place in a session: the session, and the face through which the connection takes part."""
-
-    session: Session
-    face: Face
-    sink: UpdateSink
-    """That of the face."""
-
-
-class Loaded(NamedTuple):
-    """A session that a connection takes part in from now on, and what its client is still to be shown."""
-
-    seat: Seat
-    entry: SessionEntry
-    show: Callable[[], Awaitable[Sequence[SteeringLeftOver]]]
-    """Shows what was, at the client's pace, so that nobody else may have to wait for it; see `Faces.show`."""
-
-
 class _LiveSession(NamedTuple):
     session: Session
     ground: SessionGround
-
-
-class Client(NamedTuple):
-    """Whoever opens a session: what the client can do, and what sessions are opened with for it."""
-
-    capabilities: Capabilities
-    set_up: Callable[[], Awaitable[SessionSetup]]
-    environ: Mapping[str, str]
-    """What commands and servers of its sessions see."""
 
 
 class Host:
@@ -113,7 +77,10 @@ class Host:
         """Sessions that a face is about to join: they do not end, although the last of the others may leave."""
         self._sweeping: asyncio.Task[None] | None = None
         self._folders = SessionFolders()
-        self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._opener = SessionOpener(
+            home, self.store, self._folders, self._fork_server, self._unwatched.question_timeout, self._add
+        )
+        self._open_close_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def find(self, session_id: str) -> Session | None:
         """A session that lives in this process."""
@@ -123,6 +90,11 @@ class Host:
     @property
     def live(self) -> Sequence[Session]:
         return [live.session for live in self._live.values()]
+
+    def _add(self, session: Session, ground: SessionGround) -> None:
+        """From now on the session lives here."""
+        self._live[session.id] = _LiveSession(session, ground)
+        session.faces.on_change = lambda: self._tell_inbox(session.id)
 
     def _tell_inbox(self, session_id: str) -> None:
         """A session begins or ends to live here, or does something else."""
@@ -146,21 +118,13 @@ class Host:
 
     def open_close_lock(self, session_id: str) -> asyncio.Lock:
         """One at a time may open or end a session."""
-        return self._turnstiles.setdefault(session_id, asyncio.Lock())
+        return self._open_close_locks.setdefault(session_id, asyncio.Lock())
 
-    # --- opening
+    # --- opening and joining
 
     async def create(self, request: wire.NewSessionRequest, client: Client) -> Seat:
         """A new session."""
-        session_id = _new_id()
-        roots = await self._folders.roots(request)
-        setup = await client.set_up()
-        persistence, warning = await self._create(session_id, roots)
-        seat = await self._put_together(session_id, roots, setup, persistence, request, client)
-        if warning is not None:
-            seat.session.tell(warning)
-        seat.session.store_choices()
-        return seat
+        return await self._opener.create(await self._opener.prepare(request, client))
 
     async def load(
         self,
@@ -181,25 +145,17 @@ class Host:
         live = self._live.get(session_id)
         if live is not None and self._is_to_be_joined(live.session, seat):
             return await self._join(live, request, client.capabilities, seat, replay=replay, seen=seen)
-        roots = await self._folders.roots(request)
         try:
-            setup = await client.set_up()
+            prepared = await self._opener.prepare(request, client)
         except SetupNeeded:
             if live is None:
                 await self._check_elsewhere(session_id)  # where there is a model
             raise
-        entry = await self._stored(session_id, roots[0])
+        entry = await self._opener.stored(session_id, prepared)
         if live is not None:
             await self.store.events(session_id)  # one that cannot be read stays open as it is
         await self._put_away(session_id)
-        log = await self.store.claim(session_id)
-        await self.store.set_roots(session_id, roots[1:])
-        persistence = await self._recovered(session_id, log)
-        await self._folders.remove_outputs(session_id)
-        folders = [entry.cwd, *roots[1:]]
-        opened = await self._put_together(session_id, folders, setup, persistence, request, client, is_shown=True)
-        faces, past = opened.session.faces, persistence.past
-        return Loaded(opened, entry, lambda: faces.show(opened.face, replay=replay, seen=seen, past=past))
+        return await self._opener.load(entry, prepared, replay=replay, seen=seen)
 
     def _is_to_be_joined(self, session: Session, seat: Seat | None) -> bool:
         """Whether a session that lives here goes on as it is: somebody else watches it, or it works without anybody."""
@@ -213,17 +169,11 @@ class Host:
 
     async def fork(self, request: wire.LoadSessionRequest, client: Client) -> Seat:
         """A copy that goes its own way. Of a running turn it has what has happened by now, and that turn's end."""
-        new_id = _new_id()
-        roots = await self._folders.roots(request)
-        setup = await client.set_up()
+        prepared = await self._opener.prepare(request, client)
         source = self.find(request.session_id)
         if source is not None:
             await source.store_all()
-        stored_at = (await self._stored(request.session_id, roots[0])).cwd
-        log = await self.store.fork(request.session_id, new_id, stored_at, roots[1:])
-        persistence = await self._recovered(new_id, log)
-        folders = [stored_at, *roots[1:]]
-        return await self._put_together(new_id, folders, setup, persistence, request, client)
+        return await self._opener.fork(request.session_id, prepared)
 
     async def _join(
         self,
@@ -242,7 +192,7 @@ class Host:
             roots = await self._folders.roots(request)
             entry = await self._entry_of(session.id, ground)
             await self._folders.check_same(entry.cwd, roots[0])
-            sink, face = await self._face(ground, capabilities)
+            sink, face = await self._opener.face(ground, capabilities)
             if seat is not None:
                 session.faces.leave(seat.face)
             session.faces.enter(face)
@@ -261,77 +211,6 @@ class Host:
             return await self.store.find(session_id)
         except StorageFailed:
             return SessionEntry(session_id, ground.roots[0], tuple(ground.roots[1:]), "", 0, milliseconds_now())
-
-    async def _stored(self, session_id: str, cwd: str) -> SessionEntry:
-        """The stored session, if it belongs to this folder."""
-        entry = await self.store.find(session_id)
-        await self._folders.check_same(entry.cwd, cwd)
-        return entry
-
-    async def _recovered(self, session_id: str, log: EventLog) -> Persistence:
-        """How a stored session is kept from now on; what was cut off in it gets its end."""
-        past = await recover(log, await self.store.events(session_id))
-        return Persistence(log, StoredArchive(self.store, session_id, log), past)
-
-    async def _create(self, session_id: str, roots: Sequence[str]) -> tuple[Persistence, Notice | None]:
-        """How a new session is kept; in memory until the store takes it, which is no reason not to work."""
-        folders = os.path.normpath(roots[0]), roots[1:]
-        try:
-            log = await self.store.create(session_id, *folders)
-        except StoreSilent:
-            raise  # the configuration, grants and trust lie there too
-        except StorageFailed as failed:
-            log = self.store.create_later(session_id, *folders)
-            text = f"Nothing of this session is kept so far. {failed}"
-            return deferred_persistence(self.store, session_id, log), Notice("warning", text)
-        remark = await self.store.remark()
-        persistence = Persistence(log, StoredArchive(self.store, session_id, log))
-        return persistence, Notice("warning", remark) if remark else None
-
-    async def _put_together(
-        self,
-        session_id: str,
-        roots: Sequence[str],
-        setup: SessionSetup,
-        persistence: Persistence,
-        request: wire.NewSessionRequest,
-        client: Client,
-        *,
-        is_shown: bool = False,
-    ) -> Seat:
-        """`is_shown`: the client is to be shown what was, and told of nothing before that."""
-        servers, problems = given_servers(request.mcp_servers or ())
-        ground = await self._folders.run(
-            roots[0], lambda: SessionGround.of(session_id, roots, setup, self._fork_server, client.environ)
-        )
-        sink, face = await self._face(ground, client.capabilities)
-        if not is_shown:
-            sink.remember(persistence.past)
-        read = await self._folders.run(roots[0], lambda: FolderSetup(session_id, setup, ground.roots, self.home))
-        environment = self._environment(ground, servers, setup, client.environ)
-        session = open_session(session_id, setup, environment, persistence, self.home, read)
-        (session.faces.enter if is_shown else session.faces.add)(face)
-        for problem in problems:
-            session.tell(Notice("warning", problem))
-        self._live[session_id] = _LiveSession(session, ground)
-        session.faces.on_change = lambda: self._tell_inbox(session_id)
-        return Seat(session, face, sink)
-
-    def _environment(
-        self,
-        ground: SessionGround,
-        servers: Mapping[str, McpServerSettings],
-        setup: SessionSetup,
-        environ: Mapping[str, str],
-    ) -> Environment:
-        patience = self._unwatched.question_patience(setup.settings.faces)
-        faces = Faces(ground.workspace, ground.commands, patience)
-        return Environment(faces=faces, fork_server=self._fork_server, environ=environ, servers=servers)
-
-    async def _face(self, ground: SessionGround, capabilities: Capabilities) -> tuple[UpdateSink, Face]:
-        files = await self._folders.run(ground.roots[0], lambda: capabilities.files(ground))
-        sink = capabilities.sink(ground)
-        return sink, capabilities.face(ground, sink, files)
 
     # --- leaving and ending
 
@@ -439,8 +318,3 @@ class Host:
 
         # A thread of its own that nobody waits for: a file system may hang.
         threading.Thread(target=remove, daemon=True).start()
-
-
-def _new_id() -> str:
-    """Sortable by time, unguessable, safe as a file's name."""
-    return f"{milliseconds_now():012x}-{os.urandom(8).hex()}"

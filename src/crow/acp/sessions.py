@@ -13,9 +13,10 @@ import msgspec
 from crow.acp import crow_meta, translate, translate_session, wire
 from crow.acp.capabilities import Capabilities
 from crow.acp.connection import ANSWERED, Answered, Connection, PendingRequest
-from crow.acp.host import Client, Host, Loaded, Seat
+from crow.acp.host import Host
 from crow.acp.jsonrpc import RpcError, being_loaded, errors_as_answers, invalid_params, released, unknown_session
 from crow.acp.session_folders import absolute
+from crow.acp.session_opening import Client, Loaded, Seat
 from crow.acp.web_home import web_home
 from crow.errors import NothingToSteer, SessionElsewhere, SessionTaken
 from crow.events import Notice, Sent, SteeringLeftOver

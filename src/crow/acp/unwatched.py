@@ -29,7 +29,7 @@ class Unwatched:
         asyncio.get_running_loop().call_later(IDLE_LIFETIME, self._look_at, session)
         return True
 
-    def question_patience(self, settings: FacesSettings) -> float:
+    def question_timeout(self, settings: FacesSettings) -> float:
         """Seconds for which a question of a session waits for somebody to come."""
         return settings.questions * 60.0 if self.go_on else 0.0
 

@@ -28,12 +28,12 @@ from crow.workspace.base import Commands, Workspace
 class Faces:
     """A session is given `workspace`, `commands` and `person`, and never knows how many faces stand behind them.
 
-    `workspace` and `commands` are this machine's, for whatever no client offers. A session with a `question_patience`
+    `workspace` and `commands` are this machine's, for whatever no client offers. A session with a `question_timeout`
     goes on without any face: its questions wait for so many seconds until one comes, and none ever holds it up.
     """
 
-    def __init__(self, workspace: Workspace, commands: Commands, question_patience: float = 0.0) -> None:
-        self._goes_on_alone = question_patience > 0
+    def __init__(self, workspace: Workspace, commands: Commands, question_timeout: float = 0.0) -> None:
+        self._goes_on_alone = question_timeout > 0
         self._feeds: dict[Face, Feed] = {}
         self._joining: set[Face] = set()
         """The faces that are still shown what was."""
@@ -43,7 +43,7 @@ class Faces:
         self._turns = Turns()
         self.workspace = FacesWorkspace(workspace, self._editors)
         self.commands = FacesCommands(commands, lambda: self.present, self._lead, self._append)
-        self.person = Questions(self._asked, self.tell_state, question_patience)
+        self.person = Questions(self._asked, self.tell_state, question_timeout)
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change of what the session does."""
         self._known_state: str = "idle"

@@ -37,12 +37,12 @@ class _Poll(Generic[T]):
         self._asked[asyncio.ensure_future(self._put(face))] = face
         self._more.set()
 
-    async def answer(self, patience: float) -> tuple[T, Face] | None:
+    async def answer(self, question_timeout: float) -> tuple[T, Face] | None:
         """The first clear answer, and where it was given; the last of the others if there is none; None if nobody
         could be asked. Where nobody is there it waits for so many seconds until somebody comes."""
         last: tuple[T, Face] | None = None
         try:
-            while self._asked or await self._somebody_comes(patience):
+            while self._asked or await self._somebody_comes(question_timeout):
                 await self._next()
                 for answer in [answer for answer in self._asked if answer.done()]:
                     last = answer.result(), self._asked.pop(answer)
@@ -54,13 +54,13 @@ class _Poll(Generic[T]):
             for answer in self._asked:
                 answer.cancel()
 
-    async def _somebody_comes(self, patience: float) -> bool:
+    async def _somebody_comes(self, question_timeout: float) -> bool:
         """False if there is somebody who has been asked in vain, or if nobody comes."""
-        if not patience or any(not face.is_gone() for face in self._unclear):
+        if not question_timeout or any(not face.is_gone() for face in self._unclear):
             return False
         self._more.clear()
         with contextlib.suppress(TimeoutError):
-            async with timeout(patience):
+            async with timeout(question_timeout):
                 await self._more.wait()
         return bool(self._asked)
 
@@ -75,11 +75,13 @@ class _Poll(Generic[T]):
 
 class Questions(Person):
     """`faces` gives those that can be asked now; `changed` is told whenever a question is put or answered. Where nobody
-    is there, a question waits for `patience` seconds."""
+    is there, a question waits for `question_timeout` seconds."""
 
-    def __init__(self, faces: Callable[[], Sequence[Face]], changed: Callable[[], None], patience: float = 0.0) -> None:
+    def __init__(
+        self, faces: Callable[[], Sequence[Face]], changed: Callable[[], None], question_timeout: float = 0.0
+    ) -> None:
         self._faces = faces
-        self._patience = patience
+        self._question_timeout = question_timeout
         self._changed = changed
         self._open: list[_Poll[Any]] = []
 
@@ -147,7 +149,7 @@ class Questions(Person):
         self._open.append(poll)
         self._changed()
         try:
-            return await poll.answer(self._patience)
+            return await poll.answer(self._question_timeout)
         finally:
             self._open.remove(poll)
             self._changed()
