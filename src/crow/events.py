@@ -675,6 +675,11 @@ class TurnIds:
         """The id of the message that a turn begins with: the first."""
         return f"{turn_id}-m1"
 
+    @staticmethod
+    def turn_of(id: str) -> str:
+        """The turn that made an id."""
+        return id.partition("-")[0]
+
     def message(self) -> str:
         self._messages += 1
         return f"{self.turn_id}-m{self._messages}"

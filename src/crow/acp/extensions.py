@@ -59,9 +59,9 @@ class Extensions:
         self._host = host
         self._connection = connection
         self._find = find
-        self._untold: dict[str, InboxRow] = {}
-        """The rows of the inbox that the client has still to be told of, by session."""
-        self._telling: asyncio.Task[None] | None = None
+        self._unsent_rows: dict[str, InboxRow] = {}
+        """The rows of the inbox that the client has still to be sent, by session."""
+        self._sending: asyncio.Task[None] | None = None
         self._projects: WeakKeyDictionary[Session, ProjectFiles] = WeakKeyDictionary()
         self._methods: Mapping[str, tuple[type[msgspec.Struct], Callable[..., object]]] = {
             "_crow/inbox": (InboxRequest, self._inbox),
@@ -84,8 +84,8 @@ class Extensions:
         """The connection is gone."""
         if self._host.inbox is not None:
             self._host.inbox.forget(self._take_rows)
-        if self._telling is not None:
-            self._telling.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
 
     # --- the inbox
 
@@ -98,19 +98,19 @@ class Extensions:
 
     def _take_rows(self, rows: Sequence[InboxRow]) -> None:
         """A client that does not read is told of the last of what it missed, and not of each step."""
-        self._untold |= {row.session_id: row for row in rows}
+        self._unsent_rows |= {row.session_id: row for row in rows}
         if self._connection.has_room:
-            self._tell_rows()
-        elif self._telling is None:
-            self._telling = asyncio.ensure_future(self._tell_later())
+            self._send_rows()
+        elif self._sending is None:
+            self._sending = asyncio.ensure_future(self._send_later())
 
-    async def _tell_later(self) -> None:
+    async def _send_later(self) -> None:
         await self._connection.room()
-        self._telling = None
-        self._tell_rows()
+        self._sending = None
+        self._send_rows()
 
-    def _tell_rows(self) -> None:
-        rows, self._untold = list(self._untold.values()), {}
+    def _send_rows(self) -> None:
+        rows, self._unsent_rows = list(self._unsent_rows.values()), {}
         self._connection.notify("_crow/inbox", InboxRows(sessions=rows))
 
     async def _search(self, request: SearchRequest) -> SearchResponse:

@@ -24,8 +24,8 @@ from crow.session.session import Session
 from crow.store.base import Living, SessionEntry, SessionStore
 from crow.timeouts import timeout_at
 
-LOOK_EVERY = 2.0
-"""Seconds between two looks for processes that have begun since."""
+POLL_INTERVAL = 2.0
+"""Seconds from one search for processes that have begun since to the next."""
 ANSWER_TIMEOUT = 1.0
 """Seconds that another process gets to tell of its sessions."""
 HERE = ""
@@ -57,63 +57,63 @@ class Inbox:
         self._listeners: dict[Listener, bool] = {}
         """Whether each of them wants to know of this process alone."""
         self._changed: dict[str, None] = {}
-        self._telling: asyncio.Task[None] | None = None
+        self._publishing: asyncio.Task[None] | None = None
         self._links: dict[str, OwnerLink] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
     async def listen(self, listener: Listener, *, here: bool) -> list[InboxRow]:
         """The sessions that live now; from now on the listener is told of each that changes. StorageFailed."""
         for session in self._host.live:
             self._changed[session.id] = None
-        await self._tell()
+        await self._publish()
         if not here:
-            await self._look()
-            if self._looking is None:
-                self._looking = asyncio.ensure_future(self._keep_looking())
+            await self._find_owners()
+            if self._polling is None:
+                self._polling = asyncio.ensure_future(self._poll())
         self._listeners[listener] = here
-        self._tell_if_changed()  # while others were looked for
+        self._publish_if_changed()  # while others were looked for
         return [row for id, row in self._rows.items() if not here or self._owners[id] == HERE]
 
     def forget(self, listener: Listener) -> None:
         self._listeners.pop(listener, None)
         if all(self._listeners.values()):
-            self._stop_looking()
+            self._stop_polling()
 
     def close(self) -> None:
         self._listeners.clear()
-        self._stop_looking()
-        if self._telling is not None:
-            self._telling.cancel()
+        self._stop_polling()
+        if self._publishing is not None:
+            self._publishing.cancel()
 
     # --- the sessions of this process
 
     def changed(self, session_id: str) -> None:
         """Something about a session of this process has changed: also whether it lives here."""
         self._changed[session_id] = None
-        self._tell_if_changed()
+        self._publish_if_changed()
 
-    def _tell_if_changed(self) -> None:
-        if self._changed and self._telling is None and self._listeners:
-            self._telling = asyncio.ensure_future(self._tell_soon())
+    def _publish_if_changed(self) -> None:
+        if self._changed and self._publishing is None and self._listeners:
+            self._publishing = asyncio.ensure_future(self._publish_soon())
 
     def deleted(self, session_id: str) -> None:
         row = self._rows.get(session_id) or InboxRow(session_id=session_id, cwd="", state="deleted", since=_now())
         self._owners.pop(session_id, None)  # whoever had it has it no longer
-        self._take(HERE, [replace(row, state="deleted", since=_now(), asks=0, by=None, process=None)])
+        self._update(HERE, [replace(row, state="deleted", since=_now(), asks=0, by=None, process=None)])
 
-    async def _tell_soon(self) -> None:
+    async def _publish_soon(self) -> None:
         """What happens in one step is told together."""
         try:
-            await self._tell()
+            await self._publish()
         finally:
-            self._telling = None
-        self._tell_if_changed()
+            self._publishing = None
+        self._publish_if_changed()
 
-    async def _tell(self) -> None:
+    async def _publish(self) -> None:
         changed, self._changed = self._changed, {}
         rows = [await self._own_row(session_id) for session_id in changed]
-        self._take(HERE, [row for row in rows if row is not None])
+        self._update(HERE, [row for row in rows if row is not None])
 
     async def _own_row(self, session_id: str) -> InboxRow | None:
         if session_id not in self._entries:
@@ -143,7 +143,7 @@ class Inbox:
 
     # --- all sessions
 
-    def _take(self, owner: str, rows: Iterable[InboxRow]) -> None:
+    def _update(self, owner: str, rows: Iterable[InboxRow]) -> None:
         """Rows of one process. What that says of a session which another one has by now is old."""
         news: list[InboxRow] = []
         for row in rows:
@@ -164,20 +164,20 @@ class Inbox:
 
     # --- those of other processes
 
-    async def _keep_looking(self) -> None:
+    async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
             with contextlib.suppress(StorageFailed):
-                await self._look()
+                await self._find_owners()
 
-    async def _look(self) -> None:
+    async def _find_owners(self) -> None:
         found = {there.owner: there for there in await self._host.store.other_owners()}
         await asyncio.gather(*(self._connect(there) for token, there in found.items() if token not in self._links))
         mute = found.keys() - self._links.keys()
         for token in {*self._owners.values()} - {HERE} - self._links.keys() - mute:
             self._lost(token)
         if mute:
-            await self._look_into_store(mute)
+            await self._read_store(mute)
 
     async def _connect(self, there: Living) -> None:
         if not there.socket:
@@ -185,7 +185,7 @@ class Inbox:
         deadline = asyncio.get_running_loop().time() + ANSWER_TIMEOUT
         owner = SessionElsewhere(there.owner, there.process, there.socket)
         with contextlib.suppress(NobodyListens, ConnectionLost, RpcError, TimeoutError):
-            link = await connect(owner, ASKING, _LinkUser(self._take, self._lost), deadline)
+            link = await connect(owner, ASKING, _LinkUser(self._update, self._lost), deadline)
             try:
                 async with timeout_at(deadline):
                     answer = await link.request("_crow/inbox", InboxRequest(here=True), InboxRows)
@@ -193,29 +193,29 @@ class Inbox:
                 await link.close()
                 raise
             self._links[there.owner] = link
-            self._take(there.owner, answer.sessions)
+            self._update(there.owner, answer.sessions)
 
     def _lost(self, owner: str) -> None:
         """The process has ended, or lets nobody attach any longer."""
         self._links.pop(owner, None)
         gone = [self._rows[id] for id, token in self._owners.items() if token == owner]
-        self._take(owner, [_saved(row) for row in gone])
+        self._update(owner, [_saved(row) for row in gone])
 
-    async def _look_into_store(self, owners: Iterable[str]) -> None:
+    async def _read_store(self, owners: Iterable[str]) -> None:
         """Of a process that cannot be asked, the store knows which sessions it has and whether a turn runs."""
         wanted = set(owners)
         living = {id: there for id, there in (await self._host.store.living()).items() if there.owner in wanted}
         for id, token in list(self._owners.items()):
             if token in wanted and id not in living:
-                self._take(token, [_saved(self._rows[id])])
+                self._update(token, [_saved(self._rows[id])])
         for id, there in living.items():
             with contextlib.suppress(CrowError):
-                self._take(there.owner, [_stored_row(await self._host.store.find(id), there)])
+                self._update(there.owner, [_stored_row(await self._host.store.find(id), there)])
 
-    def _stop_looking(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+    def _stop_polling(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
         links, self._links = self._links, {}
         for link in links.values():
             closing = asyncio.ensure_future(link.close())
@@ -228,8 +228,8 @@ class Inbox:
 class _LinkUser:
     """Takes what another process tells of its sessions."""
 
-    def __init__(self, take: Callable[[str, Iterable[InboxRow]], None], lost: Callable[[str], None]) -> None:
-        self._take = take
+    def __init__(self, update: Callable[[str, Iterable[InboxRow]], None], lost: Callable[[str], None]) -> None:
+        self._update = update
         self._lost = lost
 
     def pass_update(self, line: bytes) -> None:
@@ -237,7 +237,7 @@ class _LinkUser:
 
     def take(self, link: OwnerLink, message: Request | Notification) -> None:
         if message.method == "_crow/inbox":
-            self._take(link.there.owner, msgspec.json.decode(message.params, type=InboxRows).sessions)
+            self._update(link.there.owner, msgspec.json.decode(message.params, type=InboxRows).sessions)
 
     def throttle(self, link: OwnerLink) -> None:
         pass

@@ -11,7 +11,7 @@ from crow.workspace.processes import is_command
 
 logger = logging.getLogger(__name__)
 
-LOOK_TIMEOUT = 2.0
+DISK_TIMEOUT = 2.0
 """Seconds that the disk gets to say whether one runs, and the system whose process it is."""
 
 
@@ -19,13 +19,13 @@ async def web_home(home: str, set_up: Callable[[], Awaitable[SessionSetup]]) -> 
     """The `crow web` that runs, unless the configuration keeps sessions here. Where none runs, this is one look for a
     file."""
     try:
-        web = await Disk(home).run(lambda: find_web(home), LOOK_TIMEOUT)
+        web = await Disk(home).run(lambda: find_web(home), DISK_TIMEOUT)
         if web is None or not web.socket:
             return None
         if (await set_up()).settings.faces.home != "web":
             return None
         # Sessions in one that a command of Crow's has started would be in that command's hands.
-        if await Disk("/proc").run(lambda: is_command(int(web.process)), LOOK_TIMEOUT):
+        if await Disk("/proc").run(lambda: is_command(int(web.process)), DISK_TIMEOUT):
             logger.warning("the crow web of process %s was started by a command: it is not used", web.process)
             return None
     except CrowError:

@@ -19,7 +19,7 @@ from crow.lines import LONGEST_LINE
 from crow.serving.built_files import BuiltFiles, refusal
 from crow.serving.connections import (
     ACCEPTED_AT_ONCE,
-    WAITING,
+    LISTEN_BACKLOG,
     HttpConnection,
     ServerConfig,
     Strangers,
@@ -175,7 +175,7 @@ class WebServer:
         )
         config.strangers = Strangers()
         server = _Server(config)
-        server.on_start = lambda: listener.listen(WAITING)
+        server.on_start = lambda: listener.listen(LISTEN_BACKLOG)
         await server.serve([listener])
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ STRANGER_LIFETIME = 30.0
 """Seconds from the connection to the end of its one request."""
 ACCEPTED_AT_ONCE = 64
 """Connections that are accepted in one step of the event loop: less than the system has descriptors for us."""
-WAITING = 4096
+LISTEN_BACKLOG = 4096
 """Connections that the system keeps until they are accepted."""
 
 

@@ -80,8 +80,7 @@ class Gate:
 
 
 def _headers(scope: Scope) -> Callable[[bytes], list[bytes]]:
-    """The values of a header, one for each time that it was sent. Names are compared as they are: servers of ASGI hand
-    them over in lower case."""
+    """Gives the values of a header by its name in lower case, one for each time that it was sent."""
     headers: list[tuple[bytes, bytes]] = list(scope["headers"])
     return lambda name: [value for header, value in headers if header.lower() == name]
 

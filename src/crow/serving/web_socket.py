@@ -20,13 +20,13 @@ Send = Callable[[Message], Awaitable[None]]
 GOING_AWAY = 1001
 PROTOCOL_ERROR = 1002
 POLICY_VIOLATION = 1008
-LONGEST_SILENCE = 60.0
+READ_TIMEOUT = 60.0
 """Seconds for which a peer need not read what waits for it."""
 MOST_UNSENT = 64 * 1024 * 1024
 """Bytes that may wait for it."""
-LOOK_EVERY = 1.0
+POLL_INTERVAL = 1.0
 """Seconds between two looks at how much waits, while the peer does not read."""
-GOODBYE_TIMEOUT = 1.0
+CLOSE_TIMEOUT = 1.0
 """Seconds that a peer gets to read the last that it is told."""
 
 
@@ -65,7 +65,7 @@ class WebSocketClient:
                 lines.close()
                 await self._agent.close()
                 await connection.close()
-                await self._say_goodbye()
+                await self._send_close()
 
     async def _take_frames(self, connection: Connection) -> None:
         is_first = True
@@ -93,11 +93,11 @@ class WebSocketClient:
     async def _deliver(self, line: bytes, connection: Connection) -> bool:
         """False if the peer does not read."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + LONGEST_SILENCE
+        end = loop.time() + READ_TIMEOUT
         sending = asyncio.ensure_future(self._send({"type": "websocket.send", "text": line.decode("utf-8", "replace")}))
         try:
             while not sending.done():
-                await asyncio.wait([sending], timeout=LOOK_EVERY)
+                await asyncio.wait([sending], timeout=POLL_INTERVAL)
                 if not sending.done() and (loop.time() > end or connection.unsent > MOST_UNSENT):
                     return False
             sending.result()
@@ -105,11 +105,11 @@ class WebSocketClient:
             sending.cancel()
         return True
 
-    async def _say_goodbye(self) -> None:
+    async def _send_close(self) -> None:
         code, reason = self._closing.result() if self._closing.done() else (1000, "")
         with contextlib.suppress(Exception):
             # It may be that the peer has gone, or reads nothing: then not even this can be said.
-            async with timeout(GOODBYE_TIMEOUT):
+            async with timeout(CLOSE_TIMEOUT):
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
                 return
         self._abort()

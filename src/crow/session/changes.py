@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from crow import diff
 from crow.errors import WorkspaceError
-from crow.events import Before
+from crow.events import Before, TurnIds
 from crow.paths import shown
 from crow.results import DiffBlock
 from crow.session.persistence import Archive
@@ -47,7 +47,7 @@ async def changes_of(path: str, archive: Archive, workspace: Workspace) -> tuple
 
 
 async def _compared(former: FormerFile, workspace: Workspace) -> ChangedFile | None:
-    path, turn, old = shown(former.path), former.last_call.partition("-")[0], _text(former.before)
+    path, turn, old = shown(former.path), TurnIds.turn_of(former.last_call), _text(former.before)
     try:
         new = await _text_now(former.path, workspace)
     except WorkspaceError as error:
