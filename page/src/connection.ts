@@ -25,9 +25,11 @@ const OPENING_MS = 5000;
 const PAUSES_MS = [100, 250, 500, 1000, 2000];
 
 const VERSION = "0.1.0";
+/** How Crow names this page to other clients, and so how the page knows itself in what Crow says. */
+export const OWN_NAME = "Browser";
 const INITIALIZE = {
   protocolVersion: 1,
-  clientInfo: { name: "crow-page", title: "Browser", version: VERSION },
+  clientInfo: { name: "crow-page", title: OWN_NAME, version: VERSION },
   clientCapabilities: {
     session: { notices: {}, compaction: {} },
     elicitation: { form: {} },

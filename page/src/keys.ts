@@ -1,8 +1,7 @@
 // Keys that work wherever nothing is being typed.
 
-import { questions } from "./model/questions";
 import { current, currentId, rows } from "./model/sessions";
-import { hasChanges, openSession, tab } from "./route";
+import { hasChanges, openNextQuestion, openSession, tab } from "./route";
 import { dialog } from "./view/dialogs";
 
 export function startKeys(): void {
@@ -37,7 +36,7 @@ const DEEDS: Record<string, () => void> = {
   A: () => answer("A"),
   r: () => answer("r"),
   R: () => answer("R"),
-  q: nextQuestion,
+  q: openNextQuestion,
   d: () => {
     hasChanges.value = !hasChanges.value;
     tab.value = hasChanges.value ? "changes" : "talk";
@@ -69,12 +68,6 @@ function step(by: number): void {
 /** The first question that is in sight is the one that is answered. */
 function answer(key: string): void {
   document.querySelector<HTMLButtonElement>(`.question .answer[data-key="${key}"]`)?.click();
-}
-
-function nextQuestion(): void {
-  const other = questions.value.find((one) => one.sessionId !== currentId.value) ?? questions.value[0];
-  const asking = other?.sessionId ?? rows.value.find((row) => row.state === "asks")?.sessionId;
-  if (asking) openSession(asking);
 }
 
 function neighbour(by: number): void {

@@ -2,7 +2,8 @@
 
 import { signal } from "@preact/signals";
 import type { SessionId } from "./acp";
-import { show } from "./model/sessions";
+import { questions } from "./model/questions";
+import { currentId, rows, show } from "./model/sessions";
 
 export type Tab = "talk" | "changes" | "questions";
 /** On a phone one of these is seen at a time. */
@@ -15,6 +16,13 @@ export function openSession(id: SessionId | null): void {
   const hash = id ? `#/s/${encodeURIComponent(id)}` : "#/";
   if (location.hash !== hash) history.pushState(null, "", hash);
   show(id);
+}
+
+/** Opens a session in which something is asked: another one than the one that is shown, if there is one. */
+export function openNextQuestion(): void {
+  const other = questions.value.find((one) => one.sessionId !== currentId.value) ?? questions.value[0];
+  const asking = other?.sessionId ?? rows.value.find((row) => row.state === "asks")?.sessionId;
+  if (asking) openSession(asking);
 }
 
 export function startRoute(): void {

@@ -18,6 +18,11 @@ export class RpcError extends Error {
   }
 }
 
+/** What is said of something that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** A request of the agent. `withdrawn` is told when it wants no answer any more. */
 export interface Asked {
   method: string;

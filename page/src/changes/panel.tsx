@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChangedFile, FileDiff } from "../acp";
 import { crow } from "../connection";
 import { plainly } from "../hidden";
+import { messageOf } from "../rpc";
 import { type ChangesPanelProps, DiffView } from "../widgets";
 
 /** Files that programs write: nobody reads them first. */
@@ -28,7 +29,7 @@ export function ChangesPanel({ sessionId, revision, onComment }: ChangesPanelPro
         setTrouble("");
       },
       (error: unknown) => {
-        if (!isGone) setTrouble(error instanceof Error ? error.message : String(error));
+        if (!isGone) setTrouble(messageOf(error));
       },
     );
     return () => {
@@ -148,7 +149,7 @@ function FileChanges({ sessionId, file, revision, onComment }: ChangesProps): JS
         setItems(found);
       },
       (error: unknown) => {
-        if (!isGone) setTrouble(error instanceof Error ? error.message : String(error));
+        if (!isGone) setTrouble(messageOf(error));
       },
     );
     return () => {

@@ -2,7 +2,7 @@
 // is seen, so that a diff of any length opens at once.
 
 import { fetched } from "../fetched";
-import type { Token } from "../highlight-types";
+import type { Token } from "../highlight/highlight";
 import { whenIdle, whenNear } from "../near";
 import { openComment } from "./comment";
 import { type Item, type Piece, type Row, piecesOf, rowAt, slices, withoutBlanks } from "./model";

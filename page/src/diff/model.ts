@@ -27,7 +27,7 @@ export interface Item {
 }
 
 /** Lines with their ends, as Crow counts them: only a line feed ends one. */
-export function linesOf(text: string): string[] {
+function linesOf(text: string): string[] {
   const lines: string[] = [];
   let at = 0;
   for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", at)) {
@@ -38,13 +38,19 @@ export function linesOf(text: string): string[] {
   return lines;
 }
 
-/** For an item that came without changes: one change between the common beginning and the common end. */
-function trimmed(old: string[], now: string[]): Change[] {
-  let start = 0;
+/** How many lines are the same at the beginning of both, and how many of the rest at their end. */
+function commonEnds(old: string[], now: string[]): [start: number, end: number] {
   const most = Math.min(old.length, now.length);
+  let start = 0;
   while (start < most && old[start] === now[start]) start += 1;
   let end = 0;
   while (end < most - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end += 1;
+  return [start, end];
+}
+
+/** For an item that came without changes: one change between the common beginning and the common end. */
+function trimmed(old: string[], now: string[]): Change[] {
+  const [start, end] = commonEnds(old, now);
   const change: Change = [start, old.length - start - end, start, now.length - start - end];
   return change[1] || change[3] ? [change] : [];
 }
@@ -127,14 +133,11 @@ export function withoutBlanks(item: Item): Part[] {
   return parts;
 }
 
+/** A changed place without the lines at its beginning and end that differ only in blanks. */
 function split(item: Item, part: Part): Part[] {
   const old = item.old.slice(part.oldAt, part.oldAt + part.oldCount).map(bare);
   const now = item.new.slice(part.newAt, part.newAt + part.newCount).map(bare);
-  const most = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < most && old[start] === now[start]) start += 1;
-  let end = 0;
-  while (end < most - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end += 1;
+  const [start, end] = commonEnds(old, now);
   const make = (same: boolean, at: number, oldCount: number, newAt: number, newCount: number): Part[] =>
     oldCount + newCount === 0
       ? []
@@ -164,13 +167,13 @@ export type Piece =
   | { kind: "fold"; item: number; part: Part; at: number; count: number }
   | { kind: "gap"; item: number };
 
-export const CONTEXT = 3;
+const CONTEXT = 3;
 const SLICE = 100;
 /** Unchanged lines that are worth a fold. */
 const FEW = 4;
 
 /** Rows of one part, one below the other or side by side. */
-export function rowCount(part: Part, beside: boolean): number {
+function rowCount(part: Part, beside: boolean): number {
   if (part.same) return part.oldCount;
   return beside ? Math.max(part.oldCount, part.newCount) : part.oldCount + part.newCount;
 }

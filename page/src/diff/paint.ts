@@ -1,7 +1,7 @@
 // Puts one line of code into an element: text nodes alone, with spans for tokens, changed words and hidden characters.
 
 import { hiddenIn, named } from "../hidden";
-import type { Token } from "../highlight-types";
+import type { Token } from "../highlight/highlight";
 import type { Span } from "./words";
 
 const LONGEST = 5000;

@@ -10,7 +10,7 @@ import type { DiffViewProps } from "../widgets";
 import { DiffBody, lineEnds } from "./body";
 import { countOf, factsOf, type Item, itemOf } from "./model";
 import { body } from "./paint";
-import { columns, setColumns, setWithoutBlanks, withoutBlanks } from "./settings";
+import { columns, hidesBlanks, setColumns, setHidesBlanks } from "./settings";
 
 /** Pixels from which two columns are the better view. */
 const WIDE = 880;
@@ -106,7 +106,7 @@ function FileDiff({ file, total, accepted, toggle, onComment }: FileProps): JSX.
   const [whole, setWhole] = useState(false);
   const canChoose = toggle !== undefined;
   const beside = columns.value === "two" || (columns.value === "auto" && isWide.value);
-  const blanks = withoutBlanks.value && !canChoose; // what is chosen has to be seen
+  const blanks = hidesBlanks.value && !canChoose; // what is chosen has to be seen
   const rows = useMemo(() => file.items.reduce((sum, item) => sum + item.added + item.removed + 6, 0), [file]);
 
   useEffect(() => {
@@ -198,10 +198,10 @@ function Head({ file, beside, canHideBlanks }: { file: File; beside: boolean; ca
           <button
             type="button"
             class="tool"
-            aria-pressed={withoutBlanks.value}
+            aria-pressed={hidesBlanks.value}
             title="Leave out changes of blanks"
             aria-label="Leave out changes of blanks"
-            onClick={() => setWithoutBlanks(!withoutBlanks.value)}
+            onClick={() => setHidesBlanks(!hidesBlanks.value)}
           >
             ␣
           </button>

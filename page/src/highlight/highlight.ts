@@ -13,7 +13,9 @@ import rust from "highlight.js/lib/languages/rust";
 import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
-import type { Token } from "../highlight-types";
+
+/** A coloured part of a line: where it starts, where it ends, and its classes. */
+export type Token = [start: number, end: number, kind: string];
 
 const LANGUAGES = { bash, cpp, css, go, ini, java, json, python, rust, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);

@@ -2,6 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { ContentBlock, SessionId } from "../acp";
+import { relative } from "../paths";
 import { recall, remember } from "../storage";
 import type { Session } from "./session";
 
@@ -39,7 +40,7 @@ export function draftOf(id: SessionId): Draft {
 /** Put a comment on a line of a file into what is being written. */
 export function comment(session: Session, path: string, line: number, text: string, quoted: string): void {
   const { text: draft } = draftOf(session.id);
-  const name = path.startsWith(`${session.cwd}/`) ? path.slice(session.cwd.length + 1) : path;
+  const name = relative(path, session.cwd);
   draft.value = `${draft.value}${draft.value && !draft.value.endsWith("\n") ? "\n" : ""}${name}:${line}\n> ${quoted.trim().slice(0, LONGEST_QUOTE)}\n${text}\n`;
 }
 

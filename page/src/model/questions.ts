@@ -3,7 +3,7 @@
 // A question is answered once, here or in another client. When its connection is lost it stays in sight, without its
 // buttons, until Crow asks it again or it turns out that somebody else has answered.
 
-import { computed, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import type { FormRequest, PermissionAnswer, PermissionRequest, SessionId } from "../acp";
 import { crow } from "../connection";
 import type { Asked } from "../rpc";
@@ -12,7 +12,7 @@ interface Base {
   key: string;
   sessionId: SessionId;
   since: number;
-  /** Whether an answer would arrive. */
+  /** Whether its connection is gone: an answer would not arrive. */
   isLost: boolean;
 }
 export interface Permission extends Base {
@@ -29,7 +29,6 @@ export type Question = Permission | FormQuestion;
 
 export const questions = signal<Question[]>([]);
 export const questionsOf = (sessionId: SessionId) => questions.value.filter((one) => one.sessionId === sessionId);
-export const firstQuestion = computed(() => questions.value[0]);
 
 let lastForm = 0;
 

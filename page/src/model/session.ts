@@ -14,7 +14,7 @@ import type {
   Update,
 } from "../acp";
 import { crow } from "../connection";
-import { AUTH_REQUIRED, LOST, RpcError, UNKNOWN_METHOD } from "../rpc";
+import { AUTH_REQUIRED, LOST, messageOf, RpcError, UNKNOWN_METHOD } from "../rpc";
 import { Outbox, textOf, type Outgoing } from "./outbox";
 import { dropLost } from "./questions";
 import { callWithModel } from "./setup";
@@ -255,6 +255,6 @@ export class Session {
   private failed(error: unknown): void {
     if (error instanceof RpcError && error.code === LOST) return;
     if (error instanceof RpcError && error.code === AUTH_REQUIRED) this.needsSetup.value = true;
-    this.problem.value = error instanceof Error ? error.message : String(error);
+    this.problem.value = messageOf(error);
   }
 }

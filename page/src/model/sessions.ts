@@ -3,7 +3,7 @@
 import { computed, effect, signal, untracked } from "@preact/signals";
 import type { InboxRow, LiveState, SessionId, SessionInfo, StateNotification, Update } from "../acp";
 import { crow } from "../connection";
-import { AUTH_REQUIRED, RpcError, UNKNOWN_METHOD } from "../rpc";
+import { AUTH_REQUIRED, messageOf, RpcError } from "../rpc";
 import { recall, remember } from "../storage";
 import { Session } from "./session";
 import { callWithModel } from "./setup";
@@ -25,8 +25,6 @@ const saved = signal(new Map<SessionId, SessionInfo>());
 const live = signal(new Map<SessionId, InboxRow>());
 const opened = signal(new Map<SessionId, Session>());
 const done = signal<Record<SessionId, boolean>>(recall("done", {}));
-/** Whether this Crow tells of sessions that are not open here. */
-export const hasInbox = signal(true);
 export const isListed = signal(false);
 export const currentId = signal<SessionId | null>(null);
 export const problem = signal("");
@@ -126,7 +124,7 @@ export async function begin(cwd: string): Promise<Session | undefined> {
     return session;
   } catch (error) {
     if (error instanceof RpcError && error.code === AUTH_REQUIRED) needsSetup.value = cwd;
-    problem.value = error instanceof Error ? error.message : String(error);
+    problem.value = messageOf(error);
     return undefined;
   }
 }
@@ -136,7 +134,7 @@ export async function forget(id: SessionId): Promise<void> {
     await crow.call("session/delete", { sessionId: id });
     removed(id);
   } catch (error) {
-    problem.value = error instanceof Error ? error.message : String(error);
+    problem.value = messageOf(error);
   }
 }
 
@@ -154,7 +152,7 @@ export async function list(): Promise<void> {
     saved.value = found;
     isListed.value = true;
   } catch (error) {
-    if (crow.isUsable) problem.value = error instanceof Error ? error.message : String(error);
+    if (crow.isUsable) problem.value = messageOf(error);
   }
 }
 
@@ -167,11 +165,10 @@ async function connected(): Promise<void> {
 async function askInbox(): Promise<void> {
   try {
     const answer = await crow.call("_crow/inbox", {});
-    hasInbox.value = true;
     live.value = new Map();
     takeRows(answer.sessions);
-  } catch (error) {
-    if (error instanceof RpcError && error.code === UNKNOWN_METHOD) hasInbox.value = false;
+  } catch {
+    // A Crow without an inbox: the list has what is saved, and what this page takes part in.
   }
 }
 

@@ -213,10 +213,9 @@ export class Transcript {
     if (last?.is === "message") last.isOpen.value = false;
   }
 
-  /** How many messages the person has sent, and the texts of those from one of them on. */
-  saidByPerson(from = 0): string[] {
-    const said = this.items.flatMap((item) => (item.is === "message" && item.kind === "user" ? [item.text] : []));
-    return said.slice(from);
+  /** The texts of the messages that the person has sent. */
+  saidByPerson(): string[] {
+    return this.items.flatMap((item) => (item.is === "message" && item.kind === "user" ? [item.text] : []));
   }
 
   /** Bring this transcript up to date with one that was read anew. */

@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { crow } from "../connection";
 import { fetched } from "../fetched";
 import { whenNear } from "../near";
+import { messageOf } from "../rpc";
 import type { TerminalFeed } from "../terminal_feed";
 import type { TerminalViewProps } from "../widgets";
 import type { Screen } from "./screen";
@@ -21,7 +22,7 @@ export function TerminalView({ sessionId, toolCallId, feed, title, running, text
   const [stopping, setStopping] = useState(false);
   const [trouble, setTrouble] = useState("");
   const ask = (request: Promise<unknown>) => {
-    request.catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)));
+    request.catch((error: unknown) => setTrouble(messageOf(error)));
   };
   const hasRaw = useHasRaw(feed);
   const type = (data: string) => ask(crow.call("_crow/input", { sessionId, toolCallId, data }));

@@ -3,10 +3,12 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { DiffItem, ToolContent } from "../acp";
+import { OWN_NAME } from "../connection";
 import { comment } from "../model/composing";
 import { questions } from "../model/questions";
 import type { Session } from "../model/session";
 import type { Call } from "../model/transcript";
+import { relative } from "../paths";
 import { TerminalFeed } from "../terminal_feed";
 import { DiffView, TerminalView } from "../widgets";
 import { Content } from "./content";
@@ -62,7 +64,7 @@ function CallState({ call }: { call: Call }): JSX.Element {
   const seconds = call.seconds.value;
   return (
     <span class="call-state">
-      {answered && answered.by !== "Browser" && (
+      {answered && answered.by !== OWN_NAME && (
         <span>{`${answered.allowed ? "allowed" : "rejected"} in ${answered.by}`}</span>
       )}
       {seconds !== null && seconds >= 0.1 && <span>{duration(seconds)}</span>}
@@ -128,8 +130,4 @@ function Locations({ call, cwd }: { call: Call; cwd: string }): JSX.Element {
 /** The diffs among a call's content, with paths as people say them. */
 export function diffsIn(content: ToolContent[], cwd: string): DiffItem[] {
   return content.flatMap((item) => (item.type === "diff" ? [{ ...item, path: relative(item.path, cwd) }] : []));
-}
-
-export function relative(path: string, cwd: string): string {
-  return path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;
 }

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import type { ContentBlock } from "../acp";
+import { lastPart } from "../paths";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
 
@@ -35,14 +36,10 @@ export function Content({ block }: { block: ContentBlock }): JSX.Element {
   }
 }
 
-export function Chip({ name, title }: { name: string; title?: string }): JSX.Element {
+function Chip({ name, title }: { name: string; title?: string }): JSX.Element {
   return (
     <span class="attachment" title={title}>
       <Icon name="file" /> <bdi>{name}</bdi>
     </span>
   );
-}
-
-export function lastPart(path: string): string {
-  return path.replace(/\/+$/, "").split("/").at(-1) || path;
 }

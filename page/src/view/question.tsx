@@ -7,8 +7,9 @@ import { crow } from "../connection";
 import type { Permission, Question } from "../model/questions";
 import { rows } from "../model/sessions";
 import { DiffView } from "../widgets";
+import { lastPart } from "../paths";
 import { diffsIn } from "./call";
-import { Content, lastPart } from "./content";
+import { Content } from "./content";
 import { FormView } from "./form";
 import { Icon } from "./icons";
 

@@ -6,6 +6,7 @@ import { crow } from "../connection";
 import { begin, needsSetup } from "../model/sessions";
 import { authenticate } from "../model/setup";
 import { openSession } from "../route";
+import { messageOf } from "../rpc";
 import { dialog } from "./dialogs";
 
 /** `onDone` is called once a way was taken and is good. */
@@ -18,7 +19,7 @@ export function Setup({ onDone }: { onDone: () => void }): JSX.Element {
       setProblem("");
       onDone();
     } catch (error) {
-      setProblem((error as Error).message);
+      setProblem(messageOf(error));
     }
   };
   return (

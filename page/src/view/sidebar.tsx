@@ -8,7 +8,7 @@ import { crow } from "../connection";
 import { currentId, forget, isListed, problem, rows, type Row, type RowState } from "../model/sessions";
 import { RpcError, UNKNOWN_METHOD } from "../rpc";
 import { openSession } from "../route";
-import { lastPart } from "./content";
+import { lastPart } from "../paths";
 import { Icon } from "./icons";
 import { dialog } from "./dialogs";
 import { Footer } from "./footer";

@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import { questions, questionsOf } from "../model/questions";
 import type { Session } from "../model/session";
 import { asksInAll, currentId } from "../model/sessions";
-import { hasChanges, openSession, tab } from "../route";
+import { hasChanges, openNextQuestion, openSession, tab } from "../route";
 import { ChangesPanel } from "../widgets";
 import { comment } from "../model/composing";
+import { lastPart } from "../paths";
 import { Composer } from "./composer";
-import { lastPart } from "./content";
 import { Icon } from "./icons";
 import { Plan } from "./plan";
 import { QuestionCard } from "./question";
@@ -71,7 +71,7 @@ function Head({ session }: { session: Session }): JSX.Element {
         {session.loading.value === "again" && <span class="quiet" role="status">catching up…</span>}
       </div>
       {elsewhere > 0 && (
-        <button class="asks" onClick={() => nextElsewhere(session)}>
+        <button class="asks" onClick={openNextQuestion}>
           {elsewhere} {elsewhere === 1 ? "question" : "questions"} elsewhere <kbd>q</kbd>
         </button>
       )}
@@ -86,11 +86,6 @@ function Head({ session }: { session: Session }): JSX.Element {
       </button>
     </header>
   );
-}
-
-function nextElsewhere(session: Session): void {
-  const next = questions.value.find((one) => one.sessionId !== session.id);
-  if (next) openSession(next.sessionId);
 }
 
 /** Every open question, of all sessions. */

@@ -33,5 +33,5 @@ export function ago(iso: string | null | undefined): string {
 /** The time since a moment, counted while it is looked at. */
 export function Elapsed({ since }: { since: number }): JSX.Element {
   const seconds = Math.max(0, Math.floor((now.value - since) / 1000));
-  return <span class="elapsed">{seconds < 1 ? "" : duration(seconds < 10 ? seconds : seconds).replace(".0 s", " s")}</span>;
+  return <span class="elapsed">{seconds < 1 ? "" : seconds < 60 ? `${seconds} s` : duration(seconds)}</span>;
 }

@@ -1,13 +1,13 @@
 // One line above the composer: what the session is doing, what is waited for and since when, and how to stop it.
 
 import type { JSX } from "preact";
-import { crow } from "../connection";
+import { crow, OWN_NAME } from "../connection";
 import type { Session } from "../model/session";
 import { Icon } from "./icons";
 import { Elapsed } from "./time";
 
 export function TurnLine({ session }: { session: Session }): JSX.Element {
-  const others = session.faces.value.filter((face) => face !== "Browser");
+  const others = session.faces.value.filter((face) => face !== OWN_NAME);
   const waiting = session.outbox.waiting.value.filter((one) => one.after === undefined).length;
   if (!crow.isUsable && waiting) {
     const what = waiting === 1 ? "Your message waits" : `${waiting} messages wait`;
@@ -17,7 +17,7 @@ export function TurnLine({ session }: { session: Session }): JSX.Element {
     return others.length ? <p class="turn-line quiet">Also open in {others.join(", ")}</p> : <></>;
   }
   const wait = session.wait.value;
-  const by = session.by.value && session.by.value !== "Browser" ? ` · begun in ${session.by.value}` : "";
+  const by = session.by.value && session.by.value !== OWN_NAME ? ` · begun in ${session.by.value}` : "";
   return (
     <div class="turn-line" role="status">
       <span class="spinner" aria-hidden="true" />

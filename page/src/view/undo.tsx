@@ -5,9 +5,9 @@ import { useState } from "preact/hooks";
 import type { Methods } from "../acp";
 import { crow } from "../connection";
 import type { Session } from "../model/session";
-import { RpcError, UNKNOWN_METHOD } from "../rpc";
+import { relative } from "../paths";
+import { messageOf, RpcError, UNKNOWN_METHOD } from "../rpc";
 import { DiffView } from "../widgets";
-import { relative } from "./call";
 import { Dialog } from "./dialog";
 import { Icon } from "./icons";
 
@@ -25,7 +25,7 @@ export function TurnEnd({ session }: { session: Session }): JSX.Element {
     } catch (error) {
       // A Crow that has no previews can take back all the same; then it is said that nothing can be shown.
       if (error instanceof RpcError && error.code === UNKNOWN_METHOD) setPreview({ turn: "?", files: [] });
-      else setProblem((error as Error).message);
+      else setProblem(messageOf(error));
     }
   };
   return (

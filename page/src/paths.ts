@@ -1,0 +1,10 @@
+// Paths, as they are shown.
+
+/** A path without the session's folder, if it lies in it. */
+export function relative(path: string, cwd: string): string {
+  return path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path;
+}
+
+export function lastPart(path: string): string {
+  return path.replace(/\/+$/, "").split("/").at(-1) || path;
+}
