@@ -214,7 +214,6 @@ export class Session {
   readonly leftOver = signal("");
 
   private turnEnded(error?: string): void {
-    this.transcript.close();
     this.wait.value = null;
     this.setDoing("idle", "");
     this.transcript.revision.value++;
@@ -223,6 +222,8 @@ export class Session {
 
   private setDoing(doing: Doing, by: string | undefined): void {
     if (by) this.by.value = by;
+    // Whoever joins in the moment in which a turn ends is told that nothing runs, and not that something ended.
+    if (doing === "idle") this.transcript.close();
     if (this.doing.value === doing) return;
     this.doing.value = doing;
     this.since.value = Date.now();

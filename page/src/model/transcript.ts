@@ -45,10 +45,14 @@ export class Message {
       this.version.value++;
       return;
     }
+    this.grow(block.text, !this.isLocal || this.isOpen.value);
+  }
+
+  private grow(text: string, isOpen: boolean): void {
     if (!this.text) this.version.value++;
-    this.text += block.text;
-    if (!this.isLocal) this.isOpen.value = true;
-    for (const listener of this.listeners) listener(block.text);
+    this.text += text;
+    this.isOpen.value = isOpen; // before it is drawn: of what is open the last character is held back
+    for (const listener of this.listeners) listener(text);
   }
 
   subscribe(listener: (text: string) => void): () => void {
@@ -61,7 +65,7 @@ export class Message {
     if (!other.text.startsWith(this.text) || other.attachments.length < this.attachments.length) return false;
     this.id = other.id;
     const rest = other.text.slice(this.text.length);
-    if (rest) this.add({ type: "text", text: rest });
+    if (rest) this.grow(rest, other.isOpen.value);
     for (const block of other.attachments.slice(this.attachments.length)) this.add(block);
     this.isOpen.value = other.isOpen.value;
     return true;
