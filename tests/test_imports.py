@@ -96,6 +96,7 @@ LIBRARIES = {
     "tree_sitter": ("policy.grammar",),
     "tree_sitter_bash": ("policy.grammar",),
     "uvicorn": ("mcp.serving.http", "serving"),
+    "websockets": ("serving.connections",),
 }
 """Who may know which library; `msgspec` is everybody's."""
 

@@ -1,12 +1,14 @@
 """The gate of `crow web`: right and hostile requests, byte by byte, against the real program."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.web import Refused, Response, Web, ask, handshake, serving
+from tests.support.patience import DEADLINE
+from tests.support.web import Refused, Response, Web, ask, handshake, serving, upgrade
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +207,48 @@ def test_a_refused_websocket_has_them_too(web: Web):
     answer = handshake(web.port, f"Origin: {web.origin}")
     assert answer.status == 401
     assert "default-src 'none'" in answer.header("content-security-policy")
+
+
+WRONG = {
+    "no request": (("\x16\x03\x01",), 400),
+    "two hosts": (("GET / HTTP/1.1", "Host: HOST", "Host: HOST"), 400),
+    "a wrong body": (("GET / HTTP/1.1", "Host: HOST", "Transfer-Encoding: chunked", "", "ZZZ"), 400),
+    "an old version": (("GET /acp HTTP/1.1", "Host: HOST", *upgrade("Sec-WebSocket-Version: <b>")), 400),
+    "a long line": (("GET /acp HTTP/1.1", "Host: HOST", *upgrade(f"Authorization: Bearer {'x' * 9000}")), 431),
+    "many lines": (("GET /acp HTTP/1.1", "Host: HOST", *upgrade(*(f"X-{n}: 1" for n in range(200)))), 431),
+}
+
+
+def send_lines(web: Web, *lines: str) -> Response:
+    with socket.create_connection(("127.0.0.1", web.port), DEADLINE) as peer:
+        peer.sendall("\r\n".join([*lines, "", ""]).replace("HOST", f"127.0.0.1:{web.port}").encode("latin-1"))
+        return Response(b"".join(iter(lambda: peer.recv(65536), b"")))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_so_has_the_answer_to_what_is_no_request(wrong: str, web: Web):
+    """It is answered below the gate, by whoever reads it."""
+    lines, status = WRONG[wrong]
+    answer = send_lines(web, *lines)
+    assert answer.status == status
+    assert "default-src 'none'" in answer.header("content-security-policy")
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert b"<b>" not in answer.body
+
+
+def test_a_stranger_cannot_fill_the_log(tmp_path: Path):
+    with serving(tmp_path) as web:
+        for lines, _ in WRONG.values():
+            send_lines(web, *lines)
+        assert handshake(web.port, "Origin: http://evil.example").status == 403
+        assert handshake(web.port, host="evil.example").status == 421
+        web.end()
+        assert not list((web.home / "log").glob("*"))
+
+
+def test_cookies_of_other_servers_keep_nobody_out(web: Web):
+    """Browsers send those of every server on this machine, whatever its port."""
+    assert handshake(web.port, f"Authorization: Bearer {web.token()}", f"Cookie: c={'x' * 20_000}").status == 101
 
 
 def test_the_nonce_is_new_each_time_and_the_same_in_page_and_header(web: Web):

@@ -166,6 +166,7 @@ class WebServer:
             ws_per_message_deflate=False,
             lifespan="off",
             log_config=None,
+            log_level="error",  # not what strangers do wrong: they could fill the log with it
             access_log=False,
             proxy_headers=False,
             server_header=False,

@@ -6,11 +6,16 @@ time. If too many come, the oldest goes: whoever opens thousands pushes out his 
 """
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Response
+from websockets.server import ServerProtocol
+
+from crow.serving.built_files import Headers, refusal, security_headers
 
 MOST_STRANGERS = 128
 STRANGER_LIFETIME = 30.0
@@ -54,9 +59,52 @@ class HttpConnection(H11Protocol):
         cast("ServerConfig", self.config).strangers.remove(self.transport)
         super().connection_lost(exc)
 
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        # Those of every other server on this machine, which nobody here reads and which may be too long.
+        self.headers = [(name, value) for name, value in self.headers if name != b"cookie"]
+        super().handle_websocket_upgrade(event)
+
+    def send_400_response(self, msg: str) -> None:
+        """To what is no request, no gate has been asked: the answer has the headers of all others."""
+        is_begun = False
+        if self.cycle is not None:  # pyright: ignore[reportUnnecessaryComparison] -- None before the first request
+            is_begun, self.cycle.disconnected = self.cycle.response_started, True  # this is its answer
+        if not is_begun:
+            self.transport.write(_serialized(*refusal(400, msg)))
+        self.transport.close()
+
+
+def _serialized(status: int, headers: Headers, body: bytes) -> bytes:
+    headers = [*headers, (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+    lines = [b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())]
+    return b"\r\n".join([*lines, *(b"%s: %s" % header for header in headers), b"", body])
+
+
+class _Handshake(ServerProtocol):
+    """Answers what is no handshake as every other request is answered, and repeats nothing of it."""
+
+    def reject(self, status: int, text: str) -> Response:
+        response = super().reject(status, "This is no handshake of a WebSocket.\n")
+        for name, value in security_headers():
+            response.headers[name.decode()] = value.decode()
+        return response
+
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
     """What a peer sends before it was accepted is not read."""
+
+    def __init__(self, config: uvicorn.Config, *rest: Any, **more: Any) -> None:
+        super().__init__(config, *rest, **more)
+        self.conn = _Handshake(max_size=config.ws_max_size, logger=self.logger)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            # All else was seen to be right before.
+            self.transport.write(
+                _serialized(*refusal(431, "A line of the request is too long, or there are too many."))
+            )
+            self.transport.close()
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -69,6 +117,8 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.accept":
             cast("ServerConfig", self.config).strangers.remove(self.transport)
             self.transport.resume_reading()
+        elif message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # else each refusal would be logged as a fault
 
     def connection_lost(self, exc: Exception | None) -> None:
         cast("ServerConfig", self.config).strangers.remove(self.transport)
