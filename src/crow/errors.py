@@ -63,6 +63,10 @@ class StorageFailed(CrowError):
     pass
 
 
+class IndexDamaged(StorageFailed):
+    """The index for searching was thrown away: it can be made anew."""
+
+
 class BacklogLost(StorageFailed):
     pass
 

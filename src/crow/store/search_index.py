@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from crow.errors import StorageFailed
+from crow.errors import IndexDamaged, StorageFailed
 from crow.events import CommandGiven, Event, SentText, TextDelta, UserSaid
 from crow.store.base import INDEX_NAME, Match, MatchPart, SessionEntry
 from crow.store.contents import reading_pieces
@@ -67,7 +67,8 @@ class _Indexed(NamedTuple):
 
 
 class SearchIndex:
-    """`reading` gives one view of the store's file. Raises StorageFailed."""
+    """`reading` gives one view of the store's file. Raises StorageFailed, and IndexDamaged if it is worth another
+    try."""
 
     def __init__(self, home: str, reading: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
         self._path = os.path.join(home, INDEX_NAME)
@@ -148,19 +149,26 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _opened(self, begin: str) -> Generator[sqlite3.Connection]:
-        """The index, in a transaction. One that is damaged, or of another version, is made anew."""
+        """The index, in a transaction. One of another version is made anew; IndexDamaged if it is no database, or no
+        longer, and was thrown away."""
         try:
             with contextlib.closing(self._connection()) as index:
                 index.execute(begin)
                 yield index
                 index.execute("COMMIT")
         except sqlite3.DatabaseError as error:
+            failed = storage_failed(self._path, error)
             if type(error) is sqlite3.DatabaseError:  # and none of its kinds: the file is damaged
-                with contextlib.suppress(OSError):
-                    os.unlink(self._path)
-            raise storage_failed(self._path, error) from error
+                self._throw_away()
+                raise IndexDamaged(failed.message, remedy=failed.remedy) from error
+            raise failed from error
         except OSError as error:
             raise storage_failed(self._path, error) from error
+
+    def _throw_away(self) -> None:
+        for path in (f"{self._path}-journal", self._path):  # a journal would be played back into the next one
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     def _connection(self) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from crow.errors import SessionBusy, SessionTaken, StorageFailed, StoreSilent
+from crow.errors import IndexDamaged, SessionBusy, SessionTaken, StorageFailed, StoreSilent
 from crow.events import Event, milliseconds_now
 from crow.store.base import (
     FILE_NAME,
@@ -209,6 +209,13 @@ class _Store:
 
     async def search(self, query: str, limit: int) -> SearchResult:
         await self._read(lambda _: None)  # which stores what waits, and brings an older file up to date
+        try:
+            return await self._search(query, limit)
+        except IndexDamaged as damaged:
+            logger.warning("the index is made anew: %s", damaged)
+            return await self._search(query, limit)
+
+    async def _search(self, query: str, limit: int) -> SearchResult:
         index = self._search_index()
         if self._indexing is None or self._indexing.done():
             behind = await self._indexer.run(index.behind)
@@ -251,7 +258,8 @@ class _Store:
         is_indexed = await self._run(delete)
         self._handles.pop(session_id, None)
         if is_indexed:
-            await self._indexer.run(lambda: self._search_index().delete(session_id))
+            with contextlib.suppress(IndexDamaged):  # no word is left of it
+                await self._indexer.run(lambda: self._search_index().delete(session_id))
 
     async def files_cut_off(self) -> Sequence[str]:
         return await self._run(lambda sessions: sessions.files_cut_off)
