@@ -78,11 +78,14 @@ export class Call {
   readonly fields: Signal<ToolCallFields>;
   /** What its command writes, if it runs one that Crow shows raw. */
   readonly feed = signal<TerminalFeed | null>(null);
-  readonly began = Date.now();
   readonly answeredBy = signal<{ by: string; allowed: boolean } | null>(null);
   readonly seconds = signal<number | null>(null);
 
-  constructor(readonly id: string) {
+  /** `began`: when it began, in ms; nothing if that was before this page looked. */
+  constructor(
+    readonly id: string,
+    readonly began: number | null,
+  ) {
     this.fields = signal({ toolCallId: id });
   }
 
@@ -178,6 +181,9 @@ export class Transcript {
   private byId = new Map<string, Item>();
   private remarks = 0;
 
+  /** `isPast`: what is read into it has happened before. */
+  constructor(private readonly isPast = false) {}
+
   apply(update: Update): void {
     switch (update.sessionUpdate) {
       case "user_message_chunk":
@@ -245,7 +251,7 @@ export class Transcript {
   }
 
   private called(update: ToolCallFields): void {
-    const call = this.get(update.toolCallId, () => new Call(update.toolCallId));
+    const call = this.get(update.toolCallId, () => new Call(update.toolCallId, this.isPast ? null : Date.now()));
     const wasSettled = call.isSettled;
     call.change(update);
     if (call.isSettled && !wasSettled && call.fields.value.kind !== "read") this.revision.value++;
