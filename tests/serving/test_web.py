@@ -1,5 +1,6 @@
 """`crow web` and its clients: a conversation over WebSocket, odd frames, links, tokens, ports."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from crow.serving.tokens import Tokens
 from tests.support.editor import chose, clean_environment
 from tests.support.patience import DEADLINE, eventually
 from tests.support.scripts import DONE, edit, reply, run, say
@@ -229,6 +231,39 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path):
         done = crow_web(tmp_path, "--port", str(port))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"crow: Port {port} cannot be used: address already in use.")
+
+
+@pytest.mark.parametrize("has_page", [False, True])
+def test_whoever_took_the_usual_port_may_have_been_shown_a_token(has_page: bool, tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    if has_page:
+        asyncio.run(Tokens(str(home)).make("page"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = f"import crow.cli.web\ncrow.cli.web.DEFAULT_PORT = {taken.getsockname()[1]}"
+        web = subprocess.Popen(
+            [*crow_with_page(tmp_path, usual), "web"],
+            env=clean_environment(home, tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert web.stdout is not None
+        web.stdout.readline()  # the link
+        web.terminate()
+        _, said = web.communicate(timeout=DEADLINE)
+    assert "is taken by another program" in said
+    assert ("crow web --forget all" in said) == has_page
+
+
+def test_a_home_that_cannot_be_used_is_named_with_the_remedy(tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "web.lock").mkdir()
+    done = crow_web(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "web.lock" in done.stderr
+    assert "CROW_HOME" in done.stderr
 
 
 def test_it_listens_on_this_machine_only(tmp_path: Path):

@@ -26,7 +26,10 @@ def serve(folder: str, owner: WebOwner, arguments: argparse.Namespace) -> int:
         host.outlives_clients = True
         port = listener.getsockname()[1]
         started_in = os.getcwd() if in_a_folder() else ""
-        server = WebServer(host, Tokens(folder), find_built_files(), port, arguments.behind or "", started_in)
+        tokens = Tokens(folder)
+        if arguments.port is None and port != DEFAULT_PORT:
+            _tell_of_other_port(port, has_pages=bool(tokens.all))
+        server = WebServer(host, tokens, find_built_files(), port, arguments.behind or "", started_in)
         host.attached_routes = server.routes()
         path = await host.get().ownership.socket_opened()
         if path:
@@ -63,7 +66,12 @@ def listen(wanted: int | None) -> socket.socket:
         if wanted is not None:
             said = f"Port {wanted} cannot be used: {os.strerror(error.errno or 0).lower()}."
             raise CrowError(said, remedy="Choose another with --port, or none.") from None
-    listener = socket.create_server((ADDRESS, 0))
-    port = listener.getsockname()[1]
+    return socket.create_server((ADDRESS, 0))
+
+
+def _tell_of_other_port(port: int, *, has_pages: bool) -> None:
+    """A page that is still open tries to connect to whatever has its port now, and shows it its token."""
     print(f"Port {DEFAULT_PORT} is taken by another program: this is at {port}.", file=sys.stderr)
-    return listener
+    if has_pages:
+        said = "A page that is still open there may have shown it its token: crow web --forget all ends them."
+        print(said, file=sys.stderr)

@@ -66,7 +66,8 @@ class WebOwner:
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise ConfigError(f"{path} cannot be locked: {reason(error)}.") from error
+            remedy = "Make the folder writable for your user, or set CROW_HOME to another folder."
+            raise ConfigError(f"{path} cannot be locked: {reason(error)}.", remedy=remedy) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
