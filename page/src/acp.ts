@@ -287,6 +287,8 @@ export interface Methods {
       turn?: string | null;
       prompt?: string;
       files: { path: string; kind?: string; items?: FileDiff[]; blocked?: string }[];
+      /** What is not taken back, such as what commands did. */
+      remarks?: string[];
     };
   };
   "_crow/output": {

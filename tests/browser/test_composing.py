@@ -54,7 +54,9 @@ def test_files_go_along_by_picker_paste_drop_and_name(tmp_path: Path) -> None:
 
 
 def test_a_turn_is_taken_back_after_a_look_at_what_that_changes(tmp_path: Path) -> None:
-    with crow_web(tmp_path, script=reply(edit("a.txt", "one", "two")) + DONE) as web:
+    script = reply(edit("a.txt", "one", "two")) + reply(run("true")) + DONE
+    rule = '[[permission.rules]]\ntool = "terminal"\ndecision = "allow"\n'
+    with crow_web(tmp_path, script=script, config=rule) as web:
         (web.workspace / "a.txt").write_text("one\n")
 
         async def story(visit: Visit) -> None:
@@ -68,6 +70,7 @@ def test_a_turn_is_taken_back_after_a_look_at_what_that_changes(tmp_path: Path) 
             await visit.page.get_by_role("button", name="Undo turn").click()
             preview = visit.page.get_by_role("dialog", name="Undo the last turn")
             await expect(preview.locator(".add")).to_contain_text("one")
+            await expect(preview).to_contain_text("commands. What those did is not taken back")
             assert (web.workspace / "a.txt").read_text() == "two\n"
             await visit.page.keyboard.press("Escape")
             await expect(preview).to_have_count(0)

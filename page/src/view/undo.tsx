@@ -64,6 +64,7 @@ function UndoDialog({ session, preview, onClose }: UndoProps): JSX.Element {
           {file.items && <DiffView items={file.items.map((item) => ({ ...item, path: relative(item.path, session.cwd) }))} />}
         </section>
       ))}
+      {preview.remarks?.map((remark) => <p key={remark}>{remark}</p>)}
       <div class="buttons">
         <button class="primary" disabled={isNothing} onClick={undo}>
           Undo it
