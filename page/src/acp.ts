@@ -271,7 +271,7 @@ export interface Methods {
   "_crow/inbox": { params: object; result: { sessions: InboxRow[] } };
   "_crow/search": {
     params: { query: string; limit?: number };
-    result: { matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[]; indexing?: boolean };
+    result: { matches: (SessionInfo & { where: "title" | "text"; parts: { text: string; hit: boolean }[] })[] };
   };
   "_crow/files": {
     params: { sessionId: SessionId; query: string; limit?: number };

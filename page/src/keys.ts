@@ -11,7 +11,6 @@ export function startKeys(): void {
       dialog.value = dialog.value === "palette" ? null : "palette";
       return;
     }
-    if (event.altKey && !event.ctrlKey && !event.metaKey && answersWhileTyping(event)) return;
     if (event.ctrlKey || event.metaKey || event.altKey || isTyped(event.target)) return;
     if (document.querySelector("dialog[open]")) return; // its keys are its own
     // So are those of a diff, where letters walk from change to change, from before its lines are drawn.
@@ -25,7 +24,7 @@ export function startKeys(): void {
 
 const DIFF_KEYS = { n: 1, p: 1, c: 1 };
 
-const DEEDS: Record<string, () => unknown> = {
+const DEEDS: Record<string, () => void> = {
   "/": () => focusOn("#search"),
   "?": () => (dialog.value = "help"),
   n: () => (dialog.value = "new"),
@@ -48,14 +47,6 @@ const DEEDS: Record<string, () => unknown> = {
   Escape: () => current.value?.isBusy.value && current.value.cancel(),
 };
 
-/** With Alt the keys of the answers work from the composer too. A Mac makes other letters of them: the place of the key counts. */
-function answersWhileTyping(event: KeyboardEvent): boolean {
-  const key = { KeyA: "a", KeyR: "r" }[event.code];
-  if (!key || !answer(event.shiftKey ? key.toUpperCase() : key)) return false;
-  event.preventDefault();
-  return true;
-}
-
 /** Whether a key belongs to what has the focus. */
 function isTyped(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -74,11 +65,9 @@ function step(by: number): void {
   item?.scrollIntoView({ block: "nearest" });
 }
 
-/** The first question that is in sight is the one that is answered. False if it has no such answer. */
-function answer(key: string): boolean {
-  const button = document.querySelector<HTMLButtonElement>(`.question .answer[data-key="${key}"]`);
-  button?.click();
-  return button !== null;
+/** The first question that is in sight is the one that is answered. */
+function answer(key: string): void {
+  document.querySelector<HTMLButtonElement>(`.question .answer[data-key="${key}"]`)?.click();
 }
 
 function neighbour(by: number): void {

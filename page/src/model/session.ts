@@ -68,7 +68,7 @@ export class Session {
   async load(): Promise<void> {
     if (this.loading.value !== "no") return;
     this.loading.value = this.isOpen || this.transcript.items.length ? "again" : "first";
-    const fresh = (this.fresh = new Transcript(true));
+    const fresh = (this.fresh = new Transcript());
     try {
       const answer = await callWithModel("session/load", { sessionId: this.id, cwd: this.cwd, mcpServers: [] });
       batch(() => {

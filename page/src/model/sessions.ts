@@ -5,7 +5,6 @@ import type { InboxRow, LiveState, SessionId, SessionInfo, StateNotification, Up
 import { crow } from "../connection";
 import { AUTH_REQUIRED, messageOf, RpcError } from "../rpc";
 import { recall, remember } from "../storage";
-import { questionsOf } from "./questions";
 import { Session } from "./session";
 import { callWithModel } from "./setup";
 
@@ -19,7 +18,7 @@ export interface Row extends SessionInfo {
 }
 
 const MOST_PAGES = 10;
-/** Sessions that ask are joined, so that their questions can be answered from anywhere; so many at a time. */
+/** Sessions that ask are joined, so that their questions can be answered from anywhere; so many at most. */
 const MOST_JOINED = 8;
 
 const saved = signal(new Map<SessionId, SessionInfo>());
@@ -69,8 +68,7 @@ function row(info: SessionInfo & { state?: LiveState | RowState; asks?: number; 
 }
 
 function stateOf(id: SessionId, state: RowState, session?: Session): RowState {
-  // This page knows best of what it takes part in; that it is asked for a reason is known to it alone.
-  const now = session ? (questionsOf(id).length ? "asks" : session.doing.value) : state;
+  const now = session ? session.doing.value : state; // this page knows best of what it takes part in
   return (now === "idle" || now === "saved") && done.value[id] ? "done" : now;
 }
 
@@ -82,7 +80,6 @@ export function start(): void {
   crow.onNotification("_crow/state", (params) => {
     const news = params as StateNotification;
     opened.value.get(news.sessionId)?.changed(news);
-    tellSince(news.sessionId);
     if (news.ended) ended(news.sessionId);
   });
   crow.onNotification("_crow/inbox", (params) => takeRows((params as { sessions: InboxRow[] }).sessions));
@@ -185,32 +182,16 @@ function takeRows(news: InboxRow[]): void {
       continue;
     }
     next.set(one.sessionId, one);
-    tellSince(one.sessionId, one);
     if (before && before.state !== one.state && (before.state === "running" || before.state === "asks") && one.state === "idle") {
       ended(one.sessionId);
     }
   }
   live.value = next;
-  joinAsking();
-}
-
-/** Take part in sessions that ask; as soon as some are answered, in more of them. */
-function joinAsking(): void {
-  const isAsking = (id: SessionId) => live.value.get(id)?.state === "asks";
-  const joined = [...opened.value.keys()].filter(isAsking).length;
-  const others = [...live.value.keys()].filter((id) => isAsking(id) && !opened.value.has(id));
-  for (const id of others.slice(0, Math.max(0, MOST_JOINED - joined))) join(id);
-}
-
-/** Crow knows since when a session does what it does, also from before this page looked. */
-function tellSince(id: SessionId, known = live.value.get(id)): void {
-  const session = opened.value.get(id);
-  const since = known?.since ? Date.parse(known.since) : NaN;
-  if (session && known?.state === session.doing.value && since) session.since.value = Math.min(since, Date.now());
+  const asking = news.filter((one) => one.state === "asks" && !opened.value.has(one.sessionId));
+  for (const one of asking.slice(0, MOST_JOINED)) join(one.sessionId);
 }
 
 function removed(id: SessionId): void {
-  for (const kept of ["draft", "outbox"]) remember(`${kept}.${id}`, null);
   saved.value = without(saved.value, id);
   live.value = without(live.value, id);
   opened.value = without(opened.value, id);
@@ -241,3 +222,4 @@ function setDone(value: Record<SessionId, boolean>): void {
   remember("done", value);
 }
 
+export const doneInAll = computed(() => Object.keys(done.value).length);

@@ -78,14 +78,11 @@ export class Call {
   readonly fields: Signal<ToolCallFields>;
   /** What its command writes, if it runs one that Crow shows raw. */
   readonly feed = signal<TerminalFeed | null>(null);
+  readonly began = Date.now();
   readonly answeredBy = signal<{ by: string; allowed: boolean } | null>(null);
   readonly seconds = signal<number | null>(null);
 
-  /** `began`: when it began, in ms; nothing if that was before this page looked. */
-  constructor(
-    readonly id: string,
-    readonly began: number | null,
-  ) {
+  constructor(readonly id: string) {
     this.fields = signal({ toolCallId: id });
   }
 
@@ -181,9 +178,6 @@ export class Transcript {
   private byId = new Map<string, Item>();
   private remarks = 0;
 
-  /** `isPast`: what is read into it has happened before. */
-  constructor(private readonly isPast = false) {}
-
   apply(update: Update): void {
     switch (update.sessionUpdate) {
       case "user_message_chunk":
@@ -251,7 +245,7 @@ export class Transcript {
   }
 
   private called(update: ToolCallFields): void {
-    const call = this.get(update.toolCallId, () => new Call(update.toolCallId, this.isPast ? null : Date.now()));
+    const call = this.get(update.toolCallId, () => new Call(update.toolCallId));
     const wasSettled = call.isSettled;
     call.change(update);
     if (call.isSettled && !wasSettled && call.fields.value.kind !== "read") this.revision.value++;

@@ -70,7 +70,7 @@ function CallState({ call }: { call: Call }): JSX.Element {
       {seconds !== null && seconds >= 0.1 && <span>{duration(seconds)}</span>}
       {call.status === "in_progress" && (
         <>
-          {call.began !== null && <Elapsed since={call.began} />}
+          <Elapsed since={call.began} />
           <span class="spinner" role="img" aria-label="running" />
         </>
       )}

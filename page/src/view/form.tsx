@@ -1,14 +1,12 @@
 // A form that the agent, or a server that it uses, asks the person to fill in.
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { FormField } from "../acp";
 import type { FormQuestion } from "../model/questions";
-import { Words } from "./content";
 import { Icon } from "./icons";
 
 type Values = Record<string, unknown>;
-const isCoarse = matchMedia("(pointer: coarse)");
 
 export function FormView({ question, isArmed }: { question: FormQuestion; isArmed: boolean }): JSX.Element {
   const { message, requestedSchema: schema } = question.request;
@@ -22,30 +20,15 @@ export function FormView({ question, isArmed }: { question: FormQuestion; isArme
     const given = Object.entries(content).filter(([, value]) => isGiven(value));
     question.answer({ action: "accept", content: Object.fromEntries(given) });
   };
-  const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
-    // Who writes elsewhere goes on there; who does not may write at once.
-    if (document.activeElement === document.body) form.current?.querySelector<HTMLElement>(".field :is(textarea, input, select)")?.focus();
-  }, []);
   return (
     <form
-      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         if (isArmed && isWhole) accept(values);
       }}
-      onKeyDown={(event) => {
-        if (event.key !== "Enter" || event.shiftKey || event.isComposing || isCoarse.matches) return;
-        if (!(event.target instanceof HTMLTextAreaElement)) return;
-        event.preventDefault();
-        form.current?.requestSubmit();
-      }}
     >
       <h2 class="question-title">
-        <Icon name="ask" />
-        <span>
-          <Words text={message} />
-        </span>
+        <Icon name="ask" /> <span>{message}</span>
       </h2>
       {quick && choices(quick[1]).length <= 8 ? (
         <div class="answers">

@@ -14,7 +14,6 @@ const KEYS: [string, string][] = [
   ["i", "write a message"],
   ["a r", "allow once, reject"],
   ["A", "allow from now on"],
-  ["Alt a", "the same while you write; Alt r, Alt A"],
   ["q", "to the next question"],
   ["d", "changed files"],
   ["t", "to the last terminal"],

@@ -9,7 +9,7 @@ import { rows } from "../model/sessions";
 import { DiffView } from "../widgets";
 import { lastPart } from "../paths";
 import { diffsIn } from "./call";
-import { Content, Words } from "./content";
+import { Content } from "./content";
 import { FormView } from "./form";
 import { Icon } from "./icons";
 
@@ -118,9 +118,7 @@ function Answer({ option, label, isOff, isFirstOfKind, onAnswer }: AnswerProps):
   const key = isFirstOfKind ? KEYS[option.kind] : undefined;
   return (
     <button class={`answer is-${option.kind}`} data-key={key} disabled={isOff} onClick={onAnswer}>
-      <span class="answer-name">
-        <Words text={label} />
-      </span> {key && <kbd aria-hidden="true">{key}</kbd>}
+      <span class="answer-name">{label}</span> {key && <kbd aria-hidden="true">{key}</kbd>}
     </button>
   );
 }

@@ -18,8 +18,6 @@ type Match = Methods["_crow/search"]["result"]["matches"][number];
 
 const STATES: Record<RowState, string> = { asks: "asks", running: "running", done: "done", idle: "", saved: "" };
 const TYPING_MS = 150;
-/** Crow has texts that it has not read yet: it is asked again after so long. */
-const INDEXING_MS = 500;
 
 const query = signal("");
 const matches = signal<Match[] | null>(null);
@@ -138,17 +136,14 @@ function useSearch(text: string): void {
   useEffect(() => {
     matches.value = null;
     if (!text.trim()) return;
-    const search = async () => {
+    const timer = setTimeout(async () => {
       try {
         const answer = await crow.call("_crow/search", { query: text });
-        if (query.value !== text) return;
-        matches.value = answer.matches;
-        if (answer.indexing) timer = setTimeout(search, INDEXING_MS);
+        if (query.value === text) matches.value = answer.matches;
       } catch (error) {
         if (error instanceof RpcError && error.code !== UNKNOWN_METHOD && crow.isUsable) problem.value = error.message;
       }
-    };
-    let timer = setTimeout(search, TYPING_MS);
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
 }

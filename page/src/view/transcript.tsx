@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../model/session";
 import { GROUP, type Compaction, type Item, type Message, type Remark } from "../model/transcript";
 import { CallCard } from "./call";
-import { Content, Words } from "./content";
+import { Content } from "./content";
 import { Icon } from "./icons";
 import { Markdown, StreamedMarkdown } from "./markdown";
 import { TurnEnd } from "./undo";
@@ -116,9 +116,7 @@ function Thought({ message }: { message: Message }): JSX.Element {
 function RemarkView({ remark }: { remark: Remark }): JSX.Element {
   return (
     <div class={`remark is-${remark.severity}`}>
-      <span>
-        <Words text={remark.title} />
-      </span>
+      <span>{remark.title}</span>
       {remark.description && <Markdown text={remark.description} />}
     </div>
   );

@@ -2,7 +2,6 @@
 
 import type { JSX } from "preact";
 import { crow, OWN_NAME } from "../connection";
-import { questionsOf } from "../model/questions";
 import type { Session } from "../model/session";
 import { Icon } from "./icons";
 import { Elapsed } from "./time";
@@ -35,7 +34,7 @@ export function TurnLine({ session }: { session: Session }): JSX.Element {
 
 function activity(session: Session): string {
   void session.transcript.version.value;
-  if (session.doing.value === "asks" || questionsOf(session.id).length) return "Waits for your answer";
+  if (session.doing.value === "asks") return "Waits for your answer";
   const last = session.transcript.items.at(-1);
   if (last?.is === "call" && !last.isSettled) return last.fields.value.title ?? "Works";
   if (last?.is === "message" && last.kind === "thought") return "Thinks";
